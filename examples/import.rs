@@ -17,7 +17,8 @@ static TABLE: Statement<(), ()> =
 static IMPORT: Insert<(i64, f64)> = Insert::into("measurement", &["id", "celsius"]).ending("on conflict do nothing");
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from measurement");
 
-/// Imports fifty thousand measurements; returns how many there are then, and how many calls it took.
+/// Imports fifty thousand measurements; returns how many there are then, and how many calls it
+/// took.
 pub async fn run(url: &str) -> Result<(i64, usize)> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;

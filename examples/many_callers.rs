@@ -1,4 +1,5 @@
-//! Concurrent callers share rows and commits by themselves: ten thousand messages, each awaited on its own, in a few rows.
+//! Concurrent callers share rows and commits by themselves: ten thousand messages, each awaited on
+//! its own, in a few rows.
 
 use std::collections::BTreeSet;
 

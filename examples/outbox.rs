@@ -1,5 +1,5 @@
-//! A transactional outbox: the event is enqueued in the transaction that writes the order, and a worker delivers it. No
-//! order without its event, no event without its order.
+//! A transactional outbox: the event is enqueued in the transaction that writes the order, and a
+//! worker delivers it. No order without its event, no event without its order.
 
 use tokio::sync::mpsc;
 use trunkline::{
@@ -10,7 +10,8 @@ use trunkline::{
 static TABLE: Statement<(), ()> = Statement::new("create table orders (id int primary key)");
 static PLACE: Statement<(i32,), u64> = Statement::new("insert into orders values ($1)");
 
-/// Places two orders, and one between them that is rolled back; returns the events that were delivered.
+/// Places two orders, and one between them that is rolled back; returns the events that were
+/// delivered.
 pub async fn run(url: &str) -> Result<Vec<String>> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;

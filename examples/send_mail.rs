@@ -1,4 +1,5 @@
-//! A worker: a function, run for every message, tried again when it fails, and given up on when there is no hope.
+//! A worker: a function, run for every message, tried again when it fails, and given up on when
+//! there is no hope.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Exactly once: the message is acknowledged in the transaction that writes its effect, so both happen or neither.
+//! Exactly once: the message is acknowledged in the transaction that writes its effect, so both
+//! happen or neither.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ static OPEN: Statement<(i32, i64), u64> = Statement::new("insert into account va
 static MOVE: Statement<(i32, i64), u64> = Statement::new("update account set balance = balance + $2 where id = $1");
 static BALANCES: Statement<(), Vec<(i64,)>> = Statement::new("select balance from account order by id");
 
-/// Moves 10 from account 1 to account 2, fifty times, half of them at the second try; returns both balances.
+/// Moves 10 from account 1 to account 2, fifty times, half of them at the second try; returns both
+/// balances.
 pub async fn run(url: &str) -> Result<Vec<i64>> {
     let db = Db::connect(url).await?;
     db.run(&TABLE, ()).await?;

@@ -31,8 +31,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the queue or of the database below it.
 ///
-/// Opaque and cheap to clone (one failure can concern many coalesced callers). Ask it with its predicates; its text says
-/// what happened and what to do, and [`std::error::Error::source`] leads to the database's own error.
+/// Opaque and cheap to clone (one failure can concern many coalesced callers). Ask it with its
+/// predicates; its text says what happened and what to do, and [`std::error::Error::source`] leads
+/// to the database's own error.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -174,7 +175,8 @@ impl Error {
         }
     }
 
-    /// Where a queue's own table or function is missing, the queue is. What the user can do about other errors names the queue.
+    /// Where a queue's own table or function is missing, the queue is. What the user can do about
+    /// other errors names the queue.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
         if let Kind::Server { what, queue: None, error } = &*self.0 {
             let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
@@ -190,7 +192,8 @@ impl Error {
         }
     }
 
-    /// The lease ended before it was acknowledged, retried or extended: nothing was changed for [`Error::lost_ids`].
+    /// The lease ended before it was acknowledged, retried or extended: nothing was changed for
+    /// [`Error::lost_ids`].
     #[must_use]
     pub fn is_lease_lost(&self) -> bool {
         match &*self.0 {
@@ -200,7 +203,8 @@ impl Error {
         }
     }
 
-    /// The messages whose lease was lost; empty for every other error. Of several stripes, see [`Error::stripes`].
+    /// The messages whose lease was lost; empty for every other error. Of several stripes, see
+    /// [`Error::stripes`].
     #[must_use]
     pub fn lost_ids(&self) -> &[i64] {
         match &*self.0 {
@@ -209,8 +213,8 @@ impl Error {
         }
     }
 
-    /// The connection broke before the answer, the runtime that waited for it ended, or it was none that can be read: what was
-    /// asked for may or may not have happened.
+    /// The connection broke before the answer, the runtime that waited for it ended, or it was none
+    /// that can be read: what was asked for may or may not have happened.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         #[cfg(trunkline_mutant)]
@@ -239,12 +243,14 @@ impl Error {
         }
     }
 
-    /// A call that waited for somebody else's task to send it or to bring its answer, which ended before: with its runtime, say.
+    /// A call that waited for somebody else's task to send it or to bring its answer, which ended
+    /// before: with its runtime, say.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }
 
-    /// Of a connection that was not made: not a wrong password or a missing database, but something that passes.
+    /// Of a connection that was not made: not a wrong password or a missing database, but something
+    /// that passes.
     pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         if let Kind::Unreachable(cause) = &*self.0 {
@@ -287,8 +293,8 @@ impl Error {
         self.is_or_has(|kind| matches!(kind, Kind::WrongType { .. }))
     }
 
-    /// Which statement of a pipeline the server refused, counted from 0; the one past the last is the commit. None of the
-    /// statements sent together has taken effect.
+    /// Which statement of a pipeline the server refused, counted from 0; the one past the last is
+    /// the commit. None of the statements sent together has taken effect.
     #[must_use]
     pub fn failed_statement(&self) -> Option<usize> {
         match &*self.0 {
@@ -315,7 +321,8 @@ impl Error {
     }
 }
 
-/// No answer, or the last words of a backend: what it was doing may have been committed before it died.
+/// No answer, or the last words of a backend: what it was doing may have been committed before it
+/// died.
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
         Some(db) => matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),

@@ -37,7 +37,8 @@ pub fn array(bytes: &[u8]) {
     assert!(read.into_iter().map(|(_, payload)| payload).eq(payloads), "another payload");
 }
 
-/// Any metadata is read, as nothing if need be; what we wrote is what it was, in its message's place.
+/// Any metadata is read, as nothing if need be; what we wrote is what it was, in its message's
+/// place.
 pub fn metadata(bytes: &[u8]) {
     let _ = Metadata::from_sql(&Type::JSONB, bytes);
     let mut carried = Carried::of(Received::from_sql(&Type::JSONB_ARRAY, bytes).ok());
@@ -70,7 +71,8 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Any connection string is read or refused; whatever else it says, a mode that demands TLS is kept.
+/// Any connection string is read or refused; whatever else it says, a mode that demands TLS is
+/// kept.
 pub fn connection_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Target::parse_in(text, |_| None);

@@ -1,4 +1,5 @@
-//! Makes a function of each chapter: its blocks, one after another, so that a later one sees what an earlier one named.
+//! Makes a function of each chapter: its blocks, one after another, so that a later one sees what
+//! an earlier one named.
 
 use std::{env, fmt::Write, fs, path::Path};
 
@@ -15,7 +16,8 @@ fn main() {
     let summary = read(&root.join("docs/SUMMARY.md"));
     let listed = summary.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(".md)"));
     let mut chapters = vec!["README.md".to_owned()];
-    // The references are written from the functions and from `--help`, and run by the tests that write them.
+    // The references are written from the functions and from `--help`, and run by the tests that
+    // write them.
     let written = |name: &&str| !["sql", "command-line"].contains(name);
     chapters.extend(listed.filter(written).map(|name| format!("docs/{name}.md")));
 

@@ -1,4 +1,5 @@
-//! Seeded defects, for the checker in `lab/torture/` to find. Nothing of them is built without `--cfg trunkline_mutant`.
+//! Seeded defects, for the checker in `lab/torture/` to find. Nothing of them is built without
+//! `--cfg trunkline_mutant`.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,5 @@
-//! Refusals: what the server answered by an error has not happened, whatever its code. The one place that says so.
+//! Refusals: what the server answered by an error has not happened, whatever its code. The one
+//! place that says so.
 
 use std::time::{Duration, Instant};
 
@@ -6,26 +7,29 @@ use tokio_postgres::error::SqlState;
 
 use super::{Described, Error, Kind, advice::is_collision};
 
-/// Classes of errors that are about the server, its schema or the role's rights, and not about what it was given. Triggers of
-/// users raise any code they like, so this list must never decide whether something was stored.
+/// Classes of errors that are about the server, its schema or the role's rights, and not about what
+/// it was given. Triggers of users raise any code they like, so this list must never decide whether
+/// something was stored.
 const OF_THE_SERVER: [&str; 14] =
     ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX"];
 
 impl Error {
-    /// The server refused a statement of our own, for what it was asked or for what it met; nothing of it has happened. So what
-    /// was refused together can be tried apart.
+    /// The server refused a statement of our own, for what it was asked or for what it met; nothing
+    /// of it has happened. So what was refused together can be tried apart.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&*self.0, Kind::Server { .. } | Kind::NotStored { stored: 0, .. })
     }
 
-    /// The refusal is likely to pass, or to meet everything that is asked of this server: it is no verdict about a message.
+    /// The refusal is likely to pass, or to meet everything that is asked of this server: it is no
+    /// verdict about a message.
     pub(crate) fn is_of_the_server(&self) -> bool {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
-    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an invalid character, an error that a
-    /// trigger raises). Not if a queue's sequence is behind its table: then every payload collides with a message that is there. Nor if
-    /// the server refuses whatever it is given: it takes no writes, has no room, or the role lacks a right.
+    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an
+    /// invalid character, an error that a trigger raises). Not if a queue's sequence is behind its
+    /// table: then every payload collides with a message that is there. Nor if the server refuses
+    /// whatever it is given: it takes no writes, has no room, or the role lacks a right.
     #[must_use]
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
@@ -58,8 +62,9 @@ impl Error {
     }
 }
 
-/// How long what was refused together is tried apart without a success. Most refusals take a fraction of a millisecond; one that
-/// waits for a lock or a timeout each time shall not be tried a thousand times.
+/// How long what was refused together is tried apart without a success. Most refusals take a
+/// fraction of a millisecond; one that waits for a lock or a timeout each time shall not be tried a
+/// thousand times.
 const FUTILE: Duration = Duration::from_secs(2);
 
 /// A search, part by part, for what the server refuses.

@@ -7,7 +7,8 @@ use tokio_postgres::error::{ErrorPosition, SqlState};
 /// An `ErrorResponse` or `NoticeResponse`, with all that it carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`; `WARNING`, `NOTICE`, `DEBUG`, `INFO` or `LOG`. Never translated.
+    /// `ERROR`, `FATAL` or `PANIC`; `WARNING`, `NOTICE`, `DEBUG`, `INFO` or `LOG`. Never
+    /// translated.
     pub severity: String,
     pub code: SqlState,
     pub message: String,
@@ -28,7 +29,8 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads a message's body. What is missing or broken there is left out: an error must not get lost over its form.
+    /// Reads a message's body. What is missing or broken there is left out: an error must not get
+    /// lost over its form.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::empty();
         let (mut severity, mut inner_position, mut inner_query) = (None, None, None);

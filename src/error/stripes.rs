@@ -8,8 +8,9 @@ impl Error {
         Self::new(Kind::Stripes(parts))
     }
 
-    /// Where the call was about a queue on several servers: the stripes that erred, by the name that
-    /// [`StripeId`](crate::StripeId) prints, each with its own error. What is not named here went well.
+    /// Where the call was about a queue on several servers: the stripes that erred, by the name
+    /// that [`StripeId`](crate::StripeId) prints, each with its own error. What is not named here
+    /// went well.
     #[must_use]
     pub fn stripes(&self) -> &[(String, Self)] {
         match &*self.0 {
@@ -18,15 +19,16 @@ impl Error {
         }
     }
 
-    /// The queue was drained on this server, and takes no messages any more; nothing of the call has happened. A queue on several servers
-    /// passes it over by itself.
+    /// The queue was drained on this server, and takes no messages any more; nothing of the call
+    /// has happened. A queue on several servers passes it over by itself.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } if advice::is_drained(error)))
     }
 
-    /// Whether nothing of an enqueue has happened, for a reason of the server's and not of the payload's, so that another can have it: it was not
-    /// reached, has no room, takes no writes, lacks a right or the queue.
+    /// Whether nothing of an enqueue has happened, for a reason of the server's and not of the
+    /// payload's, so that another can have it: it was not reached, has no room, takes no writes,
+    /// lacks a right or the queue.
     pub(crate) fn is_for_another(&self) -> bool {
         if self.is_outcome_unknown() {
             return false;

@@ -69,7 +69,8 @@ impl ToSql for Received<'_> {
     to_sql_checked!();
 }
 
-/// Where the element after `count` of them begins: a length, which is -1 for null, and a value each.
+/// Where the element after `count` of them begins: a length, which is -1 for null, and a value
+/// each.
 pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..count {

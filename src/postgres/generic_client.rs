@@ -13,10 +13,12 @@ use crate::{
     },
 };
 
-/// The calls of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a [`Transaction`].
+/// The calls of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
+/// [`Transaction`].
 ///
-/// So they can move statement by statement: bring this trait into scope in place of `tokio_postgres::GenericClient`. A text is
-/// prepared once a connection, by itself; [`Statement`] and its types are the way that decodes without a detour.
+/// So they can move statement by statement: bring this trait into scope in place of
+/// `tokio_postgres::GenericClient`. A text is prepared once a connection, by itself; [`Statement`]
+/// and its types are the way that decodes without a detour.
 ///
 /// ```
 /// use trunkline::{Db, Result, postgres::GenericClient};
@@ -128,7 +130,8 @@ impl FromRow for AnyRow {
     }
 }
 
-/// The number or the name of a column of an [`AnyRow`]. The case of a name counts only if two names differ in nothing else.
+/// The number or the name of a column of an [`AnyRow`]. The case of a name counts only if two names
+/// differ in nothing else.
 pub trait Column: Copy {
     /// Its number.
     ///

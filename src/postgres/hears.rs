@@ -10,9 +10,11 @@ use crate::postgres::db::Db;
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
 
 impl Db {
-    /// Whether notifications reach this process: the connection that listens sends itself one by another connection, and waits for it, 12 s at most.
+    /// Whether notifications reach this process: the connection that listens sends itself one by
+    /// another connection, and waits for it, 12 s at most.
     ///
-    /// They do not reach a process behind a transaction pooler, or one that gets no connection of its own to listen on. There consumers poll.
+    /// They do not reach a process behind a transaction pooler, or one that gets no connection of
+    /// its own to listen on. There consumers poll.
     pub async fn notifications_arrive(&self) -> bool {
         // Nobody sends anything on this channel: whoever has one hears that it is listened to.
         let mut subscription = self.listener().subscribe(&format!("{}.", self.schema_name()), None);

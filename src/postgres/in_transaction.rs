@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// A transaction of the caller's: [`Transaction`], or [`tokio_postgres::Transaction`] on a connection of the program's own.
+/// A transaction of the caller's: [`Transaction`], or [`tokio_postgres::Transaction`] on a
+/// connection of the program's own.
 pub trait InTransaction: sealed::Fetch {}
 
 impl InTransaction for Transaction {}
@@ -41,7 +42,8 @@ enum Either {
 }
 
 impl Fetched {
-    /// A column of one of our own statements. A server that answers something else must not end the program.
+    /// A column of one of our own statements. A server that answers something else must not end the
+    /// program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
             Either::Ours(row) => row.read(at),

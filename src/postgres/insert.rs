@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-/// An `insert` of any number of rows, each a `P`, with an answer `R`: the number of rows (`u64`), unless its ending returns some.
+/// An `insert` of any number of rows, each a `P`, with an answer `R`: the number of rows (`u64`),
+/// unless its ending returns some.
 ///
 /// ```
 /// use trunkline::postgres::Insert;
@@ -30,8 +31,9 @@ use crate::{
 ///     .ending("on conflict (id) do update set owner = excluded.owner returning id");
 /// ```
 ///
-/// The rows travel as one array a column (`insert into … select * from unnest($1::int8[], …)`), which the server takes several
-/// times faster than as many statements. A column that is an array itself cannot travel so; use [`Db::run_many`] there.
+/// The rows travel as one array a column (`insert into … select * from unnest($1::int8[], …)`),
+/// which the server takes several times faster than as many statements. A column that is an array
+/// itself cannot travel so; use [`Db::run_many`] there.
 #[derive(Debug)]
 pub struct Insert<P, R = u64> {
     table: &'static str,
@@ -88,7 +90,8 @@ impl<P: Params, R> Insert<P, R> {
 impl Db {
     /// Inserts rows, in order, by one statement in one round trip.
     ///
-    /// All of them are in memory at once, and a column of them is at most 1 GiB, as every value of Postgres.
+    /// All of them are in memory at once, and a column of them is at most 1 GiB, as every value of
+    /// Postgres.
     ///
     /// # Errors
     /// As [`Db::run`]; no row is inserted then.

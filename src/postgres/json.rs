@@ -13,13 +13,16 @@ use self::finite::Finite;
 /// The version byte before a `jsonb`'s text.
 const VERSION: u8 = 1;
 
-/// A value that is stored as JSON, in a column of type `jsonb` or `json`. Any type that serde can serialize and deserialize.
+/// A value that is stored as JSON, in a column of type `jsonb` or `json`. Any type that serde can
+/// serialize and deserialize.
 ///
 /// It is used like the value itself.
 ///
-/// What could not be read back is refused when it is enqueued: a value nested more than 127 deep, and a number that is not finite, which JSON
-/// has no word for. Floating-point numbers come back as they were, but that PostgreSQL has no negative zero in `jsonb`. An integer beyond 64
-/// bits, from other programs, is rounded where it is read as a `serde_json::Value`; as an `i128` or `u128` it is exact.
+/// What could not be read back is refused when it is enqueued: a value nested more than 127 deep,
+/// and a number that is not finite, which JSON has no word for. Floating-point numbers come back as
+/// they were, but that PostgreSQL has no negative zero in `jsonb`. An integer beyond 64 bits, from
+/// other programs, is rounded where it is read as a `serde_json::Value`; as an `i128` or `u128` it
+/// is exact.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -105,8 +108,8 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
 /// Arrays and objects within each other that `serde_json` reads.
 const DEEPEST: usize = 127;
 
-/// Whether a text that was just written can be read again. Most have no `null`, which a number that is not finite is written as, and
-/// few brackets.
+/// Whether a text that was just written can be read again. Most have no `null`, which a number that
+/// is not finite is written as, and few brackets.
 fn check(
     text: &[u8],
     is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,

@@ -6,8 +6,8 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The parameters of a statement, `$1` first.
 ///
-/// Implemented for tuples of up to ten values and, for more of them or for numbers known only at run time, for a slice of
-/// references: `&[&(dyn ToSql + Sync)]`.
+/// Implemented for tuples of up to ten values and, for more of them or for numbers known only at
+/// run time, for a slice of references: `&[&(dyn ToSql + Sync)]`.
 pub trait Params {
     /// Hands the values to `write`.
     fn with<R>(&self, write: impl FnOnce(&[&(dyn ToSql + Sync)]) -> R) -> R;

@@ -1,4 +1,5 @@
-//! The result of a statement: rows decoded from the connection's buffer straight into the caller's values.
+//! The result of a statement: rows decoded from the connection's buffer straight into the caller's
+//! values.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use crate::postgres::wire::{Columns, Reply, Values, Wrong};
 
 /// One row as a value of yours, read column by column from the left.
 ///
-/// Implemented for tuples of up to ten columns; implement it for a type of your own with a line a column:
+/// Implemented for tuples of up to ten columns; implement it for a type of your own with a line a
+/// column:
 ///
 /// ```
 /// # use trunkline::postgres::{FromRow, Values};
@@ -24,14 +26,16 @@ pub trait FromRow: Sized {
     /// Reads a row.
     ///
     /// # Errors
-    /// A column is missing, null, or of a type that does not fit; the caller of the statement is told which.
+    /// A column is missing, null, or of a type that does not fit; the caller of the statement is
+    /// told which.
     fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong>;
 }
 
-/// What a statement answers, as a whole: one row (`T`), perhaps one (`Option<T>`), all (`Vec<T>`), how many were
-/// touched (`u64`), or nothing of interest (`()`), where `T` is [`FromRow`].
+/// What a statement answers, as a whole: one row (`T`), perhaps one (`Option<T>`), all (`Vec<T>`),
+/// how many were touched (`u64`), or nothing of interest (`()`), where `T` is [`FromRow`].
 pub trait Rows: Sized {
-    /// Rows that an answer has at most, if that is known. Those of a large answer that come beyond are not kept, and it is an error.
+    /// Rows that an answer has at most, if that is known. Those of a large answer that come beyond
+    /// are not kept, and it is an error.
     const MOST: Option<usize> = None;
 
     /// Reads an answer.

@@ -14,8 +14,9 @@ use crate::{
 };
 
 impl Db {
-    /// Runs a statement, committed when this returns `Ok`. Concurrent calls share connections, and what is sent at the same time
-    /// leaves in one write; a caller never waits for another's answer.
+    /// Runs a statement, committed when this returns `Ok`. Concurrent calls share connections, and
+    /// what is sent at the same time leaves in one write; a caller never waits for another's
+    /// answer.
     ///
     /// If the call is dropped while it waits, the statement may run all the same.
     ///
@@ -29,8 +30,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// The server's, with [`Error::sqlstate`]; parameters or columns that do not fit; [`Error::is_outcome_unknown`]: the
-    /// connection broke before the answer.
+    /// The server's, with [`Error::sqlstate`]; parameters or columns that do not fit;
+    /// [`Error::is_outcome_unknown`]: the connection broke before the answer.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
         let session = self.session(Class::Run).await?;
@@ -44,8 +45,9 @@ impl Db {
         read(&answer, 0, &prepared[0].columns, text)
     }
 
-    /// As [`Db::run`], with a `search_path` of `pg_catalog` for this statement alone: every other name in it says its schema. So a statement over the catalog finds
-    /// no function or operator that another role created in a schema of the session's path.
+    /// As [`Db::run`], with a `search_path` of `pg_catalog` for this statement alone: every other
+    /// name in it says its schema. So a statement over the catalog finds no function or operator
+    /// that another role created in a schema of the session's path.
     ///
     /// # Errors
     /// As [`Db::run`].
@@ -60,7 +62,8 @@ impl Db {
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
         let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
         match outcome {
-            // It was prepared before its path was set, and means something else there: nothing has happened.
+            // It was prepared before its path was set, and means something else there: nothing has
+            // happened.
             Err(error)
                 if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
             {
@@ -77,15 +80,17 @@ impl Db {
         }
     }
 
-    /// Runs a statement for each set of parameters, in order: one round trip and one transaction for all. The answers come
-    /// in the order of the parameters.
+    /// Runs a statement for each set of parameters, in order: one round trip and one transaction
+    /// for all. The answers come in the order of the parameters.
     ///
-    /// An answer is read as soon as it is there, while the server works on the next ones; the call returns what was read once all are committed.
-    /// All statements are in memory at once, and all that was read. For more than that, send parts within a
+    /// An answer is read as soon as it is there, while the server works on the next ones; the call
+    /// returns what was read once all are committed. All statements are in memory at once, and all
+    /// that was read. For more than that, send parts within a
     /// [`Transaction`](crate::postgres::Transaction).
     ///
     /// # Errors
-    /// As [`Db::run`]. [`Error::failed_statement`] says which set of parameters failed; none has taken effect then.
+    /// As [`Db::run`]. [`Error::failed_statement`] says which set of parameters failed; none has
+    /// taken effect then.
     pub async fn run_many<P: Params, R: Rows>(
         &self,
         statement: &Statement<P, R>,
@@ -122,8 +127,8 @@ impl Db {
         wrong.map_or(Ok(answers), Err)
     }
 
-    /// Runs `copy … from stdin` with its data, in the text or binary format that the statement names: one round trip, one
-    /// transaction. Returns the number of rows.
+    /// Runs `copy … from stdin` with its data, in the text or binary format that the statement
+    /// names: one round trip, one transaction. Returns the number of rows.
     ///
     /// # Errors
     /// As [`Db::run`].

@@ -1,6 +1,8 @@
-//! Everything this library says to Postgres: a file a statement, in `sql/statements`, prepared once a connection.
+//! Everything this library says to Postgres: a file a statement, in `sql/statements`, prepared once
+//! a connection.
 //!
-//! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are always parameters.
+//! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are
+//! always parameters.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -20,7 +22,8 @@ impl Sql {
         Self { name, text: text.into(), only_reads: false }
     }
 
-    /// Fills each hole with a name that begins as the hole says and ends in `ending`: `{do_take_}` becomes `"do_take_emails"`.
+    /// Fills each hole with a name that begins as the hole says and ends in `ending`: `{do_take_}`
+    /// becomes `"do_take_emails"`.
     pub fn filled(name: &'static str, text: &str, schema: &Schema, ending: &str) -> Self {
         let text = &*schema.fill(text);
         let mut filled = String::with_capacity(text.len() + 64);
@@ -46,7 +49,8 @@ impl Sql {
     }
 }
 
-/// The schema that holds everything. Texts say `trunkline.` for it, so that they run in psql as they stand.
+/// The schema that holds everything. Texts say `trunkline.` for it, so that they run in psql as
+/// they stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Schema(Arc<str>);
 
@@ -56,7 +60,8 @@ impl Schema {
     const LONGEST: usize = 14;
 
     /// # Errors
-    /// Its name goes into statements without quotes, and into the names of channels beside a queue's.
+    /// Its name goes into statements without quotes, and into the names of channels beside a
+    /// queue's.
     pub fn new(name: &str) -> Result<Self> {
         let first = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.starts_with("pg_");
         let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');

@@ -4,8 +4,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 /// A statement whose parameters are a `P` and whose answer is an `R`.
 ///
-/// Make it a `static`. Values never enter the text. A connection prepares a text once, when it first runs it, and knows it by its words: statements
-/// with the same text are the same statement.
+/// Make it a `static`. Values never enter the text. A connection prepares a text once, when it
+/// first runs it, and knows it by its words: statements with the same text are the same statement.
 ///
 /// ```
 /// use trunkline::postgres::Statement;
@@ -16,7 +16,8 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 ///     Statement::new("select id, owner from account where id = any($1)");
 /// ```
 ///
-/// See [`Params`](crate::postgres::Params) for what `P` can be, [`Rows`](crate::postgres::Rows) for `R`.
+/// See [`Params`](crate::postgres::Params) for what `P` can be, [`Rows`](crate::postgres::Rows) for
+/// `R`.
 pub struct Statement<P, R> {
     text: Cow<'static, str>,
     shape: PhantomData<fn() -> (P, R)>,
@@ -29,7 +30,8 @@ impl<P, R> Statement<P, R> {
         Self { text: Cow::Borrowed(text), shape: PhantomData }
     }
 
-    /// A statement whose text is made at run time. Make few: each is prepared again, and a connection keeps a thousand.
+    /// A statement whose text is made at run time. Make few: each is prepared again, and a
+    /// connection keeps a thousand.
     #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: Cow::Owned(text.into()), shape: PhantomData }

@@ -40,12 +40,14 @@ pub(crate) struct Target {
     pub rustls: Arc<ClientConfig>,
     /// The same for `tokio_postgres`.
     pub tls: MakeTls,
-    /// Whether connections keep prepared statements; where not, each use parses again, as a pooler in transaction mode needs.
+    /// Whether connections keep prepared statements; where not, each use parses again, as a pooler
+    /// in transaction mode needs.
     pub keeps_statements: bool,
     pub limits: Limits,
     /// Where the queues are.
     pub schema: Schema,
-    /// Whether connections of the class `Store` are tried once, and not with patience: there are other servers.
+    /// Whether connections of the class `Store` are tried once, and not with patience: there are
+    /// other servers.
     pub is_of_several: bool,
     /// The string or the environment says how long a host has.
     has_timeout: bool,
@@ -66,7 +68,8 @@ impl Default for Limits {
     }
 }
 
-/// A host has this long from its socket to the end of the login, unless `connect_timeout` says otherwise.
+/// A host has this long from its socket to the end of the login, unless `connect_timeout` says
+/// otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The same where there are other servers.
 const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
@@ -76,14 +79,15 @@ const ANSWER_BYTES: usize = 2 << 30;
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
-    /// `sslmode=require` encrypts, `verify-ca` also checks the certificate against the system's authorities or `sslrootcert`, and `verify-full`
-    /// the name in it as well. What `tokio_postgres` does not know is taken out before.
+    /// `sslmode=require` encrypts, `verify-ca` also checks the certificate against the system's
+    /// authorities or `sslrootcert`, and `verify-full` the name in it as well. What
+    /// `tokio_postgres` does not know is taken out before.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
 
-    /// As [`Target::parse`], in another environment. What the string does not say is asked of a service, if one is named, then of the
-    /// variables, then of a password file.
+    /// As [`Target::parse`], in another environment. What the string does not say is asked of a
+    /// service, if one is named, then of the variables, then of a password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
         let mut options = ConnectionString::parse(url)?;
@@ -164,7 +168,8 @@ impl Target {
     }
 }
 
-/// The password of a file, where none is given. Where hosts have different ones, a connection to each.
+/// The password of a file, where none is given. Where hosts have different ones, a connection to
+/// each.
 fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Vec<Config> {
     let user = config.get_user().map(str::to_owned).or_else(|| whoami::username().ok());
     let (Some(file), Some(user), None) = (file, user, config.get_password()) else { return Vec::new() };
@@ -202,7 +207,8 @@ pub(crate) fn late(limit: Duration) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Whether to encrypt, and what to check of the server, with libpq's meaning. Only `allow` is stronger: it encrypts wherever the server can.
+/// Whether to encrypt, and what to check of the server, with libpq's meaning. Only `allow` is
+/// stronger: it encrypts wherever the server can.
 fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
     let found = match mode {
         "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),

@@ -24,13 +24,14 @@ use crate::{
 
 /// A transaction on a connection of its own.
 ///
-/// [`Transaction::send`] gathers statements and returns; they leave together, `begin` with the first of them, when an answer is
-/// awaited, at the commit, or when many have gathered. Awaited or not, they run in the order in which they were sent. So any number of
-/// statements whose answers are not needed in between, and the commit, are one round trip.
+/// [`Transaction::send`] gathers statements and returns; they leave together, `begin` with the
+/// first of them, when an answer is awaited, at the commit, or when many have gathered. Awaited or
+/// not, they run in the order in which they were sent. So any number of statements whose answers
+/// are not needed in between, and the commit, are one round trip.
 ///
-/// A statement that fails makes the rest fail, up to a `rollback to` a savepoint, and its error comes out at the next answer that is
-/// awaited, at the latest at the commit. Dropped without a commit, the transaction is rolled back; all of its calls may be dropped
-/// while they wait.
+/// A statement that fails makes the rest fail, up to a `rollback to` a savepoint, and its error
+/// comes out at the next answer that is awaited, at the latest at the commit. Dropped without a
+/// commit, the transaction is rolled back; all of its calls may be dropped while they wait.
 ///
 /// ```
 /// # use trunkline::{Db, Result, postgres::Statement};
@@ -52,15 +53,16 @@ pub struct Transaction {
 }
 
 impl Db {
-    /// Begins a transaction at `read committed`. Nothing is sent before its first statement, so that costs no round trip;
-    /// connections of ended transactions are used again.
+    /// Begins a transaction at `read committed`. Nothing is sent before its first statement, so
+    /// that costs no round trip; connections of ended transactions are used again.
     ///
     /// Every open transaction has a connection of its own: bound how many a program has at a time.
     pub async fn begin(&self) -> Result<Transaction> {
         self.begin_with("").await
     }
 
-    /// Begins a transaction with the modes of SQL's `begin`: `isolation level serializable, read only`.
+    /// Begins a transaction with the modes of SQL's `begin`: `isolation level serializable, read
+    /// only`.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
         let begin = match modes {
             "" => self.begin_text().to_owned(),
@@ -76,19 +78,23 @@ impl Db {
 }
 
 impl Transaction {
-    /// Queues a statement and returns at once, with a handle that waits for its reply. Drop the handle
-    /// where the answer does not matter: an error still ends the transaction, and the commit says so.
+    /// Queues a statement and returns at once, with a handle that waits for its reply. Drop the
+    /// handle where the answer does not matter: an error still ends the transaction, and the commit
+    /// says so.
     ///
-    /// Waits only where the statement has to be prepared first on this connection, or much is on its way already.
+    /// Waits only where the statement has to be prepared first on this connection, or much is on
+    /// its way already.
     ///
     /// # Errors
-    /// Parameters that do not fit; a statement that the server does not understand; a connection that broke.
+    /// Parameters that do not fit; a statement that the server does not understand; a connection
+    /// that broke.
     pub async fn send<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<Pending<R>> {
         let prepared = self.prepared(statement.text()).await?;
         params.with(|params| self.push(prepared, params, false))
     }
 
-    /// As [`Transaction::send`], for a statement of the library's own. What it has done is known by its rows, so they are kept whole.
+    /// As [`Transaction::send`], for a statement of the library's own. What it has done is known by
+    /// its rows, so they are kept whole.
     pub(crate) async fn send_text<R>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
         let prepared = self.prepared(text).await?;
         self.push(prepared, params, true)
@@ -105,7 +111,8 @@ impl Transaction {
     /// Sends a statement and waits for its answer, and for those of all that was sent before.
     ///
     /// # Errors
-    /// As [`Db::run`](crate::Db::run), also of statements sent before whose answers were not awaited.
+    /// As [`Db::run`](crate::Db::run), also of statements sent before whose answers were not
+    /// awaited.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         self.send(statement, params).await?.await
     }
@@ -130,7 +137,8 @@ impl Transaction {
         Ok(answers)
     }
 
-    /// As [`Db::copy_in`](crate::Db::copy_in), within this transaction; sent like any other statement.
+    /// As [`Db::copy_in`](crate::Db::copy_in), within this transaction; sent like any other
+    /// statement.
     ///
     /// # Errors
     /// As [`Transaction::send`].
@@ -144,8 +152,9 @@ impl Transaction {
     /// Commits.
     ///
     /// # Errors
-    /// The first error of a statement, or the commit's own: nothing has happened then, also where the server answers a failed
-    /// transaction's `commit` with a mere `ROLLBACK`. [`Error::is_outcome_unknown`]: the connection broke before the answer.
+    /// The first error of a statement, or the commit's own: nothing has happened then, also where
+    /// the server answers a failed transaction's `commit` with a mere `ROLLBACK`.
+    /// [`Error::is_outcome_unknown`]: the connection broke before the answer.
     pub async fn commit(self) -> Result<()> {
         self.send_commit().await?;
         let _ = self.committed.set(true); // nobody else sets it before the drop
@@ -193,12 +202,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// How it ended, for whoever has to know after it is gone: whether it is known to be committed; nothing while it is open.
+    /// How it ended, for whoever has to know after it is gone: whether it is known to be committed;
+    /// nothing while it is open.
     pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
         self.committed.clone()
     }
 
-    /// A statement that can be bound. What was sent before it goes first where it has to be prepared: it may need what that makes.
+    /// A statement that can be bound. What was sent before it goes first where it has to be
+    /// prepared: it may need what that makes.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;

@@ -28,8 +28,8 @@ use crate::{
 
 /// Waits for messages of one queue. Make one for each task that consumes.
 ///
-/// Every method waits until at least one message is due. All of them may be dropped while they wait, at no cost.
-/// While the database is away they wait for it, up to half a minute.
+/// Every method waits until at least one message is due. All of them may be dropped while they
+/// wait, at no cost. While the database is away they wait for it, up to half a minute.
 #[derive(Debug)]
 pub struct Consumer<T> {
     queue: Queue<T>,
@@ -77,16 +77,17 @@ impl<T: Payload> Consumer<T> {
         &self.queue
     }
 
-    /// How long a message whose work failed in [`Consumer::take_with`] waits for its next attempt, at most 365 days; 1 s if
-    /// not set.
+    /// How long a message whose work failed in [`Consumer::take_with`] waits for its next attempt,
+    /// at most 365 days; 1 s if not set.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = delay.min(Duration::from_secs(365 * 86_400));
         self
     }
 
-    /// Calls the function whenever nothing is due and the consumer is about to wait for a notification: what is enqueued from
-    /// then on wakes it. Each further function is called too. A consumer that polls never calls it.
+    /// Calls the function whenever nothing is due and the consumer is about to wait for a
+    /// notification: what is enqueued from then on wakes it. Each further function is called too. A
+    /// consumer that polls never calls it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -108,8 +109,8 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Calls the function after each attempt of [`Consumer::take_with`], for each message: when the work was committed, or
-    /// rolled back and charged. Each further function is called too.
+    /// Calls the function after each attempt of [`Consumer::take_with`], for each message: when the
+    /// work was committed, or rolled back and charged. Each further function is called too.
     #[must_use]
     pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
         self.hooks.add_after_attempt(hook);
@@ -124,8 +125,8 @@ impl<T: Payload> Consumer<T> {
 
     /// Waits, then takes up to `n` messages: [`Queue::take`]. With `n` = 0 returns at once.
     ///
-    /// Where the connection breaks under a take, what it took may be lost, and the consumer takes again without an error;
-    /// [`Queue::take`] says that the outcome is unknown.
+    /// Where the connection breaks under a take, what it took may be lost, and the consumer takes
+    /// again without an error; [`Queue::take`] says that the outcome is unknown.
     ///
     /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
     pub async fn take(&mut self, n: usize) -> Result<Vec<Message<T>>> {
@@ -134,15 +135,15 @@ impl<T: Payload> Consumer<T> {
 
     /// As [`Consumer::take`], but waits at most so long; none if nothing was due by then.
     ///
-    /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the waiting ends, and a statement
-    /// that is under way then is waited for.
+    /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the
+    /// waiting ends, and a statement that is under way then is waited for.
     pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
     }
 
-    /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`] hands it inside a
-    /// notification. Use this where messages are few and should be fast: before and after each wait this consumer
-    /// enters and leaves a list of those that wait.
+    /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`]
+    /// hands it inside a notification. Use this where messages are few and should be fast: before
+    /// and after each wait this consumer enters and leaves a list of those that wait.
     pub async fn handed_over(&mut self) -> Result<Message<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
@@ -156,7 +157,8 @@ impl<T: Payload> Consumer<T> {
             if let Some(message) = queue.take(1).await?.pop() {
                 return Ok(message);
             }
-            // Not before both channels are heard: the second to be heard would make it leave the list again at once.
+            // Not before both channels are heard: the second to be heard would make it leave the
+            // list again at once.
             if was_hearing {
                 place.enter().await?;
             }
@@ -185,18 +187,21 @@ impl<T: Payload> Consumer<T> {
 
     /// As [`Consumer::lease`], but waits at most so long; none if nothing was due by then.
     ///
-    /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the waiting ends, and a statement
-    /// that is under way then is waited for.
+    /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the
+    /// waiting ends, and a statement that is under way then is waited for.
     pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
     }
 
-    /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`]. Where messages are due, all of it
-    /// is one round trip and one commit; where none is, the acknowledgement waits for the next one, for 2 ms at most. Returns the
-    /// messages, and the ids of those whose lease was lost before they were acknowledged. With `n` = 0 returns once they are acknowledged.
+    /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`].
+    /// Where messages are due, all of it is one round trip and one commit; where none is, the
+    /// acknowledgement waits for the next one, for 2 ms at most. Returns the messages, and the ids
+    /// of those whose lease was lost before they were acknowledged. With `n` = 0 returns once they
+    /// are acknowledged.
     ///
     /// # Errors
-    /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not be acknowledged.
+    /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not
+    /// be acknowledged.
     pub async fn ack_and_lease<L: Into<Lease>>(
         &mut self,
         done: impl IntoIterator<Item = L>,
@@ -218,8 +223,9 @@ impl<T: Payload> Consumer<T> {
 
     /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::take_in`].
     ///
-    /// The transaction is not touched before a message is due. It is open meanwhile, so give it nothing to hold:
-    /// neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns at once.
+    /// The transaction is not touched before a message is due. It is open meanwhile, so give it
+    /// nothing to hold: neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns
+    /// at once.
     pub async fn take_in(&mut self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
         if n == 0 {
             return Ok(Vec::new());
@@ -237,8 +243,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits until a message is due, and leaves it where it is. It may be in another consumer's hands, or taken by one
-    /// that is faster.
+    /// Waits until a message is due, and leaves it where it is. It may be in another consumer's
+    /// hands, or taken by one that is faster.
     pub async fn ready(&mut self) -> Result<()> {
         self.until_due().await
     }

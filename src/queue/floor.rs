@@ -1,8 +1,9 @@
 //! The floor under every scan: a time before which nothing is left to dequeue.
 //!
-//! Deleted rows stay in the index until no old snapshot can see them; a scan that starts at the floor does not meet
-//! them. The floor follows commits: a candidate becomes the floor only when every transaction that could still commit
-//! an older row has ended, and then only as far as what those transactions left behind.
+//! Deleted rows stay in the index until no old snapshot can see them; a scan that starts at the
+//! floor does not meet them. The floor follows commits: a candidate becomes the floor only when
+//! every transaction that could still commit an older row has ended, and then only as far as what
+//! those transactions left behind.
 
 pub(super) mod lanes;
 
@@ -19,18 +20,21 @@ pub(crate) struct Look {
     pub candidate: Time,
     /// The oldest transaction that is still running: every one below has ended.
     pub running: i64,
-    /// The next transaction id to be given out, or an earlier one, but later than the clock of the candidate.
+    /// The next transaction id to be given out, or an earlier one, but later than the clock of the
+    /// candidate.
     pub next: i64,
 }
 
 /// While messages flow, a look is made this often …
 const EVERY: Duration = Duration::from_millis(100);
-/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the time, once there is a floor.
+/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the
+/// time, once there is a floor.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
 /// A floor is kept for processes that begin later, this often.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
-/// After a clock stepped back, the floor lies this far below what it may have shown since the last look.
+/// After a clock stepped back, the floor lies this far below what it may have shown since the last
+/// look.
 const MARGIN: Duration = Duration::from_secs(1);
 /// Both are made at least this often: a clock that steps during a look makes its cost anything.
 const SELDOM: Duration = Duration::from_secs(3600);
@@ -66,7 +70,8 @@ impl Floor {
         due
     }
 
-    /// Whether a sweep is due; if so, the caller makes it. One that died is followed by another, because the claim runs out.
+    /// Whether a sweep is due; if so, the caller makes it. One that died is followed by another,
+    /// because the claim runs out.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_sweep;
         if due {
@@ -86,7 +91,8 @@ impl Floor {
 
     /// Learns from a look that took the server `cost`.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        // Without a floor every dequeue walks over the dead rows, as this look did: the second look is worth its cost.
+        // Without a floor every dequeue walks over the dead rows, as this look did: the second look
+        // is worth its cost.
         let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
@@ -94,7 +100,8 @@ impl Floor {
             // Another consumer's look overtook this one.
             self.lower(look.oldest.unwrap_or(self.reached));
         } else if look.candidate < self.reached {
-            // The server's clock stepped back: what it showed since the last look may lie below the floor.
+            // The server's clock stepped back: what it showed since the last look may lie below the
+            // floor.
             self.lower(look.candidate.before(since + MARGIN));
         }
         match self.pending {
@@ -109,8 +116,8 @@ impl Floor {
         }
     }
 
-    /// Learns from a part of a sweep that took the server `cost`: the oldest row below the floor, if there is any.
-    /// Returns how long the next part has to wait.
+    /// Learns from a part of a sweep that took the server `cost`: the oldest row below the floor,
+    /// if there is any. Returns how long the next part has to wait.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         let pause = rest(cost);
         self.next_sweep = now + pause + SWEEP_EVERY;

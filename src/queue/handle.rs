@@ -98,7 +98,8 @@ impl Db {
     }
 }
 
-/// A queue of `T`s: the handle for everything. Cheap to clone; clones share batches, floor and connections.
+/// A queue of `T`s: the handle for everything. Cheap to clone; clones share batches, floor and
+/// connections.
 pub struct Queue<T> {
     pub(crate) shared: Arc<Shared>,
     payload: PhantomData<fn() -> T>,
@@ -198,7 +199,8 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The floor for the next dequeue. Every so often a look that may lift it, or a sweep below it, is started beside.
+    /// The floor for the next dequeue. Every so often a look that may lift it, or a sweep below it,
+    /// is started beside.
     pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {
             let (mut lanes, now) = (self.lanes(), Instant::now());
@@ -214,8 +216,8 @@ impl Shared {
         floor
     }
 
-    /// Looks at the queue from the floor on and learns from it. Returns the seconds until the oldest visible row is due,
-    /// locked ones included; `None` where nothing waits at all.
+    /// Looks at the queue from the floor on and learns from it. Returns the seconds until the
+    /// oldest visible row is due, locked ones included; `None` where nothing waits at all.
     pub async fn look(&self) -> Result<Option<f64>> {
         let start = self.lanes().reached();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
@@ -234,7 +236,8 @@ impl Shared {
         };
         if let Some(reached) = keep {
             let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
-            // The look counts even if the floor cannot be kept for others: a role may lack the right.
+            // The look counts even if the floor cannot be kept for others: a role may lack the
+            // right.
             if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
                 debug!(queue = self.name(), %error, "floor not kept for other processes");
             }
@@ -253,7 +256,8 @@ impl Shared {
         Ok(())
     }
 
-    /// One part of a sweep. Returns the page where the next begins, 0 at the end, and how long it has to wait.
+    /// One part of a sweep. Returns the page where the next begins, 0 at the end, and how long it
+    /// has to wait.
     async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
         let reached = self.lanes().reached();
         let rows = self.query_again(&self.sql.sweep, &[&reached, &page]).await?;
@@ -275,8 +279,8 @@ impl Shared {
         self.db.query_again(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// How many of `n` messages one dequeue should ask for: a page at most, and no more than are likely to fit in an answer. If
-    /// the guess is wrong, what comes is kept all the same.
+    /// How many of `n` messages one dequeue should ask for: a page at most, and no more than are
+    /// likely to fit in an answer. If the guess is wrong, what comes is kept all the same.
     pub fn fitting(&self, n: usize) -> usize {
         let most = match self.message_bytes.load(Ordering::Relaxed) {
             0 => PAGE,
@@ -301,7 +305,8 @@ impl Shared {
     }
 }
 
-/// Runs to its end, whether or not the caller stays: whoever commits also wakes those who wait for it.
+/// Runs to its end, whether or not the caller stays: whoever commits also wakes those who wait for
+/// it.
 pub(crate) async fn finish<R: Send + 'static>(
     what: &'static str,
     work: impl Future<Output = Result<R>> + Send + 'static,
@@ -309,7 +314,8 @@ pub(crate) async fn finish<R: Send + 'static>(
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended(what, true)))
 }
 
-/// Sweeps a queue from a page on, a part at a time, until its end or until nobody has a handle of it any more.
+/// Sweeps a queue from a page on, a part at a time, until its end or until nobody has a handle of
+/// it any more.
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {
         let pause = match shared.sweep_part(page).await {

@@ -23,8 +23,9 @@ use crate::{
 pub struct Message<T> {
     /// Unique in its queue, and stable: splits, retries and replays keep it.
     pub id: i64,
-    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never leased before. A lease
-    /// that was released counts here, but not towards the queue's maximum: see [`Message::charged`].
+    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never
+    /// leased before. A lease that was released counts here, but not towards the queue's maximum:
+    /// see [`Message::charged`].
     pub attempt: i32,
     /// When it was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,
@@ -36,7 +37,8 @@ pub struct Message<T> {
     pub key: Option<Arc<str>>,
     /// How fast messages of its key may be begun with.
     pub(crate) rate: Option<Arc<Rate>>,
-    /// Its last lease ran out, so it may have killed the worker that held it; known to [`Queue::ack_and_lease`](crate::Queue) only.
+    /// Its last lease ran out, so it may have killed the worker that held it; known to
+    /// [`Queue::ack_and_lease`](crate::Queue) only.
     pub(crate) ran_out: bool,
     /// Deliveries that were given back without a charge.
     pub(crate) released: i32,
@@ -56,15 +58,18 @@ impl<T> Message<T> {
         Message { id, attempt, enqueued_at, payload: make(payload), metadata, key, rate, ran_out, released }
     }
 
-    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy count. A worker that has leased more than it can
-    /// start soon gives that back without a charge, so this is 1 where a handler meets a message for the first time, and [`Message::attempt`] may be more.
+    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy
+    /// count. A worker that has leased more than it can start soon gives that back without a
+    /// charge, so this is 1 where a handler meets a message for the first time, and
+    /// [`Message::attempt`] may be more.
     #[must_use]
     pub fn charged(&self) -> u32 {
         self.attempt.saturating_sub(self.released).unsigned_abs()
     }
 }
 
-/// The right to one message under one attempt. Each verb that ends a lease names both, so a late worker changes nothing.
+/// The right to one message under one attempt. Each verb that ends a lease names both, so a late
+/// worker changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
     /// The message.
@@ -119,7 +124,8 @@ impl Ranges {
         (0..self.ids.len()).map(range)
     }
 
-    /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted and distinct.
+    /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted
+    /// and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();
         for (at, lease) in leases.iter().enumerate() {

@@ -74,13 +74,14 @@ impl Statements {
         self.enqueue.len().max(self.enqueue_key.len())
     }
 
-    /// A connection remembers statements by their text, with the types that they had; a queue that was dropped and created again is
-    /// another, so its texts say since when it is.
+    /// A connection remembers statements by their text, with the types that they had; a queue that
+    /// was dropped and created again is another, so its texts say since when it is.
     pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
         let Has { priorities: has_priorities, keys: has_keys } = has;
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
         let of = |name, text: &str| Sql::filled(name, text, schema, queue).since(since);
-        // Where a message's priority is told, the text says 0, and in a queue with priorities the column; so with its key.
+        // Where a message's priority is told, the text says 0, and in a queue with priorities the
+        // column; so with its key.
         let telling = |name, text: &str, priority: &str, key: &str| {
             if has_priorities {
                 of(name, &text.replace("0 as priority", &format!("{priority} as priority")))

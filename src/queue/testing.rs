@@ -1,6 +1,8 @@
-//! For the tests of programs that use queues: a clock that can be moved, and assertions on what was enqueued.
+//! For the tests of programs that use queues: a clock that can be moved, and assertions on what was
+//! enqueued.
 //!
-//! With [`Worker::drain`](crate::Worker::drain), which works until nothing is due, a test needs no pauses:
+//! With [`Worker::drain`](crate::Worker::drain), which works until nothing is due, a test needs no
+//! pauses:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -43,19 +45,22 @@ use crate::{
     },
 };
 
-/// Lets that much time pass for one queue, at most 36,500 days: what is due within it is due now, in the order in which it would have been;
-/// what is due later is due so much sooner. Leases, retries and delays are nothing but due times, so a lease that would end within that
-/// time has run out. Returns how many messages the queue holds.
+/// Lets that much time pass for one queue, at most 36,500 days: what is due within it is due now,
+/// in the order in which it would have been; what is due later is due so much sooner. Leases,
+/// retries and delays are nothing but due times, so a lease that would end within that time has run
+/// out. Returns how many messages the queue holds.
 ///
-/// Whatever happened (enqueued, died, archived) happened so much longer ago, as [`Queue::prune`] sees it. Consumers and workers that wait are
-/// woken, in every process. The clocks of the server and of this process are not moved, so a worker's own pauses and timeouts are not
-/// either; one whose lease has run out finds it lost when it renews or settles it.
+/// Whatever happened (enqueued, died, archived) happened so much longer ago, as [`Queue::prune`]
+/// sees it. Consumers and workers that wait are woken, in every process. The clocks of the server
+/// and of this process are not moved, so a worker's own pauses and timeouts are not either; one
+/// whose lease has run out finds it lost when it renews or settles it.
 ///
-/// Waits for transactions that have taken messages of the queue, and so without end for one of the same task: commit it before.
+/// Waits for transactions that have taken messages of the queue, and so without end for one of the
+/// same task: commit it before.
 ///
 /// # Errors
-/// The database's, or the time is out of bounds. The role must be allowed to update the tables of dead letters and of the archive, as an
-/// operator or the queue's owner is.
+/// The database's, or the time is out of bounds. The role must be allowed to update the tables of
+/// dead letters and of the archive, as an operator or the queue's owner is.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -65,9 +70,11 @@ use crate::{
 /// ```
 pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
-    // Whoever waits is woken, whether or not the caller stays. No floor is above now, and nothing becomes due before.
+    // Whoever waits is woken, whether or not the caller stays. No floor is above now, and nothing
+    // becomes due before.
     let work = async move {
-        // It locks everything, so a worker may stand in its way that waits for it. Then nothing has happened yet.
+        // It locks everything, so a worker may stand in its way that waits for it. Then nothing has
+        // happened yet.
         let rows = loop {
             match shared.query(&shared.sql.shift, &[&seconds]).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
@@ -80,8 +87,8 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     finish("a shift", work).await
 }
 
-/// All messages that the queue holds, waiting and leased ones, in the order in which they were enqueued. Concurrent callers' messages
-/// have no order among each other. Nothing is touched.
+/// All messages that the queue holds, waiting and leased ones, in the order in which they were
+/// enqueued. Concurrent callers' messages have no order among each other. Nothing is touched.
 ///
 /// # Errors
 /// As [`Queue::peek`].
@@ -99,7 +106,8 @@ pub async fn enqueued<T: Payload>(queue: &Queue<T>) -> Result<Vec<Peeked<T>>> {
     Ok(messages)
 }
 
-/// Asserts that the queue holds a message that is as expected, and returns the first that was enqueued.
+/// Asserts that the queue holds a message that is as expected, and returns the first that was
+/// enqueued.
 ///
 /// # Panics
 /// None is so; the panic names the caller's line and lists what is there, twenty messages at most.

@@ -1,4 +1,5 @@
-//! How a consumer waits when nothing is due. Pure: it decides the next step from the last dequeue, and the consumer acts.
+//! How a consumer waits when nothing is due. Pure: it decides the next step from the last dequeue,
+//! and the consumer acts.
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
@@ -16,7 +17,8 @@ pub enum Wait {
     Poll(Duration),
     /// Listens and sends nothing while idle, but for a slow poll as the safety net.
     Notify,
-    /// Listens, but asks a few times more before it relies on that; under traffic that leaves no pause for a second it stops listening.
+    /// Listens, but asks a few times more before it relies on that; under traffic that leaves no
+    /// pause for a second it stops listening.
     #[default]
     Adaptive,
 }
@@ -33,8 +35,8 @@ impl Wait {
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
 /// The poll of a consumer that should listen but cannot.
 const DEAF_POLL: Duration = Duration::from_millis(100);
-/// An adaptive consumer asks again after these pauses, or when notified, before it relies on notifications: those of another process are some
-/// milliseconds apart.
+/// An adaptive consumer asks again after these pauses, or when notified, before it relies on
+/// notifications: those of another process are some milliseconds apart.
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
 /// Traffic without a pause for this long, and an adaptive consumer listens no more.
 const TRAFFIC: Duration = Duration::from_secs(1);
@@ -84,7 +86,8 @@ impl Pace {
         self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
     }
 
-    /// A dequeue waited for a notification before it was sent: there are pauses, and who polls in them is late.
+    /// A dequeue waited for a notification before it was sent: there are pauses, and who polls in
+    /// them is late.
     pub fn lingered(&mut self) {
         self.busy_since = None;
     }
@@ -111,7 +114,8 @@ impl Pace {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }
 
-    /// How long to sleep, unless rung, after a look: `due_in` seconds until the oldest visible message is due.
+    /// How long to sleep, unless rung, after a look: `due_in` seconds until the oldest visible
+    /// message is due.
     pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
         self.busy_since = None;
         let longest = if hearing { SAFETY_POLL } else { DEAF_POLL };

@@ -39,10 +39,12 @@ impl Db {
         self.change_schedule(sql, name).await.map(drop)
     }
 
-    /// Enqueues the message of a schedule now, whether it is paused or not, and returns its id. The next tick comes when it would have come.
+    /// Enqueues the message of a schedule now, whether it is paused or not, and returns its id. The
+    /// next tick comes when it would have come.
     ///
     /// # Errors
-    /// There is none of that name. [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the message may or may not be there.
+    /// There is none of that name. [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown):
+    /// the message may or may not be there.
     pub async fn fire_schedule(&self, name: &str) -> Result<i64> {
         let sql = self.statement("fire_schedule", include_str!("../../sql/statements/fire_schedule.sql"));
         only(&self.change_schedule(sql, name).await?)?.read(0)

@@ -11,7 +11,8 @@ use crate::{
     postgres::{db::Db, time::Time, transaction::Transaction},
 };
 
-/// Messages in one transaction. It holds its schedules, and with its id every floor, for as long as it lasts.
+/// Messages in one transaction. It holds its schedules, and with its id every floor, for as long as
+/// it lasts.
 const MESSAGES: usize = 1000;
 /// A row's next tick where there is none.
 const NEVER: Time = Time(i64::MAX);
@@ -39,8 +40,8 @@ pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most:
     transaction.send_text::<Vec<ClaimedRow>>(&sql.text, &[&since, &(most as i32)]).await?.await
 }
 
-/// Those whose ticks make as many messages as one transaction may, but one at least. What is behind them is not looked at: so it costs the ticks of
-/// one schedule in vain at most.
+/// Those whose ticks make as many messages as one transaction may, but one at least. What is behind
+/// them is not looked at: so it costs the ticks of one schedule in vain at most.
 pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
     let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
     for claimed in all {

@@ -10,18 +10,22 @@ use crate::{
     queue::message::metadata::Metadata,
 };
 
-/// When a message is to be enqueued, again and again. [`Queue::schedule`](crate::Queue::schedule) puts it in force.
+/// When a message is to be enqueued, again and again. [`Queue::schedule`](crate::Queue::schedule)
+/// puts it in force.
 ///
 /// The expression is one of
-/// - five fields of cron: minute, hour, day of the month, month, day of the week (`0 9 * * mon-fri`); besides `*`, ranges, lists and steps,
-///   `L` is the last day of a month, `15W` the weekday nearest to the 15th, `fri#2` the second Friday. Where both days are named, either
-///   will do, as in cron; with `+` before the day of the week (`0 0 1 * +mon`) both have to fit;
+/// - five fields of cron: minute, hour, day of the month, month, day of the week (`0 9 * *
+///   mon-fri`); besides `*`, ranges, lists and steps, `L` is the last day of a month, `15W` the
+///   weekday nearest to the 15th, `fri#2` the second Friday. Where both days are named, either will
+///   do, as in cron; with `+` before the day of the week (`0 0 1 * +mon`) both have to fit;
 /// - six, with seconds first (`*/10 * * * * *`);
 /// - `@hourly`, `@daily` (or `@midnight`), `@weekly`, `@monthly`, `@yearly` (or `@annually`);
-/// - `every 90 seconds`, or minutes, hours, days: multiples since 1970-01-01 UTC, so that all processes agree; 1 second to 365 days.
+/// - `every 90 seconds`, or minutes, hours, days: multiples since 1970-01-01 UTC, so that all
+///   processes agree; 1 second to 365 days.
 ///
-/// Fields mean the clock of a time zone, UTC if none is named. Where that clock jumps ahead, a tick whose hour is named and left out comes
-/// at the jump; where it is set back, such a tick comes once. An expression that ticks each hour, or more often, goes on as time does.
+/// Fields mean the clock of a time zone, UTC if none is named. Where that clock jumps ahead, a tick
+/// whose hour is named and left out comes at the jump; where it is set back, such a tick comes
+/// once. An expression that ticks each hour, or more often, goes on as time does.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};
@@ -44,12 +48,13 @@ pub struct Schedule {
     pub(super) key: Option<String>,
 }
 
-/// What becomes of ticks that nobody made in time, because no process ran. A tick is missed when it is older than a minute, or when
-/// a later one is there already.
+/// What becomes of ticks that nobody made in time, because no process ran. A tick is missed when it
+/// is older than a minute, or when a later one is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They are left out. Of several that have come, only the last is made, if it is not older than a minute.
+    /// They are left out. Of several that have come, only the last is made, if it is not older than
+    /// a minute.
     Skip,
     /// The last of them is made, for all of them.
     #[default]
@@ -76,7 +81,8 @@ impl Missed {
 }
 
 impl Schedule {
-    /// A schedule of a name (1 to 48 characters: a lower-case letter, then a-z, 0-9, `_`, `.`, `-`), one of all in the database.
+    /// A schedule of a name (1 to 48 characters: a lower-case letter, then a-z, 0-9, `_`, `.`,
+    /// `-`), one of all in the database.
     #[must_use]
     pub fn new(name: impl Into<String>, expression: impl Into<String>) -> Self {
         Self {
@@ -90,7 +96,8 @@ impl Schedule {
         }
     }
 
-    /// The time zone whose clock the fields mean, by its IANA name (`Europe/Berlin`); UTC if not set.
+    /// The time zone whose clock the fields mean, by its IANA name (`Europe/Berlin`); UTC if not
+    /// set.
     #[must_use]
     pub fn zone(self, zone: impl Into<String>) -> Self {
         Self { zone: zone.into(), ..self }
@@ -102,20 +109,22 @@ impl Schedule {
         Self { missed, ..self }
     }
 
-    /// Metadata of each message. Beside it stand `schedule`, the name, and `tick`, the time of the tick in UTC.
+    /// Metadata of each message. Beside it stand `schedule`, the name, and `tick`, the time of the
+    /// tick in UTC.
     #[must_use]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self { metadata, ..self }
     }
 
-    /// The priority of each message, in a queue that has some: from 0, the lowest, which counts if none is set. See
-    /// [`Draft::priority`](crate::Draft::priority).
+    /// The priority of each message, in a queue that has some: from 0, the lowest, which counts if
+    /// none is set. See [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// The key of each message, in a queue whose messages have keys, which wants one: 1 to 1,024 bytes. See [`Draft::key`](crate::Draft::key).
+    /// The key of each message, in a queue whose messages have keys, which wants one: 1 to 1,024
+    /// bytes. See [`Draft::key`](crate::Draft::key).
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }

@@ -40,7 +40,8 @@ impl Expression {
         }
     }
 
-    /// The first tick after a time. `None` where there is none within some years, as on 30 February.
+    /// The first tick after a time. `None` where there is none within some years, as on 30
+    /// February.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(fields) => fields.next(after),

@@ -22,13 +22,14 @@ use crate::{
 pub(super) struct Made {
     /// Schedules that it is done with.
     pub schedules: usize,
-    /// Others were claimed, too, and left to the next turn, because these made messages enough for a transaction.
+    /// Others were claimed, too, and left to the next turn, because these made messages enough for
+    /// a transaction.
     pub has_left: bool,
 }
 
 impl Db {
-    /// Does what is to be done with up to `most` schedules whose time has come since then. What the server refuses is written into its row, whatever the error,
-    /// and does not hold up the others.
+    /// Does what is to be done with up to `most` schedules whose time has come since then. What the
+    /// server refuses is written into its row, whatever the error, and does not hold up the others.
     pub(super) async fn fire(&self, since: Time, most: usize) -> Result<Made> {
         let span = debug_span!("tick", schedules = Empty, ticks = Empty);
         let outcome = self.fire_some(since, most).instrument(span).await;
@@ -57,7 +58,8 @@ impl Db {
         Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
     }
 
-    /// The first of those whose time has come, by itself. Its error ends its transaction alone: a trigger may raise it as late as at the commit.
+    /// The first of those whose time has come, by itself. Its error ends its transaction alone: a
+    /// trigger may raise it as late as at the commit.
     async fn fire_one(&self, since: Time) -> Result<bool> {
         let transaction = self.begin().await?;
         let claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of));
@@ -79,8 +81,8 @@ impl Db {
         transaction.commit().await
     }
 
-    /// Writes into the row of a schedule why its tick was not made. It is tried again, with longer and longer pauses, unless the message itself is refused:
-    /// then the next tick is.
+    /// Writes into the row of a schedule why its tick was not made. It is tried again, with longer
+    /// and longer pauses, unless the message itself is refused: then the next tick is.
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
         warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
         let next = is_refused(error).then_some(one.next);
@@ -144,13 +146,14 @@ impl Look {
     }
 }
 
-/// Whether the server refused something, and did not end the session or go down: then another tick may do.
+/// Whether the server refused something, and did not end the session or go down: then another tick
+/// may do.
 fn is_of_a_tick(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| !["08", "57"].contains(&&code.code()[..2]) || code == &SqlState::QUERY_CANCELED)
 }
 
-/// Whether a message itself was refused, by its type, a constraint, a trigger, a missing right. Whatever else goes wrong may pass, as a full disk
-/// does, and no tick is given up for it.
+/// Whether a message itself was refused, by its type, a constraint, a trigger, a missing right.
+/// Whatever else goes wrong may pass, as a full disk does, and no tick is given up for it.
 fn is_refused(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
 }

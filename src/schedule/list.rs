@@ -36,8 +36,8 @@ pub struct Scheduled {
     pub key: Option<String>,
     /// Whether it was paused.
     pub is_paused: bool,
-    /// The next tick. `None` while it is paused, where it never ticks again, and until a process that makes ticks has seen it; in the past
-    /// where none runs.
+    /// The next tick. `None` while it is paused, where it never ticks again, and until a process
+    /// that makes ticks has seen it; in the past where none runs.
     pub next: Option<SystemTime>,
     /// The last tick that was made.
     pub last: Option<SystemTime>,

@@ -16,18 +16,22 @@ use crate::{
     queue::consumer::hearing,
 };
 
-/// After so long it looks whether it has overlooked something: what was committed long after its clock reading, a clock that stepped.
+/// After so long it looks whether it has overlooked something: what was committed long after its
+/// clock reading, a clock that stepped.
 const OVERLOOKED: Duration = Duration::from_secs(60);
-/// The same in a worker, which does not listen for new schedules: the server would wake it for every other notification, too.
+/// The same in a worker, which does not listen for new schedules: the server would wake it for
+/// every other notification, too.
 const UNHEARD: Duration = Duration::from_secs(30);
-/// Ticks of which somebody else is about to make are looked for again after so long, in case that somebody does not: the first time, and later.
+/// Ticks of which somebody else is about to make are looked for again after so long, in case that
+/// somebody does not: the first time, and later.
 const OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 /// A statement that began so long ago has mostly ended: what is due earlier has been seen.
 const SETTLED: Duration = Duration::from_secs(5);
 /// After an error, the first time and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Schedules that are claimed by one transaction: as many ticks come at the same time, on the full minute.
+/// Schedules that are claimed by one transaction: as many ticks come at the same time, on the full
+/// minute.
 const MOST: usize = 500;
 
 /// A worker whose role may make no ticks asks again after so long.
@@ -42,13 +46,14 @@ struct Ticking {
 }
 
 impl Db {
-    /// Makes the ticks of all schedules until `shutdown` is ready, as a worker does beside its work: for a process that does only that. Run
-    /// any number of them; each tick is made once.
+    /// Makes the ticks of all schedules until `shutdown` is ready, as a worker does beside its
+    /// work: for a process that does only that. Run any number of them; each tick is made once.
     ///
     /// While the database is away it waits for it.
     ///
     /// # Errors
-    /// What does not pass: the role may not make ticks, or the schema is not this library's version.
+    /// What does not pass: the role may not make ticks, or the schema is not this library's
+    /// version.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.check_schema().await?;
         tokio::select! {
@@ -70,7 +75,8 @@ impl Db {
         self.attached::<Ticking>().changed.notify_one();
     }
 
-    /// Makes ticks until an error that does not pass. With `listens` it hears of new schedules at once.
+    /// Makes ticks until an error that does not pass. With `listens` it hears of new schedules at
+    /// once.
     async fn keep_ticking(&self, listens: bool) -> Result<()> {
         let ticking: Arc<Ticking> = self.attached();
         let _alone = ticking.alone.lock().await;
@@ -141,7 +147,8 @@ impl Round {
         self.since
     }
 
-    /// Nothing is due. Returns whether the server's clock was set back meanwhile: then all is looked at at once.
+    /// Nothing is due. Returns whether the server's clock was set back meanwhile: then all is
+    /// looked at at once.
     fn looked(&mut self, look: &Look, rings: Option<u64>) -> bool {
         let since = look.clock.before(SETTLED);
         let is_set_back = since < self.since;
@@ -151,8 +158,9 @@ impl Round {
         is_set_back
     }
 
-    /// Schedules were done with; returns how long to wait until the next look. None were, where others are about to. Where many ticks were missed,
-    /// no more are claimed than the next turn will do, give or take: others can do the rest at the same time.
+    /// Schedules were done with; returns how long to wait until the next look. None were, where
+    /// others are about to. Where many ticks were missed, no more are claimed than the next turn
+    /// will do, give or take: others can do the rest at the same time.
     fn made(&mut self, made: Made) -> Duration {
         self.failed = PAUSE.0;
         self.most = (if made.has_left { made.schedules * 2 } else { self.most * 2 }).min(MOST);

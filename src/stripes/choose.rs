@@ -1,21 +1,26 @@
-//! Which stripe a message goes to. Pure: what is known of the stripes goes in, a place in the list comes out.
+//! Which stripe a message goes to. Pure: what is known of the stripes goes in, a place in the list
+//! comes out.
 
 use super::{health::Fitness, id::StripeId};
 
-/// How what is enqueued is spread over the stripes of a queue. Only those count that are well: reached, not silent for a second, not draining.
+/// How what is enqueued is spread over the stripes of a queue. Only those count that are well:
+/// reached, not silent for a second, not draining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spread {
-    /// The one with the fewest enqueues of this process under way; among equals, one after another. A slow stripe gets less, and whoever was just
-    /// answered by a stripe comes back to it, so that those who share a row go on sharing rows.
+    /// The one with the fewest enqueues of this process under way; among equals, one after another.
+    /// A slow stripe gets less, and whoever was just answered by a stripe comes back to it, so that
+    /// those who share a row go on sharing rows.
     #[default]
     LeastLoaded,
     /// One after another, call by call, however long each takes.
     RoundRobin,
-    /// Always the same one for the same number, in every process and with every order of the connection strings. A stripe that is added takes
-    /// over its part of the numbers, and no other number moves. While that one is not well it is the next in an order that is
-    /// the number's own.
+    /// Always the same one for the same number, in every process and with every order of the
+    /// connection strings. A stripe that is added takes over its part of the numbers, and no other
+    /// number moves. While that one is not well it is the next in an order that is the number's
+    /// own.
     ///
-    /// The stripe is the one with the largest `mix(hash ^ mix(number))`, where `mix` is the end of `SplitMix64`: rendezvous hashing.
+    /// The stripe is the one with the largest `mix(hash ^ mix(number))`, where `mix` is the end of
+    /// `SplitMix64`: rendezvous hashing.
     Hash(u64),
 }
 
@@ -40,7 +45,8 @@ pub(super) struct Known {
     pub load: usize,
 }
 
-/// The place of the stripe that a call goes to; none where none can be asked. `turn` goes up by one with each call.
+/// The place of the stripe that a call goes to; none where none can be asked. `turn` goes up by one
+/// with each call.
 pub(super) fn choose(stripes: &[Known], spread: Spread, turn: usize) -> Option<usize> {
     let askable = |known: &&Known| known.fitness < Fitness::Away;
     let fitness = stripes.iter().filter(askable).map(|known| known.fitness).min()?;

@@ -1,4 +1,5 @@
-//! A consumer of all stripes: asks those that may have something, all at the same time, and waits for all of them where none has.
+//! A consumer of all stripes: asks those that may have something, all at the same time, and waits
+//! for all of them where none has.
 
 use std::{
     fmt::{self, Display},
@@ -35,18 +36,21 @@ use crate::{
     },
 };
 
-/// Stripes that were asked and say nothing are waited for so long; what they dequeue later is given back.
+/// Stripes that were asked and say nothing are waited for so long; what they dequeue later is given
+/// back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
 /// Where no stripe is there, they are waited for so long in all, as a single server is.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A wait without a limit is one of many.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// Waits for messages of a queue on several servers, in one of the ways of [`Wait`] on each. Make one for each task that consumes.
+/// Waits for messages of a queue on several servers, in one of the ways of [`Wait`] on each. Make
+/// one for each task that consumes.
 ///
-/// Every method waits until at least one message is due on some stripe. All of them may be dropped while they wait, at no cost. What is due
-/// on several is taken from all of them, in equal parts as far as it goes; a stripe with much does not keep one with little waiting, and one
-/// that is away keeps nobody waiting: it is asked again every second.
+/// Every method waits until at least one message is due on some stripe. All of them may be dropped
+/// while they wait, at no cost. What is due on several is taken from all of them, in equal parts as
+/// far as it goes; a stripe with much does not keep one with little waiting, and one that is away
+/// keeps nobody waiting: it is asked again every second.
 pub struct StripedConsumer<T> {
     pub(super) queue: StripedQueue<T>,
     pub(super) wait: Wait,
@@ -94,7 +98,8 @@ impl<T: Payload> StripedConsumer<T> {
         Self { retry_after: delay, ..self }
     }
 
-    /// Waits, then takes up to `n` messages, at most once: [`Queue::take`](crate::Queue::take). With `n` = 0 returns at once.
+    /// Waits, then takes up to `n` messages, at most once: [`Queue::take`](crate::Queue::take).
+    /// With `n` = 0 returns at once.
     pub async fn take(&mut self, n: usize) -> Result<Vec<Striped<Message<T>>>> {
         self.until_some(n, None, Dequeue::Take).await
     }
@@ -104,7 +109,8 @@ impl<T: Payload> StripedConsumer<T> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
     }
 
-    /// Waits, then leases up to `n` messages, at least once: [`Queue::lease`](crate::Queue::lease). With `n` = 0 returns at once.
+    /// Waits, then leases up to `n` messages, at least once: [`Queue::lease`](crate::Queue::lease).
+    /// With `n` = 0 returns at once.
     pub async fn lease(&mut self, n: usize) -> Result<Vec<Striped<Message<T>>>> {
         self.until_some(n, None, Dequeue::Lease(None)).await
     }
@@ -114,8 +120,9 @@ impl<T: Payload> StripedConsumer<T> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
     }
 
-    /// Waits until a message is due on some stripe, leaves it where it is, and says where that is: for a transaction on that server, in which
-    /// [`StripedQueue::on`] takes it exactly once. It may be in another consumer's hands.
+    /// Waits until a message is due on some stripe, leaves it where it is, and says where that is:
+    /// for a transaction on that server, in which [`StripedQueue::on`] takes it exactly once. It
+    /// may be in another consumer's hands.
     pub async fn ready(&mut self) -> Result<StripeId> {
         loop {
             if let Some(at) = self.until_due(None).await? {
@@ -125,9 +132,10 @@ impl<T: Payload> StripedConsumer<T> {
         }
     }
 
-    /// Waits, takes up to `n` messages of one stripe in a new transaction on its server, runs `work` in it, and commits both together:
-    /// [`Consumer::take_with`]. What `work` writes in the transaction is exactly once, because it is in the same database as the message;
-    /// `work` is told which that is.
+    /// Waits, takes up to `n` messages of one stripe in a new transaction on its server, runs
+    /// `work` in it, and commits both together: [`Consumer::take_with`]. What `work` writes in the
+    /// transaction is exactly once, because it is in the same database as the message; `work` is
+    /// told which that is.
     ///
     /// # Errors
     /// As those of [`Consumer::take_with`], with the stripe's name.
@@ -197,7 +205,8 @@ impl<T: Payload> StripedConsumer<T> {
         (from..count).chain(0..from).filter(|at| !self.seats[*at].stripe.is_away()).collect()
     }
 
-    /// What is due now, on all stripes that are there. Where some have less than their part, the others are asked for the rest.
+    /// What is due now, on all stripes that are there. Where some have less than their part, the
+    /// others are asked for the rest.
     async fn ask_all(&mut self, n: usize, how: Dequeue) -> Result<Vec<Striped<Message<T>>>> {
         let mut order = self.awake();
         self.next = order.first().map_or(0, |first| first + 1);
@@ -205,7 +214,8 @@ impl<T: Payload> StripedConsumer<T> {
         while found.len() < n && !order.is_empty() {
             let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(n - found.len(), order.len())).collect();
             let not_asked = order.split_off(asked.len());
-            // Those with more to give; and, where n is less than there are stripes, those whose turn it was not.
+            // Those with more to give; and, where n is less than there are stripes, those whose
+            // turn it was not.
             order = self.ask(&asked, how, &mut found, &mut failed).await;
             order.extend(not_asked);
         }
@@ -253,7 +263,8 @@ impl<T: Payload> StripedConsumer<T> {
         full
     }
 
-    /// Waits until a look finds something due on a stripe; `None` where that did not happen in time.
+    /// Waits until a look finds something due on a stripe; `None` where that did not happen in
+    /// time.
     pub(super) async fn until_due(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
         let mut nowhere = None;
         loop {

@@ -1,4 +1,5 @@
-//! Taking a stripe out: producers are told, what is there is consumed or moved, and at the end its queues refuse.
+//! Taking a stripe out: producers are told, what is there is consumed or moved, and at the end its
+//! queues refuse.
 
 use std::time::Duration;
 
@@ -19,45 +20,51 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl Stripes {
-    /// Lets a stripe drain, and returns when it is drained. Call it again to go on after an interruption.
+    /// Lets a stripe drain, and returns when it is drained. Call it again to go on after an
+    /// interruption.
     ///
-    /// 1. A flag in the stripe's database says that it drains. Producers see it within five seconds, and enqueue on the others.
-    /// 2. What is there is consumed, as ever: exactly once where it is taken so, because no message is moved. Delayed messages and leases are
-    ///    waited for. `told` is called after each look, with what is left.
-    /// 3. A queue that is empty is closed, under a lock: whatever is enqueued there from then on is refused ([`Error::is_drained`]), so a producer
-    ///    that has not seen the flag stores nothing behind the last consumer's back, and turns to another stripe.
+    /// 1. A flag in the stripe's database says that it drains. Producers see it within five
+    ///    seconds, and enqueue on the others.
+    /// 2. What is there is consumed, as ever: exactly once where it is taken so, because no message
+    ///    is moved. Delayed messages and leases are waited for. `told` is called after each look,
+    ///    with what is left.
+    /// 3. A queue that is empty is closed, under a lock: whatever is enqueued there from then on is
+    ///    refused ([`Error::is_drained`]), so a producer that has not seen the flag stores nothing
+    ///    behind the last consumer's back, and turns to another stripe.
     ///
     /// Dead letters and the archive stay. Needs the rights of the schema's owner.
     ///
     /// # Errors
-    /// No other stripe is left that takes messages; the stripe is not reached; the database's, with the stripe's name. After an interrupted
-    /// [`Stripes::drain_and_move`] also those of that.
+    /// No other stripe is left that takes messages; the stripe is not reached; the database's, with
+    /// the stripe's name. After an interrupted [`Stripes::drain_and_move`] also those of that.
     pub async fn drain(&self, stripe: StripeId, told: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(stripe, false, told).await
     }
 
-    /// As [`Stripes::drain`], but does not wait until what is there was consumed: it moves what waits to the other stripes, in turns. For a
-    /// server that has to go soon,
-    /// or whose queues hold what is due in a week.
+    /// As [`Stripes::drain`], but does not wait until what is there was consumed: it moves what
+    /// waits to the other stripes, in turns. For a server that has to go soon, or whose queues hold
+    /// what is due in a week.
     ///
-    /// - Each message that waits, is delayed or is to be retried becomes one of another stripe, exactly once, whatever is killed meanwhile:
-    ///   it has another
-    ///   id there, and all else that it had (payload, metadata, when it was enqueued and is due, attempts, columns of yours). What is
-    ///   leased is waited for, and moves when it comes
-    ///   back.
-    /// - It goes in three steps, each of them a transaction of one server: out of the queue into the table `trunkline.moving` beside it; into the
-    ///   other's queue, which notes in its table `trunkline.moved` what it was given; out of `trunkline.moving`. After an interruption call this or
-    ///   [`Stripes::drain`] again: what was on its way ([`Left::moving`]) is brought to where it was to go, which knows whether it has it.
+    /// - Each message that waits, is delayed or is to be retried becomes one of another stripe,
+    ///   exactly once, whatever is killed meanwhile: it has another id there, and all else that it
+    ///   had (payload, metadata, when it was enqueued and is due, attempts, columns of yours). What
+    ///   is leased is waited for, and moves when it comes back.
+    /// - It goes in three steps, each of them a transaction of one server: out of the queue into
+    ///   the table `trunkline.moving` beside it; into the other's queue, which notes in its table
+    ///   `trunkline.moved` what it was given; out of `trunkline.moving`. After an interruption call
+    ///   this or [`Stripes::drain`] again: what was on its way ([`Left::moving`]) is brought to
+    ///   where it was to go, which knows whether it has it.
     /// - So what is on its way to a server that is away then is away with it, until that is back.
-    /// - Their order among each other is kept on each stripe. An id that somebody noted names the message no more; `trunkline.moved` says which one
-    ///   it became.
+    /// - Their order among each other is kept on each stripe. An id that somebody noted names the
+    ///   message no more; `trunkline.moved` says which one it became.
     ///
     /// Needs the rights of the schema's owner on every server.
     ///
     /// # Errors
-    /// As those of [`Stripes::drain`]; a queue that holds something is on no other stripe that takes messages, with the same payload type and as many
-    /// priorities; another stripe refuses a message, by a column or a constraint that it has and this one has not: mend that, and call it
-    /// again.
+    /// As those of [`Stripes::drain`]; a queue that holds something is on no other stripe that
+    /// takes messages, with the same payload type and as many priorities; another stripe refuses a
+    /// message, by a column or a constraint that it has and this one has not: mend that, and call
+    /// it again.
     pub async fn drain_and_move(&self, stripe: StripeId, told: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(stripe, true, told).await
     }
@@ -85,11 +92,12 @@ impl Stripes {
         }
     }
 
-    /// Undoes [`Stripes::drain`], finished or not: the stripe takes messages again. What was moved stays where it is, and what was on its way is
-    /// brought there.
+    /// Undoes [`Stripes::drain`], finished or not: the stripe takes messages again. What was moved
+    /// stays where it is, and what was on its way is brought there.
     ///
     /// # Errors
-    /// The stripe is not reached; the database's. One of a stripe that something is on its way to comes when this one takes messages again.
+    /// The stripe is not reached; the database's. One of a stripe that something is on its way to
+    /// comes when this one takes messages again.
     pub async fn resume(&self, stripe: StripeId) -> Result<()> {
         let resumed = self.known(stripe)?;
         let resuming = async {
@@ -116,7 +124,8 @@ async fn close_what_is_empty(db: &Db) -> Result<Left> {
     Ok(Left { queues, moving: moving(db).await? })
 }
 
-/// Closes a queue, if it is empty still. Not while somebody holds a lock: everybody else would wait behind.
+/// Closes a queue, if it is empty still. Not while somebody holds a lock: everybody else would wait
+/// behind.
 async fn close(db: &Db, name: &str) -> Result<bool> {
     let seal = of_queue(db, "seal", include_str!("../../sql/statements/seal.sql"), name);
     let session = db.own_session().await?;

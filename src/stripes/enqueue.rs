@@ -1,4 +1,5 @@
-//! `enqueue` on one of several servers: on the next one, where it is certain that this one has stored nothing.
+//! `enqueue` on one of several servers: on the next one, where it is certain that this one has
+//! stored nothing.
 
 use std::{
     ops::ControlFlow,
@@ -26,18 +27,21 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl<T: Payload> StripedQueue<T> {
-    /// Enqueues a message on one of the stripes, as [`StripedQueue::spread`] says, and returns its id once it is committed there. Concurrent
-    /// calls share rows and commits, stripe by stripe.
+    /// Enqueues a message on one of the stripes, as [`StripedQueue::spread`] says, and returns its
+    /// id once it is committed there. Concurrent calls share rows and commits, stripe by stripe.
     ///
-    /// A stripe that is away is passed over: the message goes to another where it is certain that nothing was stored, because the server was
-    /// not reached, or refused. Nobody waits for a server that is known to be away; a task of its own tries it every second. Where all are
+    /// A stripe that is away is passed over: the message goes to another where it is certain that
+    /// nothing was stored, because the server was not reached, or refused. Nobody waits for a
+    /// server that is known to be away; a task of its own tries it every second. Where all are
     /// away, the call waits for them, up to half a minute.
     ///
-    /// A message with a unique key goes to the stripe of the key ([`Spread::by_key`]), so that one is there in all of them; while that stripe is away, it goes to
-    /// another, and then there can be two.
+    /// A message with a unique key goes to the stripe of the key ([`Spread::by_key`]), so that one
+    /// is there in all of them; while that stripe is away, it goes to another, and then there can
+    /// be two.
     ///
     /// # Errors
-    /// As those of [`Queue::enqueue`](crate::Queue::enqueue), with the stripe's name ([`Error::stripes`]).
+    /// As those of [`Queue::enqueue`](crate::Queue::enqueue), with the stripe's name
+    /// ([`Error::stripes`]).
     /// [`Error::is_outcome_unknown`]: the connection broke before the answer. The message may or may not be on that stripe, so it is sent to
     /// no other.
     pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<StripedId> {
@@ -56,12 +60,13 @@ impl<T: Payload> StripedQueue<T> {
         }
     }
 
-    /// Enqueues all messages on one stripe in one transaction, and returns their ids in their order. For messages that should be spread, call it
-    /// for parts of them, at the same time.
+    /// Enqueues all messages on one stripe in one transaction, and returns their ids in their
+    /// order. For messages that should be spread, call it for parts of them, at the same time.
     ///
     /// # Errors
-    /// As those of [`StripedQueue::enqueue`]; one bad payload fails the whole call, and then none is stored. Messages have unique keys: each of
-    /// those goes to the stripe of its key, so it has to be enqueued alone.
+    /// As those of [`StripedQueue::enqueue`]; one bad payload fails the whole call, and then none
+    /// is stored. Messages have unique keys: each of those goes to the stripe of its key, so it has
+    /// to be enqueued alone.
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: impl IntoIterator<Item = M>,

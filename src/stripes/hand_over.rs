@@ -25,9 +25,10 @@ use crate::{
 };
 
 impl<T: Payload> StripedQueue<T> {
-    /// Hands a message to one consumer that waits for it with [`StripedConsumer::handed_over`], inside the notification that wakes it, on
-    /// the stripe that
-    /// [`StripedQueue::spread`] says: as [`Queue::hand_over`](crate::Queue::hand_over). Where nobody waits on that stripe, it is enqueued there.
+    /// Hands a message to one consumer that waits for it with [`StripedConsumer::handed_over`],
+    /// inside the notification that wakes it, on the stripe that [`StripedQueue::spread`] says: as
+    /// [`Queue::hand_over`](crate::Queue::hand_over). Where nobody waits on that stripe, it is
+    /// enqueued there.
     ///
     /// # Errors
     /// As those of [`StripedQueue::enqueue`], which passes over stripes that are away as this does.
@@ -46,14 +47,15 @@ impl<T: Payload> StripedQueue<T> {
 }
 
 impl<T: Payload> StripedConsumer<T> {
-    /// Waits for one message of any stripe, at most once, and while it waits takes what [`StripedQueue::hand_over`] hands it inside a
-    /// notification: as
-    /// [`Consumer::handed_over`](crate::Consumer::handed_over), on every stripe that is there. When it has one it leaves the lists of those
-    /// that wait on the others,
-    /// which is a round trip to each, at the same time; what is on its way to it by then is what its next call returns.
+    /// Waits for one message of any stripe, at most once, and while it waits takes what
+    /// [`StripedQueue::hand_over`] hands it inside a notification: as
+    /// [`Consumer::handed_over`](crate::Consumer::handed_over), on every stripe that is there. When
+    /// it has one it leaves the lists of those that wait on the others, which is a round trip to
+    /// each, at the same time; what is on its way to it by then is what its next call returns.
     ///
     /// # Errors
-    /// As those of [`Queue::take`](crate::Queue::take), with the stripe's name. Where no stripe is there it waits for one, up to half a minute.
+    /// As those of [`Queue::take`](crate::Queue::take), with the stripe's name. Where no stripe is
+    /// there it waits for one, up to half a minute.
     pub async fn handed_over(&mut self) -> Result<Striped<Message<T>>> {
         loop {
             if let Some(message) = self.handed.take() {

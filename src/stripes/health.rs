@@ -10,7 +10,8 @@ use std::{
 
 use crate::error::Error;
 
-/// A stripe that has answered nothing for so long, while calls wait, gets no more as long as there are others; in milliseconds, as is the next.
+/// A stripe that has answered nothing for so long, while calls wait, gets no more as long as there
+/// are others; in milliseconds, as is the next.
 const SILENCE: u64 = 1000;
 /// While something is enqueued, each stripe is asked so often whether it drains.
 const ASK: u64 = 5000;
@@ -34,7 +35,8 @@ pub(super) struct Health {
     origin: Instant,
     /// Calls that wait.
     load: AtomicUsize,
-    /// The last answer, or, if that is later, the beginning of the first call that waits; in milliseconds since the origin, as is the next.
+    /// The last answer, or, if that is later, the beginning of the first call that waits; in
+    /// milliseconds since the origin, as is the next.
     heard: AtomicU64,
     /// From when on it is to be asked whether it drains.
     ask: AtomicU64,

@@ -11,17 +11,20 @@ use crate::{
     queue::message::{Lease, Message},
 };
 
-/// The name of a stripe: a number that its database was given by chance when its schema was made, printed as eight hexadecimal digits.
+/// The name of a stripe: a number that its database was given by chance when its schema was made,
+/// printed as eight hexadecimal digits.
 ///
-/// It stays with the messages, so it goes along with a failover, an upgrade and a backup, and has nothing to do with the address, or with the
-/// place of a connection string in a list.
+/// It stays with the messages, so it goes along with a failover, an upgrade and a backup, and has
+/// nothing to do with the address, or with the place of a connection string in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StripeId(pub u32);
 
-/// Something of one stripe: `Striped<Message<T>>` is a message, with the stripe that it is to be acknowledged on.
+/// Something of one stripe: `Striped<Message<T>>` is a message, with the stripe that it is to be
+/// acknowledged on.
 ///
-/// It prints as `1f3a9c02:1024`, and is read from that. The order is that of the stripes' numbers, then of what is there: it is there for lists
-/// and for pages, and says nothing about what was first.
+/// It prints as `1f3a9c02:1024`, and is read from that. The order is that of the stripes' numbers,
+/// then of what is there: it is there for lists and for pages, and says nothing about what was
+/// first.
 ///
 /// ```
 /// # use trunkline::{StripeId, Striped, StripedId};

@@ -6,8 +6,9 @@ use crate::{
 };
 
 impl Stripes {
-    /// Takes a drained stripe out of this process: open queues, consumers and workers let go of it within moments, and its server may be switched
-    /// off. The worker's part on it ends in order. [`Stripes::add`] takes it in again.
+    /// Takes a drained stripe out of this process: open queues, consumers and workers let go of it
+    /// within moments, and its server may be switched off. The worker's part on it ends in order.
+    /// [`Stripes::add`] takes it in again.
     ///
     /// ```no_run
     /// # use trunkline::{Result, StripeId, Stripes};
@@ -18,7 +19,8 @@ impl Stripes {
     /// ```
     ///
     /// # Errors
-    /// It is not drained ([`Stripes::drain`]), or cannot be asked; then nothing has happened. As those of [`Stripes::abandon`].
+    /// It is not drained ([`Stripes::drain`]), or cannot be asked; then nothing has happened. As
+    /// those of [`Stripes::abandon`].
     pub async fn remove(&self, stripe: StripeId) -> Result<()> {
         let left = self.left(stripe).await?;
         if !left.is_drained() {
@@ -31,9 +33,9 @@ impl Stripes {
         self.abandon(stripe)
     }
 
-    /// As [`Stripes::remove`], whatever is left there, and also where it is away. Its messages stay there, for other processes that name
-    /// it. What this process has leased there
-    /// can be settled no more: it comes back when the leases end.
+    /// As [`Stripes::remove`], whatever is left there, and also where it is away. Its messages stay
+    /// there, for other processes that name it. What this process has leased there can be settled
+    /// no more: it comes back when the leases end.
     ///
     /// # Errors
     /// There is no such stripe, or no other one.

@@ -17,8 +17,9 @@ use crate::{
 pub struct Left {
     /// Of each queue, by name: the counts, and whether it is closed, empty for good.
     pub queues: Vec<(String, Stats, bool)>,
-    /// Messages that were taken out of their queues by a drain that moves, and are not known to be on another stripe yet. They are in no count of
-    /// `queues`, and nobody gets them until a drain has brought them there.
+    /// Messages that were taken out of their queues by a drain that moves, and are not known to be
+    /// on another stripe yet. They are in no count of `queues`, and nobody gets them until a drain
+    /// has brought them there.
     pub moving: u64,
 }
 
@@ -29,8 +30,8 @@ impl Left {
         self.queues.iter().fold(Stats::default(), |sum, (_, stats, _)| sum.plus(stats))
     }
 
-    /// Whether every queue is closed: nothing waits or is leased there, or is on its way from there, and nothing will. Dead letters and what is
-    /// archived stay.
+    /// Whether every queue is closed: nothing waits or is leased there, or is on its way from
+    /// there, and nothing will. Dead letters and what is archived stay.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.moving == 0 && self.queues.iter().all(|(_, _, is_closed)| *is_closed)

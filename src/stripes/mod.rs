@@ -1,5 +1,5 @@
-//! Stripes: a queue of one name on several servers that share nothing. Each stripe is a whole queue; here is only which one, and what becomes
-//! of the others while one is away.
+//! Stripes: a queue of one name on several servers that share nothing. Each stripe is a whole
+//! queue; here is only which one, and what becomes of the others while one is away.
 
 pub(crate) mod id;
 mod health;

@@ -1,5 +1,6 @@
-//! What waits on a stripe moves to the others: out of its queue into a table beside it, from there into the other's queue, and only then out of
-//! that table. Each step is a transaction of one server, and may be made again: whoever is given a row writes down which one that was.
+//! What waits on a stripe moves to the others: out of its queue into a table beside it, from there
+//! into the other's queue, and only then out of that table. Each step is a transaction of one
+//! server, and may be made again: whoever is given a row writes down which one that was.
 
 use std::{sync::Arc, time::Instant};
 
@@ -50,7 +51,8 @@ struct Rows {
 type Target = (Arc<Stripe>, Vec<Description>);
 
 impl Stripes {
-    /// Brings what is on its way to where it goes, and nowhere else: it may be there already. What goes to a stripe that is away waits for it.
+    /// Brings what is on its way to where it goes, and nowhere else: it may be there already. What
+    /// goes to a stripe that is away waits for it.
     pub(super) async fn bring(&self, from: &Stripe) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;

@@ -28,11 +28,13 @@ use crate::{
 /// A part of the queue that could not be opened is tried again after this pause.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A queue of `T`s over several servers. Cheap to clone; clones share connections and batches, stripe by stripe.
+/// A queue of `T`s over several servers. Cheap to clone; clones share connections and batches,
+/// stripe by stripe.
 ///
-/// Each stripe is a whole [`Queue`]. A message is in one of them and stays there, unless a drain moves it
-/// ([`Stripes::drain_and_move`]), and all that is promised of a message is promised by that one:
-/// its id, its lease, its order among those of the same stripe. Between stripes there is no order.
+/// Each stripe is a whole [`Queue`]. A message is in one of them and stays there, unless a drain
+/// moves it ([`Stripes::drain_and_move`]), and all that is promised of a message is promised by
+/// that one: its id, its lease, its order among those of the same stripe. Between stripes there is
+/// no order.
 pub struct StripedQueue<T> {
     pub(super) shared: Arc<Shared<T>>,
     pub(super) spread: Spread,
@@ -71,10 +73,12 @@ pub(super) struct Shared<T> {
 }
 
 impl Stripes {
-    /// Opens a queue whose payloads are `T`s, on every server that was reached. The others join when they are there.
+    /// Opens a queue whose payloads are `T`s, on every server that was reached. The others join
+    /// when they are there.
     ///
     /// # Errors
-    /// As those of [`Db::queue`](crate::Db::queue), of any server. One that went away meanwhile joins later, unless none is left.
+    /// As those of [`Db::queue`](crate::Db::queue), of any server. One that went away meanwhile
+    /// joins later, unless none is left.
     pub async fn queue<T: Payload>(&self, name: &str) -> Result<StripedQueue<T>> {
         let reached = self.0.reached.borrow().clone();
         let opened = join_all(reached.iter().map(|stripe| stripe.open::<T>(name))).await;
@@ -102,7 +106,8 @@ impl Stripes {
 }
 
 impl<T: Payload> Shared<T> {
-    /// Sees to it that what is missing is looked for and opened: tasks end with their runtime. Cheap where nothing is missing.
+    /// Sees to it that what is missing is looked for and opened: tasks end with their runtime.
+    /// Cheap where nothing is missing.
     pub fn tend(self: &Arc<Self>) {
         let set = &self.stripes.0;
         if !set.is_whole() {
@@ -113,7 +118,8 @@ impl<T: Payload> Shared<T> {
         }
     }
 
-    /// Lets go of what has left, and opens what is reached and not open. Says whether something is still missing.
+    /// Lets go of what has left, and opens what is reached and not open. Says whether something is
+    /// still missing.
     async fn open(&self, is_told: &mut bool) -> bool {
         let reached = self.stripes.0.reached.borrow().clone();
         let mut missing = !self.let_go(&reached);
@@ -145,7 +151,8 @@ impl<T: Payload> Shared<T> {
         missing
     }
 
-    /// Whether no part is left of a stripe that is not there. The last part stays until there is another.
+    /// Whether no part is left of a stripe that is not there. The last part stays until there is
+    /// another.
     fn let_go(&self, reached: &[Arc<Stripe>]) -> bool {
         let stays = |member: &&Arc<Member<T>>| reached.iter().any(|stripe| Arc::ptr_eq(stripe, &member.stripe));
         let mut is_done = true;
@@ -217,7 +224,8 @@ impl<T: Payload> StripedQueue<T> {
         self.shared.members.borrow()[0].queue.description().clone() // there is one from the beginning, and the last one stays
     }
 
-    /// The part of it on one stripe: a queue with all its verbs, and those in the caller's transactions, which are of one server.
+    /// The part of it on one stripe: a queue with all its verbs, and those in the caller's
+    /// transactions, which are of one server.
     ///
     /// # Errors
     /// There is no such stripe, or it was not reached since this process began.
@@ -225,7 +233,8 @@ impl<T: Payload> StripedQueue<T> {
         self.member(stripe).map(|member| member.queue.clone())
     }
 
-    /// All parts that are open, in the order of the stripes' names. A stripe that was not reached since this process began has none yet.
+    /// All parts that are open, in the order of the stripes' names. A stripe that was not reached
+    /// since this process began has none yet.
     #[must_use]
     pub fn parts(&self) -> Vec<Striped<Queue<T>>> {
         let members = self.shared.members.borrow().clone();

@@ -1,4 +1,5 @@
-//! A place where a stripe should be. One that is not there yet is looked for, again and again, and joins the others then.
+//! A place where a stripe should be. One that is not there yet is looked for, again and again, and
+//! joins the others then.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,

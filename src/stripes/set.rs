@@ -16,9 +16,11 @@ use crate::{
     },
 };
 
-/// Several PostgreSQL servers that share nothing and hold queues of the same names: each queue is one over all of them. Cheap to clone.
+/// Several PostgreSQL servers that share nothing and hold queues of the same names: each queue is
+/// one over all of them. Cheap to clone.
 ///
-/// Begin with [`Stripes::queue`]. The guide has a chapter on what stripes promise, and what they do not.
+/// Begin with [`Stripes::queue`]. The guide has a chapter on what stripes promise, and what they do
+/// not.
 #[derive(Clone)]
 pub struct Stripes(pub(super) Arc<Set>);
 
@@ -43,11 +45,12 @@ impl fmt::Debug for Stripes {
 }
 
 impl Db {
-    /// Connects to several servers that hold queues of the same names, each by a connection string as in [`Db::connect`]. The order of the
-    /// strings does not matter: the name of a stripe is in its database ([`StripeId`]).
+    /// Connects to several servers that hold queues of the same names, each by a connection string
+    /// as in [`Db::connect`]. The order of the strings does not matter: the name of a stripe is in
+    /// its database ([`StripeId`]).
     ///
-    /// Servers that cannot be reached now are looked for every second, and take part when they are there. A host has two seconds
-    /// unless `connect_timeout` says otherwise.
+    /// Servers that cannot be reached now are looked for every second, and take part when they are
+    /// there. A host has two seconds unless `connect_timeout` says otherwise.
     ///
     /// ```no_run
     /// # use trunkline::{Db, Result, StripedQueue};
@@ -60,8 +63,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// None of the servers was reached, or there are none. What does not pass by waiting ends the call even for one of them: a string that is not
-    /// valid, a login that is refused, a schema of another version, a server that is named twice.
+    /// None of the servers was reached, or there are none. What does not pass by waiting ends the
+    /// call even for one of them: a string that is not valid, a login that is refused, a schema of
+    /// another version, a server that is named twice.
     pub async fn connect_striped<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Stripes> {
         let targets: Result<Vec<Target>> = urls.into_iter().map(|url| Target::parse(url.as_ref())).collect();
         Stripes::to(targets?).await
@@ -97,10 +101,12 @@ impl Stripes {
         Ok(Self(set))
     }
 
-    /// A server more, at once: open queues, consumers and workers take it in within a second. Its schema must be there, and its queues.
+    /// A server more, at once: open queues, consumers and workers take it in within a second. Its
+    /// schema must be there, and its queues.
     ///
     /// # Errors
-    /// As those of [`Db::connect_striped`] that do not pass by waiting. One that cannot be reached now is looked for, and that is no error.
+    /// As those of [`Db::connect_striped`] that do not pass by waiting. One that cannot be reached
+    /// now is looked for, and that is no error.
     pub async fn add(&self, url: &str) -> Result<()> {
         let place = Place::new(Target::parse(url)?);
         match self.0.reach(&place).await {
@@ -129,7 +135,8 @@ impl Stripes {
         self.0.places().iter().map(state).collect()
     }
 
-    /// The database of a stripe that was reached: for transactions, and for what is about one server.
+    /// The database of a stripe that was reached: for transactions, and for what is about one
+    /// server.
     #[must_use]
     pub fn db(&self, stripe: StripeId) -> Option<Db> {
         self.find(stripe).map(|stripe| stripe.db.clone())

@@ -31,14 +31,14 @@ use crate::{
 };
 
 impl<T: Payload> StripedConsumer<T> {
-    /// The consumer as a [`Stream`] of leased messages of all stripes, at least once: as [`Consumer::messages`](crate::Consumer::messages),
-    /// which there is one of for each
-    /// stripe, and they are asked in turns.
+    /// The consumer as a [`Stream`] of leased messages of all stripes, at least once: as
+    /// [`Consumer::messages`](crate::Consumer::messages), which there is one of for each stripe,
+    /// and they are asked in turns.
     ///
     /// - `prefetch` is for all stripes together, in equal parts; each may hold one.
-    /// - A stripe that is away is passed over, and is back by itself; one that joins takes part, and one that is taken out leaves. An item
-    ///   is an error only where
-    ///   that is no matter of the server's being away, or where all of them are.
+    /// - A stripe that is away is passed over, and is back by itself; one that joins takes part,
+    ///   and one that is taken out leaves. An item is an error only where that is no matter of the
+    ///   server's being away, or where all of them are.
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
@@ -133,7 +133,8 @@ impl<T: Payload> Stream for StripedMessages<T> {
             .collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let Part { stripe, messages } = &mut this.parts[at];
-            // What is ready first; behind it may be the rest of a lease, or an error that is none while others are there.
+            // What is ready first; behind it may be the rest of a lease, or an error that is none
+            // while others are there.
             while let Poll::Ready(Some(item)) = Pin::new(&mut *messages).poll_next(context) {
                 match item {
                     Ok(of) => {
@@ -146,7 +147,8 @@ impl<T: Payload> Stream for StripedMessages<T> {
                         if awake.iter().all(|other| *other == stripe.id) {
                             return Poll::Ready(Some(named(stripe.id, Err(error))));
                         }
-                        // Once more: it leases again after a pause of its own, and tells when it has something.
+                        // Once more: it leases again after a pause of its own, and tells when it
+                        // has something.
                     }
                     Err(error) => return Poll::Ready(Some(named(stripe.id, Err(error)))),
                 }

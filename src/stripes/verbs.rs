@@ -1,4 +1,5 @@
-//! The verbs for messages that are in a queue on several servers already: each is about the stripe that it is on.
+//! The verbs for messages that are in a queue on several servers already: each is about the stripe
+//! that it is on.
 
 use std::{
     collections::BTreeMap,
@@ -26,13 +27,14 @@ use crate::{
 pub struct StripedStats {
     /// Of the stripes that answered, together.
     pub sum: Stats,
-    /// Of each stripe, in the order of their names; an error where it did not answer. One that was not reached since this process began
-    /// is not among them.
+    /// Of each stripe, in the order of their names; an error where it did not answer. One that was
+    /// not reached since this process began is not among them.
     pub parts: Vec<Striped<Result<Stats>>>,
 }
 
 impl<T: Payload> StripedQueue<T> {
-    /// Does the same on every part of the queue, at the same time. Returns what came out of each, in the order of the stripes' names.
+    /// Does the same on every part of the queue, at the same time. Returns what came out of each,
+    /// in the order of the stripes' names.
     ///
     /// ```
     /// # use trunkline::{Result, StripedQueue};
@@ -51,10 +53,12 @@ impl<T: Payload> StripedQueue<T> {
         join_all(acts).await
     }
 
-    /// Acknowledges messages, each on the stripe that it came from: they are done and gone. Takes messages or their leases, of any stripes.
+    /// Acknowledges messages, each on the stripe that it came from: they are done and gone. Takes
+    /// messages or their leases, of any stripes.
     ///
     /// # Errors
-    /// Of the stripes that are named in it ([`Error::stripes`]), each as [`Queue::ack`] says; what is on the others is acknowledged.
+    /// Of the stripes that are named in it ([`Error::stripes`]), each as [`Queue::ack`] says; what
+    /// is on the others is acknowledged.
     pub async fn ack<L: Into<Striped<Lease>>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(leases, |queue, leases| async move { queue.ack(leases).await }).await
     }
@@ -122,7 +126,8 @@ impl<T: Payload> StripedQueue<T> {
         self.settle(leases, |queue, leases| async move { queue.release(leases).await }).await
     }
 
-    /// At the same time on every stripe that one of them is on: a stripe that is away holds up the answer, and not the others.
+    /// At the same time on every stripe that one of them is on: a stripe that is away holds up the
+    /// answer, and not the others.
     async fn settle<L: Into<Striped<Lease>>, F: Future<Output = Result<()>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -171,7 +176,8 @@ impl<T: Payload> StripedQueue<T> {
         Ok(flat(self.by_stripe(ids.iter().copied(), cancel).await?))
     }
 
-    /// Makes messages that wait due after that time, as [`Queue::reschedule`]. Returns the ids of those.
+    /// Makes messages that wait due after that time, as [`Queue::reschedule`]. Returns the ids of
+    /// those.
     ///
     /// # Errors
     /// As [`StripedQueue::cancel`].
@@ -189,10 +195,12 @@ impl<T: Payload> StripedQueue<T> {
         Ok(flat(self.by_stripe(ids.iter().copied(), reschedule).await?))
     }
 
-    /// A page of up to `n` dead letters, by stripe and id, after one that was seen already (none for the first page).
+    /// A page of up to `n` dead letters, by stripe and id, after one that was seen already (none
+    /// for the first page).
     ///
     /// # Errors
-    /// As those of [`Queue::dead_letters`]. A stripe that is away fails the pages that it is part of.
+    /// As those of [`Queue::dead_letters`]. A stripe that is away fails the pages that it is part
+    /// of.
     pub async fn dead_letters(&self, after: Option<StripedId>, n: usize) -> Result<Vec<Striped<DeadLetter<T>>>> {
         let mut letters = Vec::new();
         for Striped { stripe, of: (queue, from) } in self.parts_after(after) {

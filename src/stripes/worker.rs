@@ -23,14 +23,15 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue on several servers, at least once: a [`Worker`] on each stripe, which share a number of
-/// handlers as those of [`Workers`](crate::Workers) do. So a stripe with much work leaves every other at least one handler, a stripe that
-/// is away keeps one
+/// Runs a function for every message of a queue on several servers, at least once: a [`Worker`] on
+/// each stripe, which share a number of handlers as those of [`Workers`](crate::Workers) do. So a
+/// stripe with much work leaves every other at least one handler, a stripe that is away keeps one
 /// and no more, and each message is settled where it came from.
 ///
-/// The worker of a stripe is made by a function, with all that a [`Worker`] can be told: options, hooks, the attempt with its transaction on that
-/// server. A stripe that joins later gets one when it is there, and that of one that is taken out
-/// ([`Stripes::remove`](crate::Stripes::remove)) ends in order.
+/// The worker of a stripe is made by a function, with all that a [`Worker`] can be told: options,
+/// hooks, the attempt with its transaction on that server. A stripe that joins later gets one when
+/// it is there, and that of one that is taken out ([`Stripes::remove`](crate::Stripes::remove))
+/// ends in order.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Result, StripedQueue, StripedWorker, Worker};
@@ -64,7 +65,8 @@ impl<T> fmt::Debug for StripedWorker<T> {
 }
 
 impl<T: Payload> StripedWorker<T> {
-    /// A worker whose part on each stripe is made by this function, from the stripe's name and the part of the queue there.
+    /// A worker whose part on each stripe is made by this function, from the stripe's name and the
+    /// part of the queue there.
     #[must_use]
     pub fn new(
         queue: StripedQueue<T>,
@@ -73,17 +75,19 @@ impl<T: Payload> StripedWorker<T> {
         Self { queue, concurrency: 64, make: Arc::new(worker) }
     }
 
-    /// How many handlers run at the same time, for all stripes together; 64 if not set, at least one for each. What the parts say of
-    /// it does not count.
+    /// How many handlers run at the same time, for all stripes together; 64 if not set, at least
+    /// one for each. What the parts say of it does not count.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and tells what was done on all stripes.
+    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and
+    /// tells what was done on all stripes.
     ///
     /// # Errors
-    /// As those of [`Worker::run`], of any stripe; the others end in order then. A server that is away is waited for, and holds up no other.
+    /// As those of [`Worker::run`], of any stripe; the others end in order then. A server that is
+    /// away is waited for, and holds up no other.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let Self { queue, concurrency, make } = self;
         queue.shared.tend();
@@ -91,7 +95,8 @@ impl<T: Payload> StripedWorker<T> {
         let mut members = queue.shared.members.subscribe();
         let mut lines: BTreeMap<StripeId, (Arc<Stripe>, CancellationToken)> = BTreeMap::new();
         let mut begin = move |crew: &mut Crew, members: &Members<T>| {
-            // Those that were taken out end, also where one of that name is there again, by another connection.
+            // Those that were taken out end, also where one of that name is there again, by another
+            // connection.
             lines.retain(|_, (stripe, line)| {
                 let stays = members.iter().any(|member| Arc::ptr_eq(&member.stripe, stripe));
                 if !stays {

@@ -40,12 +40,14 @@ impl Ahead {
         self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok())
     }
 
-    /// Nothing has started for that long although messages wait: handlers take longer than they did.
+    /// Nothing has started for that long although messages wait: handlers take longer than they
+    /// did.
     pub fn stalled(&mut self, hands: usize, since: Duration) {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
 
-    /// So many of those that were asked for were leased, in that time. A lease that takes long is large, or far away.
+    /// So many of those that were asked for were leased, in that time. A lease that takes long is
+    /// large, or far away.
     pub fn leased(&mut self, asked: usize, got: usize, took: Duration) {
         if took > self.horizon() {
             self.limit = (self.limit / 2).max(64);
@@ -62,7 +64,8 @@ impl Ahead {
         }
     }
 
-    /// How many to lease now: for the free hands, which take so many each, and ahead. Nothing while enough waits.
+    /// How many to lease now: for the free hands, which take so many each, and ahead. Nothing while
+    /// enough waits.
     pub fn room(&self, hands: usize, free: usize, each: usize, waiting: usize) -> usize {
         let target = self.target(hands);
         if waiting > target / 2 {

@@ -1,5 +1,5 @@
-//! What the server refuses of several messages together, it is asked for each of them alone: a trigger that errs at one message
-//! must not keep the others from their ends.
+//! What the server refuses of several messages together, it is asked for each of them alone: a
+//! trigger that errs at one message must not keep the others from their ends.
 
 use std::collections::HashSet;
 
@@ -24,8 +24,8 @@ pub(super) struct Apart {
 }
 
 impl Apart {
-    /// Ends leases by `end`, which is given one of them at a time. Calls at the same time share statements, and those that are refused
-    /// come apart.
+    /// Ends leases by `end`, which is given one of them at a time. Calls at the same time share
+    /// statements, and those that are refused come apart.
     pub async fn of<F: Future<Output = Result<()>>>(leases: &[Lease], end: impl Fn(Lease) -> F) -> Self {
         let outcomes = join_all(leases.iter().map(|lease| end(*lease))).await;
         let mut apart = Self::default();
@@ -46,8 +46,9 @@ pub(super) fn is_of_message(error: &Error) -> bool {
 }
 
 impl<T: Payload> Station<T> {
-    /// Acknowledges messages one by one. Returns the number of those that are gone, and of those that are lost; `done` keeps what may
-    /// still be acknowledged. A message whose acknowledgement the server refuses for its own sake comes back when its lease ends.
+    /// Acknowledges messages one by one. Returns the number of those that are gone, and of those
+    /// that are lost; `done` keeps what may still be acknowledged. A message whose acknowledgement
+    /// the server refuses for its own sake comes back when its lease ends.
     ///
     /// # Errors
     /// The last error, where nothing was acknowledged.

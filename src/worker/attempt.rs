@@ -18,8 +18,9 @@ use crate::{
     worker::renewals::Renewals,
 };
 
-/// One delivery of one message: what a handler of [`Worker::with_attempt`](crate::Worker::with_attempt) gets beside the
-/// message itself. Cheap to clone.
+/// One delivery of one message: what a handler of
+/// [`Worker::with_attempt`](crate::Worker::with_attempt) gets beside the message itself. Cheap to
+/// clone.
 pub struct Attempt<T> {
     queue: Queue<T>,
     lease: Lease,
@@ -97,8 +98,9 @@ impl Signals {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
     }
 
-    /// Says it before a transaction ends the lease, so that no renewal comes that would wait for it, and all that is settled with that; one that is on
-    /// its way comes before. Returns what was said before.
+    /// Says it before a transaction ends the lease, so that no renewal comes that would wait for
+    /// it, and all that is settled with that; one that is on its way comes before. Returns what was
+    /// said before.
     async fn about_to_end(&self, how: Ended) -> Ended {
         let mut unsent = Unsent { told: self, before: Some(self.end(how)) };
         self.renewals.ended().await;
@@ -118,7 +120,8 @@ impl Signals {
         }
     }
 
-    /// Whether the worker leaves the message alone: a settlement would wait for the handler's transaction.
+    /// Whether the worker leaves the message alone: a settlement would wait for the handler's
+    /// transaction.
     pub fn is_settled(&self) -> bool {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone)
     }
@@ -145,12 +148,14 @@ impl<T: Payload> Attempt<T> {
         Self { queue, lease, told }
     }
 
-    /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives up on the handler at its shutdown.
-    /// Whatever the handler answers then is discarded, because someone else has the message, or will have it.
+    /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives
+    /// up on the handler at its shutdown. Whatever the handler answers then is discarded, because
+    /// someone else has the message, or will have it.
     ///
-    /// The worker looks after its leases twice a second: so the token is cancelled within a second, the statement's round trip included.
-    /// While the database does not answer, the worker learns nothing from it; then the token is cancelled when the lease is over by the
-    /// worker's own clock, which it is a second after its end.
+    /// The worker looks after its leases twice a second: so the token is cancelled within a second,
+    /// the statement's round trip included. While the database does not answer, the worker learns
+    /// nothing from it; then the token is cancelled when the lease is over by the worker's own
+    /// clock, which it is a second after its end.
     #[must_use]
     pub fn lost(&self) -> CancellationToken {
         self.told.lost.clone()
@@ -168,8 +173,9 @@ impl<T: Payload> Attempt<T> {
         &self.queue
     }
 
-    /// Makes the lease end that long from now. The worker renews leases by itself while a handler runs; this is for
-    /// handlers that will keep its threads from doing so. More than zero, at most 365 days.
+    /// Makes the lease end that long from now. The worker renews leases by itself while a handler
+    /// runs; this is for handlers that will keep its threads from doing so. More than zero, at most
+    /// 365 days.
     ///
     /// # Errors
     /// As [`Queue::extend`].
@@ -181,8 +187,9 @@ impl<T: Payload> Attempt<T> {
         Ok(())
     }
 
-    /// Gives the message back unfinished: due again at once, and the attempt is not charged. For a handler that stops half way
-    /// because its program does; whatever it answers then does not count.
+    /// Gives the message back unfinished: due again at once, and the attempt is not charged. For a
+    /// handler that stops half way because its program does; whatever it answers then does not
+    /// count.
     ///
     /// # Errors
     /// As [`Queue::release`].
@@ -195,15 +202,15 @@ impl<T: Payload> Attempt<T> {
         outcome
     }
 
-    /// Begins a transaction in which the message is acknowledged. What the handler writes in it and the acknowledgement
-    /// commit together, so the effect is exactly once; and no transaction is open before the handler asks for one, which
-    /// it best does when its slow work is done.
+    /// Begins a transaction in which the message is acknowledged. What the handler writes in it and
+    /// the acknowledgement commit together, so the effect is exactly once; and no transaction is
+    /// open before the handler asks for one, which it best does when its slow work is done.
     ///
     /// - Committed, the message is done, whatever the handler answers then.
-    /// - Not committed (dropped, rolled back, or the commit failed), nothing has happened: if the handler answers `Ok` all
-    ///   the same, that is a failure, and the retry policy decides.
-    /// - Still open somewhere when the handler answers: the worker leaves the message alone. It is done if that is committed,
-    ///   and comes back when its lease ends if not.
+    /// - Not committed (dropped, rolled back, or the commit failed), nothing has happened: if the
+    ///   handler answers `Ok` all the same, that is a failure, and the retry policy decides.
+    /// - Still open somewhere when the handler answers: the worker leaves the message alone. It is
+    ///   done if that is committed, and comes back when its lease ends if not.
     ///
     /// ```
     /// # use trunkline::{Attempt, Failure, Message, postgres::Statement};
@@ -217,8 +224,8 @@ impl<T: Payload> Attempt<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): someone else has the message; there is no transaction then.
-    /// Otherwise as [`Db::begin`](crate::Db::begin) and [`Queue::ack_in`].
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): someone else has the message; there
+    /// is no transaction then. Otherwise as [`Db::begin`](crate::Db::begin) and [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
         let before = self.told.about_to_end(Ended::InOurs(transaction.committed())).await;
@@ -229,16 +236,18 @@ impl<T: Payload> Attempt<T> {
         outcome.map(|()| transaction)
     }
 
-    /// Says that the handler acknowledges the message by itself, on a connection that this library does not know: with the SQL function `ack` in a
-    /// transaction of another driver. Call it before that statement; from then on the worker leaves the message alone, if the handler answers
-    /// `Ok`, as with [`Attempt::ack_in`].
+    /// Says that the handler acknowledges the message by itself, on a connection that this library
+    /// does not know: with the SQL function `ack` in a transaction of another driver. Call it
+    /// before that statement; from then on the worker leaves the message alone, if the handler
+    /// answers `Ok`, as with [`Attempt::ack_in`].
     pub async fn ends_elsewhere(&self) {
         self.told.about_to_end(Ended::InTheirs).await;
     }
 
-    /// Acknowledges the message inside a transaction of the handler's own. The worker leaves the message alone from then on, if
-    /// the handler answers `Ok`, because it cannot know how that transaction ends: if it is not committed, the message comes
-    /// back when its lease ends. [`Attempt::transaction`] knows.
+    /// Acknowledges the message inside a transaction of the handler's own. The worker leaves the
+    /// message alone from then on, if the handler answers `Ok`, because it cannot know how that
+    /// transaction ends: if it is not committed, the message comes back when its lease ends.
+    /// [`Attempt::transaction`] knows.
     ///
     /// # Errors
     /// As [`Queue::ack_in`]. After [`Error::is_lease_lost`](crate::Error::is_lease_lost) roll back.

@@ -19,21 +19,22 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue, at least once: leases messages, starts handlers, and acknowledges,
-/// retries or buries according to what they answer.
+/// Runs a function for every message of a queue, at least once: leases messages, starts handlers,
+/// and acknowledges, retries or buries according to what they answer.
 ///
-/// - What runs is leased for as long as it runs, by renewal. A handler whose lease is lost all the same can be told
-///   ([`Worker::with_attempt`]), and its answer is discarded.
-/// - It leases ahead what will start within a tenth of a second, at most some 8,000 messages, so that quick handlers never
-///   wait for the database; of slow jobs it holds only those that run. Create queues of slow jobs with
-///   [`Settings::max_batch`](crate::Settings::max_batch) 1.
-/// - A failure is tried again by the [`RetryPolicy`], until the attempts are used up. A panic is a failure with its text.
+/// - What runs is leased for as long as it runs, by renewal. A handler whose lease is lost all the
+///   same can be told ([`Worker::with_attempt`]), and its answer is discarded.
+/// - It leases ahead what will start within a tenth of a second, at most some 8,000 messages, so
+///   that quick handlers never wait for the database; of slow jobs it holds only those that run.
+///   Create queues of slow jobs with [`Settings::max_batch`](crate::Settings::max_batch) 1.
+/// - A failure is tried again by the [`RetryPolicy`], until the attempts are used up. A panic is a
+///   failure with its text.
 /// - Beside it the process makes the ticks of [schedules](crate::Schedule), if its role may.
-/// - While the database is away, handlers go on, and their answers are settled when it is back, as far as the leases
-///   last.
+/// - While the database is away, handlers go on, and their answers are settled when it is back, as
+///   far as the leases last.
 ///
-/// A handler must not block its thread for long, as with every future: renewals are made by the same runtime. Use
-/// `tokio::task::spawn_blocking`, or [`Attempt::extend`].
+/// A handler must not block its thread for long, as with every future: renewals are made by the
+/// same runtime. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Summary, Worker};
@@ -75,7 +76,8 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_one(handler))
     }
 
-    /// As [`Worker::new`]; the handler also gets its [`Attempt`], by which it learns that its lease is lost.
+    /// As [`Worker::new`]; the handler also gets its [`Attempt`], by which it learns that its lease
+    /// is lost.
     #[must_use]
     pub fn with_attempt<F, E>(
         queue: Queue<T>,
@@ -88,9 +90,9 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_attempt(handler))
     }
 
-    /// A worker whose handler gets up to `most` messages a call, as many as are there, and answers for each, in their
-    /// order. A panic, a timeout or a wrong number of answers is a failure of all of them. Runs 64 such calls at a time
-    /// unless [`Worker::concurrency`] says otherwise.
+    /// A worker whose handler gets up to `most` messages a call, as many as are there, and answers
+    /// for each, in their order. A panic, a timeout or a wrong number of answers is a failure of
+    /// all of them. Runs 64 such calls at a time unless [`Worker::concurrency`] says otherwise.
     #[must_use]
     pub fn of_batches<F, E>(
         queue: Queue<T>,
@@ -119,14 +121,15 @@ impl<T: Payload> Worker<T> {
         Self { queue, handler, concurrency: 64, options }
     }
 
-    /// How many handlers run at the same time; 64 if not set, at least 1. In [`Workers`](crate::Workers) their number counts instead.
+    /// How many handlers run at the same time; 64 if not set, at least 1. In
+    /// [`Workers`](crate::Workers) their number counts instead.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// How long a handler may take for a call; without limit if not set. Then it is dropped where it waits, and its
-    /// messages have failed.
+    /// How long a handler may take for a call; without limit if not set. Then it is dropped where
+    /// it waits, and its messages have failed.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
@@ -140,16 +143,16 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// A lease time instead of the queue's own; more than zero, at most 365 days. It is renewed while a handler runs, so it
-    /// says how long messages stay away after a worker was killed.
+    /// A lease time instead of the queue's own; more than zero, at most 365 days. It is renewed
+    /// while a handler runs, so it says how long messages stay away after a worker was killed.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
     }
 
-    /// How long a shutdown waits for running handlers, 30 seconds if not set. Then they are told, dropped, and their
-    /// messages given back: due again at once, and not charged.
+    /// How long a shutdown waits for running handlers, 30 seconds if not set. Then they are told,
+    /// dropped, and their messages given back: due again at once, and not charged.
     #[must_use]
     pub fn shutdown_after(mut self, limit: Duration) -> Self {
         self.options.shutdown_after = limit;
@@ -163,18 +166,21 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// Whether it tells of itself every ten seconds, in a row of the table `trunkline.worker`: what it handled and what failed meanwhile, how long
-    /// its handler took, how many run, and the version of this library. [The console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its
-    /// doctor show it. Rows are removed after an hour. `false` if not set. A database that does not take it stops no work.
+    /// Whether it tells of itself every ten seconds, in a row of the table `trunkline.worker`: what
+    /// it handled and what failed meanwhile, how long its handler took, how many run, and the
+    /// version of this library. [The
+    /// console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its doctor
+    /// show it. Rows are removed after an hour. `false` if not set. A database that does not take
+    /// it stops no work.
     #[must_use]
     pub fn reports(mut self, reports: bool) -> Self {
         self.options.reports = reports;
         self
     }
 
-    /// Calls the function after each attempt, before the message is settled: with its lease, and with what the handler answered;
-    /// a panic or a timeout is a failure. It runs in the handler's task, so it should be quick. Each further function is called
-    /// too.
+    /// Calls the function after each attempt, before the message is settled: with its lease, and
+    /// with what the handler answered; a panic or a timeout is a failure. It runs in the handler's
+    /// task, so it should be quick. Each further function is called too.
     ///
     /// With this and [`Worker::before_wait`] a test knows when it can go on, and need not sleep:
     ///
@@ -204,15 +210,17 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// Calls the function whenever nothing is due and the worker is about to wait for a notification: what is enqueued from then
-    /// on wakes it. Each further function is called too. A worker that polls never calls it.
+    /// Calls the function whenever nothing is due and the worker is about to wait for a
+    /// notification: what is enqueued from then on wakes it. Each further function is called too. A
+    /// worker that polls never calls it.
     #[must_use]
     pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.options.hooks.add_before_wait(hook);
         self
     }
 
-    /// For handlers that no message can kill, as a relay's, which looks into none: what a crashed worker held comes as fast as all else, and not one at a time.
+    /// For handlers that no message can kill, as a relay's, which looks into none: what a crashed
+    /// worker held comes as fast as all else, and not one at a time.
     #[doc(hidden)]
     #[must_use]
     pub fn harmless(mut self) -> Self {

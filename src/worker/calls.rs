@@ -1,4 +1,5 @@
-//! The calls of a worker's handler, counted for its reports: how many messages, how many failed, how long the calls took.
+//! The calls of a worker's handler, counted for its reports: how many messages, how many failed,
+//! how long the calls took.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -7,7 +8,8 @@ use std::{
 
 use crate::worker::groups::Decision;
 
-/// Times that differ by less than a quarter share a place. From a microsecond to some two weeks, four to a power of two.
+/// Times that differ by less than a quarter share a place. From a microsecond to some two weeks,
+/// four to a power of two.
 const PLACES: usize = 4 * 41;
 
 /// Counters that only grow.
@@ -67,7 +69,8 @@ impl Counted {
         }
     }
 
-    /// A time, in seconds, that this share of the calls did not exceed: at most a quarter too long. None where there were no calls.
+    /// A time, in seconds, that this share of the calls did not exceed: at most a quarter too long.
+    /// None where there were no calls.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let calls: u64 = self.by_time.iter().sum();
         let wanted = (calls as f64 * share).ceil().max(1.0) as u64;

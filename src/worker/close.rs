@@ -1,4 +1,5 @@
-//! The end of a worker: running handlers may finish, up to a limit; the other messages are released.
+//! The end of a worker: running handlers may finish, up to a limit; the other messages are
+//! released.
 
 use std::{pin::pin, time::Duration};
 
@@ -38,7 +39,8 @@ impl<T: Payload> Station<T> {
         let _ = timeout(LAST_WORDS, last_words).await; // what was not said comes back when its lease ends
     }
 
-    /// Settles finished messages until none is held. Where nothing can be settled any more, the handlers that run are waited for all the same.
+    /// Settles finished messages until none is held. Where nothing can be settled any more, the
+    /// handlers that run are waited for all the same.
     async fn finish(&self) {
         let mut outage = Outage::default();
         loop {

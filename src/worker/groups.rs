@@ -53,7 +53,8 @@ impl ToSettle {
     }
 }
 
-/// A row as it was leased: it is settled as a whole where possible, because settling a part of it cuts it.
+/// A row as it was leased: it is settled as a whole where possible, because settling a part of it
+/// cuts it.
 #[derive(Default)]
 struct LeasedRow {
     /// Messages without an answer.
@@ -101,7 +102,8 @@ impl Groups {
         }
     }
 
-    /// Decisions that have waited for the rest of their row since the last beat are settled without it.
+    /// Decisions that have waited for the rest of their row since the last beat are settled without
+    /// it.
     pub fn beat(&mut self) {
         for group in &mut self.rows {
             if group.partial {

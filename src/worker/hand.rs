@@ -36,7 +36,8 @@ pub(super) struct Hand<T: Payload> {
 
 impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
-        // A task that was stopped at the worker's end leaves what it holds to be given back. After a panic nobody would.
+        // A task that was stopped at the worker's end leaves what it holds to be given back. After
+        // a panic nobody would.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
@@ -89,7 +90,8 @@ impl<T: Payload> Station<T> {
         leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
-    /// Notes the decisions about the hand's messages, and gives the hand more. Cheap, because every job passes here.
+    /// Notes the decisions about the hand's messages, and gives the hand more. Cheap, because every
+    /// job passes here.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {

@@ -1,4 +1,5 @@
-//! Calls the user's function; each message gets a result, even if the function panics or takes too long.
+//! Calls the user's function; each message gets a result, even if the function panics or takes too
+//! long.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -101,7 +102,8 @@ where
     })
 }
 
-/// One answer. An error of the user's that panics as it becomes a failure is a failure of that message, and of no other.
+/// One answer. An error of the user's that panics as it becomes a failure is a failure of that
+/// message, and of no other.
 fn failed<E: Into<Failure>>(answer: Result<(), E>) -> Result<(), Failure> {
     let convert = |error| {
         caught(|| E::into(error))

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// So many handlers at a time. Each queue has one hand to itself, so that it never waits for another's slow handlers to
-/// be noticed; the rest go by weight to the queues that have work.
+/// So many handlers at a time. Each queue has one hand to itself, so that it never waits for
+/// another's slow handlers to be noticed; the rest go by weight to the queues that have work.
 pub(super) struct Hands {
     limit: usize,
     queues: Mutex<Vec<Share>>,
@@ -71,7 +71,8 @@ impl Hands {
         granted
     }
 
-    /// Whether a hand of this queue may take another message: `false` where it is owed to another queue.
+    /// Whether a hand of this queue may take another message: `false` where it is owed to another
+    /// queue.
     pub fn goes_on(&self, nr: usize) -> bool {
         let queues = self.queues();
         there(&queues) == 1 || queues[nr].used <= share(self.limit, &queues, nr)
@@ -128,7 +129,8 @@ fn there(queues: &[Share]) -> usize {
     queues.iter().filter(|queue| !queue.has_left).count()
 }
 
-/// How many hands a queue may use if it has work: one, and its part by weight of those that are left when each has one.
+/// How many hands a queue may use if it has work: one, and its part by weight of those that are
+/// left when each has one.
 fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
     // Wide enough for any number of hands times any weights.
     let rest = limit.saturating_sub(there(queues)) as u128;

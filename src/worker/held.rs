@@ -1,5 +1,5 @@
-//! The messages that a worker holds of one queue: prefetched, running, and finished but not settled.
-//! Pure: the tasks around it do what it says.
+//! The messages that a worker holds of one queue: prefetched, running, and finished but not
+//! settled. Pure: the tasks around it do what it says.
 
 mod alone;
 mod beat;
@@ -113,13 +113,14 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Keeps leased messages; `now` is when the reply arrived. The server's leases began earlier, so they end earlier; renewals
-    /// come early enough for that.
+    /// Keeps leased messages; `now` is when the reply arrived. The server's leases began earlier,
+    /// so they end earlier; renewals come early enough for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
             self.started = now; // until now there was nothing to start
         }
-        // Where keys have a rate, whoever has the lane next has to know how late a message may begin.
+        // Where keys have a rate, whoever has the lane next has to know how late a message may
+        // begin.
         let (until, limited_until) = (now + self.lease, self.asked + self.lease);
         let mut last = None;
         for message in messages {
@@ -238,7 +239,8 @@ impl<T> Held<T> {
         self.hands[nr].running.iter().map(|running| (running.lease, running.charged))
     }
 
-    /// A hand's answers, one for each of its messages. Returns how many of those come after their lease was lost.
+    /// A hand's answers, one for each of its messages. Returns how many of those come after their
+    /// lease was lost.
     pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Decision>, now: Instant) -> usize {
         let hand = &mut self.hands[nr];
         hand.told = None;
@@ -284,8 +286,8 @@ impl<T> Held<T> {
         settling
     }
 
-    /// So many were being settled, from that time on; of these some could not be, and are kept for the next time, unless
-    /// their lease was over already then. Returns how many are given up.
+    /// So many were being settled, from that time on; of these some could not be, and are kept for
+    /// the next time, unless their lease was over already then. Returns how many are given up.
     pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();

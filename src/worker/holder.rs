@@ -1,7 +1,8 @@
 //! Who a worker is to the lanes of a queue: a number that nobody else has.
 //!
-//! Where the answer to a statement that leases was lost, messages may be leased under the number of which the worker does not know. What is behind them
-//! in their lanes must wait until those leases are over, so the worker goes on as another, as if it had died and come again.
+//! Where the answer to a statement that leases was lost, messages may be leased under the number of
+//! which the worker does not know. What is behind them in their lanes must wait until those leases
+//! are over, so the worker goes on as another, as if it had died and come again.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -36,7 +37,8 @@ impl Holder {
     /// What was leased under its number is not known. Leases last so long.
     pub fn lose(&self, lease: Duration) {
         let mut numbers = self.numbers();
-        // A lane is held for one and a half times as long as a lease; and a statement that was on its way begins somewhat later.
+        // A lane is held for one and a half times as long as a lease; and a statement that was on
+        // its way begins somewhat later.
         let former = (std::mem::replace(&mut numbers.current, new()), Instant::now() + lease * 2);
         numbers.former.push(former);
     }

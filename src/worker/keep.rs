@@ -1,4 +1,5 @@
-//! The beat of a worker: leases are kept while handlers run, handlers are told of those that are gone, and messages that would not start soon are released.
+//! The beat of a worker: leases are kept while handlers run, handlers are told of those that are
+//! gone, and messages that would not start soon are released.
 
 use std::{
     sync::Arc,
@@ -14,7 +15,8 @@ use crate::worker::station::Station;
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 impl<T: Payload> Station<T> {
-    /// Runs beside everything else, so that a handler that keeps its thread does not keep this from the others' leases.
+    /// Runs beside everything else, so that a handler that keeps its thread does not keep this from
+    /// the others' leases.
     pub async fn keep(self: Arc<Self>) {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));

@@ -1,4 +1,5 @@
-//! A worker along the lanes of a queue whose messages have keys: it waits for what the lanes bring, keeps order with what goes back, and leaves.
+//! A worker along the lanes of a queue whose messages have keys: it waits for what the lanes bring,
+//! keeps order with what goes back, and leaves.
 
 use std::{
     sync::Arc,
@@ -41,7 +42,8 @@ impl<T: Payload> Station<T> {
         self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
     }
 
-    /// Until something may be due, of what was not found before those notifications. Without an ear, without end.
+    /// Until something may be due, of what was not found before those notifications. Without an
+    /// ear, without end.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;
@@ -56,7 +58,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// For how long nothing will be due along the lanes, and whether something is, which can only not be had yet.
+    /// For how long nothing will be due along the lanes, and whether something is, which can only
+    /// not be had yet.
     async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
         let shared = &self.queue.shared;
         let due_in: Option<f64> =
@@ -67,14 +70,16 @@ impl<T: Payload> Station<T> {
         Ok((wait.clamp(least, LONGEST), is_due))
     }
 
-    /// How long something that is due can not be had yet: a key rests, or its backlog is being moved to its line.
+    /// How long something that is due can not be had yet: a key rests, or its backlog is being
+    /// moved to its line.
     pub async fn rests(&self) -> Result<Option<Duration>> {
         let Some(holder) = &self.holder else { return Ok(None) };
         let (wait, is_due) = self.lanes_in(holder).await?;
         Ok(is_due.then_some(wait))
     }
 
-    /// Gives back what came behind messages that failed, and lets keys rest of which enough is held.
+    /// Gives back what came behind messages that failed, and lets keys rest of which enough is
+    /// held.
     pub async fn give_back(&self) {
         let (back, full) = {
             let mut held = self.held();

@@ -15,11 +15,13 @@ use crate::{
     worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
-/// A database that has not answered for so long is told to be away, although its answer is waited for.
+/// A database that has not answered for so long is told to be away, although its answer is waited
+/// for.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl<T: Payload> Station<T> {
-    /// Works until it is told to stop, which all stations are together, or until an error that does not pass; then ends in order.
+    /// Works until it is told to stop, which all stations are together, or until an error that does
+    /// not pass; then ends in order.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
@@ -77,7 +79,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Settles finished messages, leases those that can start soon, starts them; waits if there is nothing to do.
+    /// Settles finished messages, leases those that can start soon, starts them; waits if there is
+    /// nothing to do.
     async fn step(
         self: &Arc<Self>,
         consumer: &mut Consumer<T>,
@@ -104,7 +107,8 @@ impl<T: Payload> Station<T> {
             let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
             return Ok(Asked::Nothing);
         }
-        // A handler that ends while this is asked may have given its message back behind the answer.
+        // A handler that ends while this is asked may have given its message back behind the
+        // answer.
         let was_idle = settling.is_empty() && running.is_empty();
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
@@ -143,7 +147,8 @@ impl<T: Payload> Station<T> {
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
-            // Nothing more is due: that is asked again with the next acknowledgement, or after a while.
+            // Nothing more is due: that is asked again with the next acknowledgement, or after a
+            // while.
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,
                 outcome = self.hear(ear, lane_rings) => outcome?,
@@ -154,7 +159,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Nothing is due, or it cannot be had for so long: ends the station if no handler runs that could enqueue or fail, else waits.
+    /// Nothing is due, or it cannot be had for so long: ends the station if no handler runs that
+    /// could enqueue or fail, else waits.
     async fn drained(
         &self,
         was_idle: bool,

@@ -1,11 +1,13 @@
-//! Renewals that are on their way. A handler that ends its lease in a transaction of its own lets them arrive first: one that came later
-//! would wait for that transaction, and so would all that the worker settles behind it.
+//! Renewals that are on their way. A handler that ends its lease in a transaction of its own lets
+//! them arrive first: one that came later would wait for that transaction, and so would all that
+//! the worker settles behind it.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::timeout};
 
-/// A handler waits no longer than that: its transaction may have what the renewal waits for, and no server sees that they wait for each other.
+/// A handler waits no longer than that: its transaction may have what the renewal waits for, and no
+/// server sees that they wait for each other.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The renewals of one worker's queue, of which there is one at a time.

@@ -1,4 +1,5 @@
-//! When a failed message is tried again. Pure: the delay follows from the attempt and a random number.
+//! When a failed message is tried again. Pure: the delay follows from the attempt and a random
+//! number.
 
 use std::{
     fmt,
@@ -19,8 +20,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// When a message whose handler failed is tried again, if ever.
 ///
-/// The default is [`RetryPolicy::exponential`] from 1 second to 1 hour. The queue's own maximum of attempts holds beside
-/// it: whatever comes first makes the message a dead letter.
+/// The default is [`RetryPolicy::exponential`] from 1 second to 1 hour. The queue's own maximum of
+/// attempts holds beside it: whatever comes first makes the message a dead letter.
 #[derive(Clone)]
 pub struct RetryPolicy {
     delay: Delay,
@@ -44,8 +45,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// `first` after the first attempt, then twice as long each time, `most` at most; of each, a random part between
-    /// half and all, so that what failed together does not come back together.
+    /// `first` after the first attempt, then twice as long each time, `most` at most; of each, a
+    /// random part between half and all, so that what failed together does not come back together.
     #[must_use]
     pub fn exponential(first: Duration, most: Duration) -> Self {
         Self { delay: Delay::Exponential { first, most }, attempts: u32::MAX }
@@ -57,8 +58,9 @@ impl RetryPolicy {
         Self { delay: Delay::Fixed(delay), attempts: u32::MAX }
     }
 
-    /// Whatever the function says, given the attempt that failed (1 for the first) and its failure, which knows the handler's
-    /// error ([`Failure::downcast_ref`]); `None`: dead at once. If the function panics, the default policy decides.
+    /// Whatever the function says, given the attempt that failed (1 for the first) and its failure,
+    /// which knows the handler's error ([`Failure::downcast_ref`]); `None`: dead at once. If the
+    /// function panics, the default policy decides.
     ///
     /// Attempts that were given back without a charge, as by a shutdown, do not count.
     #[must_use]
@@ -66,14 +68,15 @@ impl RetryPolicy {
         Self { delay: Delay::Custom(Arc::new(delay)), attempts: u32::MAX }
     }
 
-    /// At most so many attempts, the first included. As with the queue's own maximum, those that were given back without a charge,
-    /// as by a shutdown, do not count.
+    /// At most so many attempts, the first included. As with the queue's own maximum, those that
+    /// were given back without a charge, as by a shutdown, do not count.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// How long the message of a failed attempt waits; `None`: it is dead. `random` is at least 0 and less than 1.
+    /// How long the message of a failed attempt waits; `None`: it is dead. `random` is at least 0
+    /// and less than 1.
     pub(crate) fn decide(&self, attempt: u32, failure: &Failure, random: f64) -> Option<Duration> {
         let delay = match failure.verdict {
             Verdict::Dead => None,

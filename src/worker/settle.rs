@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl<T: Payload> Station<T> {
-    /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round trip, the failures beside
-    /// them. Settlements that failed are kept for the next time.
+    /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round
+    /// trip, the failures beside them. Settlements that failed are kept for the next time.
     pub async fn settle_and_lease(
         &self,
         settling: ToSettle,
@@ -133,7 +133,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Releases messages, uncharged. A message whose release fails is due again when its lease ends.
+    /// Releases messages, uncharged. A message whose release fails is due again when its lease
+    /// ends.
     pub async fn release(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;

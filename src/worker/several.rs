@@ -21,8 +21,9 @@ use crate::{
 
 /// Workers of several queues, of any payload types, that share a number of handlers by weight.
 ///
-/// Each queue has one handler to itself. The others go, as they become free, by weight to the queues that have work: a
-/// queue that is empty leaves its part to them. A running handler is never interrupted for that.
+/// Each queue has one handler to itself. The others go, as they become free, by weight to the
+/// queues that have work: a queue that is empty leaves its part to them. A running handler is never
+/// interrupted for that.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Worker, Workers};
@@ -62,7 +63,8 @@ impl Workers {
         self
     }
 
-    /// As [`Worker::run`], for all of them; the first that ends with an error ends the others in order.
+    /// As [`Worker::run`], for all of them; the first that ends with an error ends the others in
+    /// order.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let mut crew = Crew::new(self.concurrency);
         self.stations.into_iter().try_for_each(|begin| begin(&mut crew))?;
@@ -157,21 +159,25 @@ impl Crew {
 }
 
 impl<T: Payload> Worker<T> {
-    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and tells what it did.
+    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and
+    /// tells what it did.
     ///
-    /// If the call is dropped, handlers are dropped where they wait, and their messages come back when the leases end.
+    /// If the call is dropped, handlers are dropped where they wait, and their messages come back
+    /// when the leases end.
     ///
     /// # Errors
-    /// What does not pass: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)), the database refuses the login, the lease
-    /// time is out of bounds. The running handlers were awaited then, as at a shutdown. A database that is away is waited
-    /// for.
+    /// What does not pass: the queue was dropped
+    /// ([`Error::is_no_queue`](crate::Error::is_no_queue)), the database refuses the login, the
+    /// lease time is out of bounds. The running handlers were awaited then, as at a shutdown. A
+    /// database that is away is waited for.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }
 
-    /// Works until nothing is due and no handler runs, then tells what it did: for tests, and for programs that are started every so
-    /// often. What handlers enqueue meanwhile is worked on, and so is a failed message that is due again by then. It waits for nothing
-    /// that is due later, nor for messages that others have leased.
+    /// Works until nothing is due and no handler runs, then tells what it did: for tests, and for
+    /// programs that are started every so often. What handlers enqueue meanwhile is worked on, and
+    /// so is a failed message that is due again by then. It waits for nothing that is due later,
+    /// nor for messages that others have leased.
     ///
     /// ```no_run
     /// # use trunkline::{Failure, Queue, Worker};
@@ -189,7 +195,8 @@ impl<T: Payload> Worker<T> {
         self.drain_until(std::future::pending()).await
     }
 
-    /// As [`drain`](Self::drain), but ends in order before that once `shutdown` is ready, as [`run`](Self::run) does.
+    /// As [`drain`](Self::drain), but ends in order before that once `shutdown` is ready, as
+    /// [`run`](Self::run) does.
     ///
     /// # Errors
     /// As [`Worker::run`].

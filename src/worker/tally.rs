@@ -10,14 +10,16 @@ use crate::queue::observe::metric::End;
 pub struct Summary {
     /// Handled and acknowledged.
     pub done: u64,
-    /// Failed, and given back to be tried again. After the queue's last attempt that is a dead letter.
+    /// Failed, and given back to be tried again. After the queue's last attempt that is a dead
+    /// letter.
     pub retried: u64,
     /// Dead at once, because the handler or the retry policy said so.
     pub dead: u64,
-    /// Handled or failed, but the lease was lost by then, or could not be confirmed because the database was away; it
-    /// may be done again.
+    /// Handled or failed, but the lease was lost by then, or could not be confirmed because the
+    /// database was away; it may be done again.
     pub lost: u64,
-    /// Given back unfinished, and not charged: at the shutdown, or because they would have waited too long.
+    /// Given back unfinished, and not charged: at the shutdown, or because they would have waited
+    /// too long.
     pub released: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What a worker tells of itself, if it is asked to: a row each ten seconds, which the console shows.
+//! What a worker tells of itself, if it is asked to: a row each ten seconds, which the console
+//! shows.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,5 @@
-//! What a server says between its answers, notices, notifications and settings that changed, is nobody's answer.
+//! What a server says between its answers, notices, notifications and settings that changed, is
+//! nobody's answer.
 
 use std::sync::{
     Arc,

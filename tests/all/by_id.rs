@@ -1,4 +1,5 @@
-//! One message by its id: found in every state, gone, due at another time; and nothing else changes.
+//! One message by its id: found in every state, gone, due at another time; and nothing else
+//! changes.
 
 mod at_once;
 mod dropped;
@@ -167,7 +168,8 @@ async fn a_worker_tells_the_handler_of_a_cancelled_message_within_a_second() {
     for _ in 0..6 {
         timeout(SOON, tells.recv()).await.expect("in time").expect("it runs");
     }
-    // The first has only begun; the others are cancelled right after the worker has looked after its leases.
+    // The first has only begun; the others are cancelled right after the worker has looked after
+    // its leases.
     let mut took = Vec::new();
     for cancelled in &ids[1..] {
         assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);

@@ -1,4 +1,5 @@
-//! Callers who go away at any poll: nothing is lost, nothing is repeated, and whoever stays gets the answer that is meant for him.
+//! Callers who go away at any poll: nothing is lost, nothing is repeated, and whoever stays gets
+//! the answer that is meant for him.
 
 use std::{
     collections::{HashMap, HashSet},

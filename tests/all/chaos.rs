@@ -1,4 +1,5 @@
-//! Under load, everything breaks again and again: what was promised is kept, and no more was promised.
+//! Under load, everything breaks again and again: what was promised is kept, and no more was
+//! promised.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -202,7 +203,8 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let began = Instant::now();
     while load.once.stats().await.expect("counted").messages > 0 {
         assert!(began.elapsed() < Duration::from_secs(60), "in vain: nothing is left");
-        // Where the commit of somebody who was dropped is under way still, nothing is left to wait for.
+        // Where the commit of somebody who was dropped is under way still, nothing is left to wait
+        // for.
         let _ = tokio::time::timeout(Duration::from_secs(5), work_once(&mut once, 1000)).await;
     }
     let rows = sql.query("select payload, id from public.effects", &[]).await.expect("read");

@@ -1,4 +1,5 @@
-//! The server's clock is set ahead, for days or hours, and back again: what it wrote meanwhile stops nothing.
+//! The server's clock is set ahead, for days or hours, and back again: what it wrote meanwhile
+//! stops nothing.
 
 mod queues;
 mod schedules;

@@ -1,5 +1,6 @@
-//! One suite for every way that leads to a server: what libpq is told, the driver is told. Each case goes through libpq, as it came with
-//! that server, and through each of the library's transports, on every major version.
+//! One suite for every way that leads to a server: what libpq is told, the driver is told. Each
+//! case goes through libpq, as it came with that server, and through each of the library's
+//! transports, on every major version.
 
 mod answer;
 mod case;

@@ -1,4 +1,5 @@
-//! What statements cost for what they are given: counted in pages, which are the same on a slow and on a busy machine.
+//! What statements cost for what they are given: counted in pages, which are the same on a slow and
+//! on a busy machine.
 
 use tokio_postgres::Client;
 use trunkline::{Db, Limits, Settings};
@@ -41,7 +42,8 @@ const VERBS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Ten thousand ranges of one message, rows of their own or pieces of shared ones, in order and scattered.
+/// Ten thousand ranges of one message, rows of their own or pieces of shared ones, in order and
+/// scattered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenth_of_ten_thousand_ranges_lost_costs_each_verb_no_more_than_three_times_none_lost() {
     for (layout, id) in
@@ -206,7 +208,8 @@ async fn a_message_is_found_and_cancelled_at_the_same_price_among_the_dead() {
     assert!(costs[2] <= costs[0] + 60 && costs[3] <= costs[1] + 60, "pages: {costs:?}");
 }
 
-/// Looks for leases that last pass over those that ended, and looks for what is due over what is not yet.
+/// Looks for leases that last pass over those that ended, and looks for what is due over what is
+/// not yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
     let url = database().await;
@@ -238,12 +241,14 @@ async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
             costs.push(pages(&sql, query).await);
         }
     }
-    // Nothing in the tables; then one lease that lasts and ten thousand that ran out, of which the last query takes one; then as many messages that are not due.
+    // Nothing in the tables; then one lease that lasts and ten thousand that ran out, of which the
+    // last query takes one; then as many messages that are not due.
     let dearest = costs[3..].iter().max().copied();
     assert!(dearest < Some(60), "pages: {costs:?}");
 }
 
-/// A look at all lanes reads some 1,500 rows of a backlog that is too much for it, in one lane or in ten, and locks none of them.
+/// A look at all lanes reads some 1,500 rows of a backlog that is too much for it, in one lane or
+/// in ten, and locks none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_in_all_lanes_costs_a_dequeue_no_more_than_one_in_a_single_lane() {
     let url = database().await;

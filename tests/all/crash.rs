@@ -34,7 +34,8 @@ async fn build_in(sql: &Client, table: &str, event: &str) {
     sql.batch_execute(&format!("{trigger}; select setval('public.fuse', 0)")).await.expect("armed");
 }
 
-/// Nothing is said about what happened, and it did not happen: the next try does it, with the fuse blown.
+/// Nothing is said about what happened, and it did not happen: the next try does it, with the fuse
+/// blown.
 fn broke<T: std::fmt::Debug>(what: &str, outcome: Result<T, Error>) {
     let error = outcome.expect_err(what);
     assert!(error.is_outcome_unknown() && error.is_closed(), "{what}: {error}");
@@ -192,7 +193,8 @@ async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
     timeout(SOON * 2, async { tokio::join!(work, ends).0 }).await.expect("in time")
 }
 
-/// A commit that waits for a standby is on disk here already. If its backend ends now, it happened, and nobody heard.
+/// A commit that waits for a standby is on disk here already. If its backend ends now, it happened,
+/// and nobody heard.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_broke_after_its_commit_happened_and_happened_once() {
     let cluster = tokio::task::spawn_blocking(|| {
@@ -209,7 +211,8 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
     let leased = queue.lease(1).await.expect("leased");
-    // A floor is kept beside the work, on a connection of its own: one from a clock that was ahead is left as it is, and that commit does not wait.
+    // A floor is kept beside the work, on a connection of its own: one from a clock that was ahead
+    // is left as it is, and that commit does not wait.
     sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
     // From now on every commit waits, once the old connections are gone.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");

@@ -162,7 +162,8 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (mut consumer, mut own) = (queue.consumer(Wait::Adaptive), connect(&url).await);
     let waiter = tokio::spawn(async move { next(&mut consumer, guarantee, 1, &mut own).await });
     let watch = connect(&url).await;
-    // Whole seconds of it, by the server's clock; the statistics of a busy backend arrive once a second at least.
+    // Whole seconds of it, by the server's clock; the statistics of a busy backend arrive once a
+    // second at least.
     let transactions = "select xact_commit + xact_rollback, clock_timestamp() from pg_stat_database where datname = current_database()";
     let read = async || -> (i64, SystemTime) {
         let row = watch.query_one(transactions, &[]).await.expect("read");
@@ -171,7 +172,8 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (before, began) = read().await;
     watch.batch_execute("select pg_sleep(2.5)").await.expect("watched");
     let (after, ended) = read().await;
-    // Ten pauses until they are a quarter of a second, and four in each second from then on, of two or three transactions each.
+    // Ten pauses until they are a quarter of a second, and four in each second from then on, of two
+    // or three transactions each.
     let seconds = ended.duration_since(began).expect("later").as_secs_f64();
     println!("{guarantee:?}: {} transactions in {seconds} s", after - before);
     let most = 50.0 + 12.0 * seconds;

@@ -1,5 +1,5 @@
-//! A connection that ends after any byte of the answer, or within the request: the call returns, with the truth or with "unknown", and the
-//! next one works.
+//! A connection that ends after any byte of the answer, or within the request: the call returns,
+//! with the truth or with "unknown", and the next one works.
 
 use std::{
     fmt::Debug,
@@ -48,8 +48,8 @@ impl Place {
         }
     }
 
-    /// Acts with a cut after more and more bytes, until one is not reached any more. `check` gets what came of it, and then `next` has to
-    /// work on the same `Db`.
+    /// Acts with a cut after more and more bytes, until one is not reached any more. `check` gets
+    /// what came of it, and then `next` has to work on the same `Db`.
     async fn after_every_byte<S, R: Debug>(
         &self,
         side: Side,
@@ -80,7 +80,8 @@ impl Place {
             if !reached {
                 break;
             }
-            // Whatever the server says counts; what it is told needs no more than every part of every word.
+            // Whatever the server says counts; what it is told needs no more than every part of
+            // every word.
             bytes += if let Side::Answers = side { 1 } else { 4 };
         }
         assert!(bytes > 100 && unknown > 30, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
@@ -96,7 +97,8 @@ impl Place {
         transaction.commit().await
     }
 
-    /// A number for what is inserted next: what was cut off before may still be on its way into the table.
+    /// A number for what is inserted next: what was cut off before may still be on its way into the
+    /// table.
     fn next_round(&self) -> i32 {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -197,7 +199,8 @@ async fn exchanged(side: Side) {
             },
             async |done| queue.ack_and_lease(done, 2, None).await,
             async |what, exchanged| {
-                // Two messages are leased before and after; what tells is how many rows of two there are.
+                // Two messages are leased before and after; what tells is how many rows of two
+                // there are.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {

@@ -102,7 +102,8 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     }
     assert_eq!(pages, ids.chunks(10).map(<[i64]>::to_vec).collect::<Vec<_>>());
 
-    // Some: the same ids, attempts forgiven (their numbers go on, which fences old leases), and whoever sleeps wakes.
+    // Some: the same ids, attempts forgiven (their numbers go on, which fences old leases), and
+    // whoever sleeps wakes.
     let mut consumer = queue.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(10)).await.expect("woken").expect("leased") });
     until_asleep(&sql).await;
@@ -192,8 +193,9 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
     }
 }
 
-/// Between the rollback and the charge somebody else takes the message. The charge must not wait for that, and less
-/// still hold up the other statements of the process, which the other's work may need.
+/// Between the rollback and the charge somebody else takes the message. The charge must not wait
+/// for that, and less still hold up the other statements of the process, which the other's work may
+/// need.
 #[tokio::test(flavor = "multi_thread")]
 async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
     let Place { queue, url, mut sql, db: _db } = place::<i64>(Settings::new("int8")).await;

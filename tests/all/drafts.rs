@@ -10,7 +10,8 @@ use crate::fixture::{Place, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A payload each: due at once, after an hour, at a time, at a time that has passed, and after an hour again.
+/// A payload each: due at once, after an hour, at a time, at a time that has passed, and after an
+/// hour again.
 fn drafts(time: SystemTime) -> Vec<Draft<i64>> {
     vec![
         Draft::new(0),

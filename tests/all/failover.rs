@@ -1,4 +1,5 @@
-//! Between the death of a primary and the promotion of another, the only server that answers takes no writes.
+//! Between the death of a primary and the promotion of another, the only server that answers takes
+//! no writes.
 
 use std::{
     convert::Infallible,
@@ -17,7 +18,8 @@ use crate::{
     moved::server::Server,
 };
 
-/// From now on the database takes no writes, or takes them again; whoever was connected has to come back.
+/// From now on the database takes no writes, or takes them again; whoever was connected has to come
+/// back.
 async fn read_only(admin: &Client, database: &str, on: &str) {
     let text = format!(
         "alter database {database} set default_transaction_read_only = {on};
@@ -103,7 +105,8 @@ async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_en
         .await;
         let outcome = timeout(SOON, caller).await.expect("an answer").expect("no panic");
         match is_ok {
-            // PostgreSQL says so in a warning, and reports success: no client can tell. docs/operations.md warns of it.
+            // PostgreSQL says so in a warning, and reports success: no client can tell.
+            // docs/operations.md warns of it.
             true => drop(outcome.expect("a false Ok")),
             false => assert!(outcome.expect_err("nobody knows").is_outcome_unknown()),
         }

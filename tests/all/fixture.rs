@@ -1,4 +1,5 @@
-//! One throwaway cluster a run, a fresh database a test; and what many tests wait for, look at and begin with.
+//! One throwaway cluster a run, a fresh database a test; and what many tests wait for, look at and
+//! begin with.
 
 mod place;
 mod role;
@@ -28,7 +29,8 @@ pub use self::{
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
-        // A crash of the machine is not among the tests, and a slow disk should not decide how they end.
+        // A crash of the machine is not among the tests, and a slow disk should not decide how they
+        // end.
         Cluster::temporary()
             .setting("fsync", "off")
             .setting("max_prepared_transactions", "10")
@@ -55,7 +57,8 @@ async fn create(name: &str, template: &str) -> String {
     settled(&of_role(&cluster().url(name), user()))
 }
 
-/// The same address, whatever a developer's shell says about sessions. Where the server is and who we are, it says already.
+/// The same address, whatever a developer's shell says about sessions. Where the server is and who
+/// we are, it says already.
 pub fn settled(url: &str) -> String {
     format!("{url} options='' target_session_attrs=any connect_timeout=10")
 }

@@ -45,7 +45,8 @@ impl Flow {
         Self { received, tasks: [produce, consume] }
     }
 
-    /// Lets traffic flow that long by the server's clock: enough for several looks. Nothing else may arrive.
+    /// Lets traffic flow that long by the server's clock: enough for several looks. Nothing else
+    /// may arrive.
     async fn pass(&mut self, time: Duration) {
         let (_, began) = self.received.recv().await.expect("traffic flows");
         loop {
@@ -57,7 +58,8 @@ impl Flow {
         }
     }
 
-    /// Waits for payloads that can be had from now on beside the traffic: before none of it that is enqueued so much later, by the server's clock.
+    /// Waits for payloads that can be had from now on beside the traffic: before none of it that is
+    /// enqueued so much later, by the server's clock.
     async fn arrive(&mut self, what: &str, sql: &Client, within: Duration, mut wanted: Vec<i64>) {
         let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("told").get(0);
         while !wanted.is_empty() {
@@ -211,8 +213,8 @@ async fn least_cost(sql: &Client, floor: &str) -> i64 {
     least
 }
 
-/// Pages of the table and its indexes that one dequeue of the library touches. Backends report when they end, so they
-/// are ended.
+/// Pages of the table and its indexes that one dequeue of the library touches. Backends report when
+/// they end, so they are ended.
 async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f64 {
     library_cost_of(db, queue, url, sql, "0").await
 }
@@ -271,8 +273,8 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     })
     .await;
     queue.purge().await.expect("purged");
-    // Those 200 calls are over before the floor's next look: each meets the dead rows of the ones before it, a page for
-    // some hundred. So the bar is a share of what all the dead cost.
+    // Those 200 calls are over before the floor's next look: each meets the dead rows of the ones
+    // before it, a page for some hundred. So the bar is a share of what all the dead cost.
     let bar = fresh_library + without as f64 / 20.0;
     let mut costs = Vec::new();
     while !costs.last().is_some_and(|cost| *cost <= bar) {

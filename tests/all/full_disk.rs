@@ -1,4 +1,5 @@
-//! A disk runs full: whoever enqueues is told, what returned is kept, and it goes on when there is room.
+//! A disk runs full: whoever enqueues is told, what returned is kept, and it goes on when there is
+//! room.
 
 mod small_disk;
 
@@ -122,7 +123,8 @@ async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suff
     }
     assert!(known.unknown.is_empty() && !known.refused.is_empty() && known.kept.len() > 500, "{known:?}");
 
-    // What is there can be read. Whole rows can be taken; a part of one leaves a shorter row, which needs room.
+    // What is there can be read. Whole rows can be taken; a part of one leaves a shorter row, which
+    // needs room.
     assert_eq!(queue.stats().await.expect("counted").messages, known.kept.len() as u64);
     let error = queue.take(1).await.expect_err("no room for the rest");
     assert_eq!(error.sqlstate(), Some(&SqlState::DISK_FULL), "{error}");

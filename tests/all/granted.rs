@@ -185,7 +185,8 @@ async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() 
     assert!(one.as_db_error().is_some_and(|error| error.hint().is_some()), "{one:?}");
     admin.batch_execute("select trunkline.revoke_rights('a_worker')").await.expect("revoked");
     denied(db.queue::<i64>("q").await);
-    // Nothing is left, so the role can be dropped; and one that is dropped with rights does not stop a migration.
+    // Nothing is left, so the role can be dropped; and one that is dropped with rights does not
+    // stop a migration.
     admin
         .batch_execute("drop role a_worker; create role a_ghost; select trunkline.grant_rights('a_ghost', 'operator')")
         .await

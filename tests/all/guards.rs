@@ -66,7 +66,8 @@ async fn no_two_names_of_queues_exclude_each_other() {
     assert_eq!(sql.query_one(left, &[]).await.expect("counted").get::<_, i64>(0), 0);
 }
 
-/// A worker that was away for long finds its lease lost, whatever was done to the message meanwhile.
+/// A worker that was away for long finds its lease lost, whatever was done to the message
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
     let Place { db, queue, sql, .. } = place::<String>(Settings::new("text").max_attempts(1)).await;
@@ -181,7 +182,8 @@ async fn a_sequence_behind_its_tables_is_repaired() {
     assert_eq!(again, next + 1024, "it never goes back");
 }
 
-/// A take that nobody waited for puts the message back as it was: nothing was charged, so nothing may be.
+/// A take that nobody waited for puts the message back as it was: nothing was charged, so nothing
+/// may be.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
@@ -211,7 +213,8 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     assert_eq!(queue.stats().await.expect("counted").dead, 1);
 }
 
-/// Whoever may call the functions below the documented ones gets no further with texts that are no names of verbs, or numbers that are no counts.
+/// Whoever may call the functions below the documented ones gets no further with texts that are no
+/// names of verbs, or numbers that are no counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn internal_functions_splice_nothing_and_end() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

@@ -37,7 +37,8 @@ async fn a_message_is_handed_over_without_being_stored() {
     assert_eq!(pages, 0, "no row was ever written");
 }
 
-/// Whoever was listed once stays so until there is something for them: a message that is handed over meanwhile would be stored.
+/// Whoever was listed once stays so until there is something for them: a message that is handed
+/// over meanwhile would be stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
     let Place { queue, sql: client, db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
@@ -68,14 +69,16 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
     assert_eq!(entered, 21, "the list was left and entered again");
 }
 
-/// After a crash of the server, and after a failover, the list of those that wait is empty, and nothing is on its way.
+/// After a crash of the server, and after a failover, the list of those that wait is empty, and
+/// nothing is on its way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_was_lost_is_not_waited_for() {
     let Place { queue, sql: client, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
     let lost = "with gone as (delete from trunkline.waiting)
                 select count(pg_terminate_backend(pid)) from pg_stat_activity
                 where datname = current_database() and application_name = 'trunkline' and query like 'listen%'";
-    // The wait would be five seconds each time; a busy machine takes as long once, and not three times.
+    // The wait would be five seconds each time; a busy machine takes as long once, and not three
+    // times.
     let mut took = Vec::new();
     while took.len() < 3 && took.iter().all(|took| *took >= Duration::from_secs(4)) {
         let mut consumer = queue.consumer(Wait::Notify);
@@ -205,7 +208,8 @@ async fn a_message_is_handed_over_without_anything_flushed() {
         };
         tokio::join!(waiter, sender);
     }
-    // An id is drawn from a sequence, which writes once for 32 of them; and the server has its own reasons now and then.
+    // An id is drawn from a sequence, which writes once for 32 of them; and the server has its own
+    // reasons now and then.
     assert!(flushed.iter().filter(|flushed| **flushed).count() <= 2, "{flushed:?}");
     let at: String = client.query_one("select pg_current_wal_flush_lsn()::text", &[]).await.expect("read").get(0);
     queue.enqueue(vec![1]).await.expect("enqueued");

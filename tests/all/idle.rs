@@ -19,14 +19,16 @@ fn sleeper(queue: &Queue<i64>, wait: Wait) -> JoinHandle<Result<Vec<Message<i64>
     tokio::spawn(async move { timeout(SOON * 5, consumer.lease(1)).await.expect("it is woken") })
 }
 
-/// What the library's connections did last: who they are, when they began their last statement, and which.
+/// What the library's connections did last: who they are, when they began their last statement, and
+/// which.
 async fn last_words(sql: &Client) -> Vec<(i32, String)> {
     let words =
         format!("select pid, query_start::text || ' ' || state_change::text || ' ' || query {LIBRARY} order by pid");
     sql.query(&words, &[]).await.expect("visible").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Waits until the library listens, the session is gone that proved it, and all have been silent for longer than the poll of a consumer that cannot hear.
+/// Waits until the library listens, the session is gone that proved it, and all have been silent
+/// for longer than the poll of a consumer that cannot hear.
 async fn until_silent(sql: &Client) {
     let silent = format!(
         "select coalesce(bool_or(query like 'listen \"trunkline.q\"%'), false) and not bool_or(query like 'notify%')
@@ -45,7 +47,8 @@ async fn an_idle_consumer_sends_nothing() {
         queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // which is not due for long
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
-        // Traffic elsewhere, for a time in which a poll would show. The dequeue with which hearing begins may be late.
+        // Traffic elsewhere, for a time in which a poll would show. The dequeue with which hearing
+        // begins may be late.
         eventually(&format!("{wait:?}: not a statement for a second"), || async {
             let (before, began) = (last_words(&sql).await, Instant::now());
             while began.elapsed() < Duration::from_secs(1) {

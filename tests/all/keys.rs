@@ -1,4 +1,5 @@
-//! Keys: messages of one are handled one after another, in the order in which they are due, whatever happens to them and to the workers.
+//! Keys: messages of one are handled one after another, in the order in which they are due,
+//! whatever happens to them and to the workers.
 
 mod by_hand;
 mod fair;
@@ -138,7 +139,8 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
         grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
         running.abort(); // with whatever it holds
         let _ = running.await;
-        // What it was about to lease comes to pass still. Then its leases run out, and nobody else's do.
+        // What it was about to lease comes to pass still. Then its leases run out, and nobody
+        // else's do.
         let gone = "select not exists (select from pg_stat_activity
                                        where application_name = 'vanishing' and datname = current_database())";
         eventually("it is gone", async || sql.query_one(gone, &[]).await.expect("visible").get(0)).await;

@@ -1,4 +1,5 @@
-//! What is larger than the answers that a program wants to keep: nothing of it is lost, and nothing is charged that did not come.
+//! What is larger than the answers that a program wants to keep: nothing of it is lost, and nothing
+//! is charged that did not come.
 
 use std::{
     convert::Infallible,
@@ -72,7 +73,8 @@ async fn a_worker_handles_all_at_their_first_attempt() {
     assert_eq!((summary.done, summary.dead), (MESSAGES as u64, 0), "{summary:?}");
 }
 
-/// The first answer says how large messages are, and those that follow are asked for accordingly, a few at a time.
+/// The first answer says how large messages are, and those that follow are asked for accordingly, a
+/// few at a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_asks_for_what_fits_still_fills_its_hands() {
     let (_db, queue) = place(Settings::new("bytea")).await;

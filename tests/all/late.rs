@@ -78,7 +78,8 @@ async fn a_lease_ends_once() {
     is_late(&queue, &mut sql, &leases).await;
 }
 
-/// Neither the same attempt number nor a queue of the same shape opens the way for a lease that was given back.
+/// Neither the same attempt number nor a queue of the same shape opens the way for a lease that was
+/// given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_released_lease_cannot_acknowledge_the_next_holders_message() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
@@ -120,7 +121,8 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
     assert_eq!(queue.stats().await.expect("counted").leased, 10);
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &messages[4..6]).await.expect("held");
-    // Neighbours of the same row do not wait for the open transaction, whichever way their leases end.
+    // Neighbours of the same row do not wait for the open transaction, whichever way their leases
+    // end.
     let neighbours = async {
         queue.ack(&messages[3..4]).await?;
         queue.retry(&messages[6..7], Duration::from_secs(9), "later").await?;

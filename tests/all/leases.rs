@@ -178,7 +178,8 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
             while got.len() < 400 {
                 calls += 1;
                 let mut consumer = queue.consumer(if calls.is_multiple_of(2) { Wait::Notify } else { Wait::Adaptive });
-                // Some are dropped at once, some while the statement runs, some with its answer; a few are patient.
+                // Some are dropped at once, some while the statement runs, some with its answer; a
+                // few are patient.
                 let patience = if calls % 16 == 0 { SOON } else { Duration::from_micros(calls * 7 % 11 * 150) };
                 let messages = match leases {
                     false => timeout(patience, consumer.take(3)).await,
@@ -286,7 +287,8 @@ async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
     assert!(ends.iter().all(Result::is_ok), "{ends:?}");
 }
 
-/// What the server refuses of one call, here by a trigger of the user's, it does not refuse of those who share its statement.
+/// What the server refuses of one call, here by a trigger of the user's, it does not refuse of
+/// those who share its statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone() {
     let Place { url, queue, sql, db: _db } = place(Settings::new("int8").max_batch(1)).await;

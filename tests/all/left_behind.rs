@@ -1,4 +1,5 @@
-//! Connections are used again: what a statement or a transaction sets for its session is undone before anybody else sees it.
+//! Connections are used again: what a statement or a transaction sets for its session is undone
+//! before anybody else sees it.
 
 use trunkline::{Db, postgres::Statement};
 

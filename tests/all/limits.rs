@@ -1,4 +1,5 @@
-//! Limits of a queue, and its pause: exact over all who dequeue, in force at once, gone without a trace.
+//! Limits of a queue, and its pause: exact over all who dequeue, in force at once, gone without a
+//! trace.
 
 use std::{
     sync::{
@@ -66,7 +67,8 @@ async fn a_pause_is_kept_by_migrations_and_settings() {
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);
 }
 
-/// Consumers that lease one message each, again and again, until all have been worked on; the most that were leased at a time.
+/// Consumers that lease one message each, again and again, until all have been worked on; the most
+/// that were leased at a time.
 async fn worked_on(queues: &[Queue<i64>], messages: usize) -> u64 {
     let mut consumers = JoinSet::new();
     let done = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! Consumers that wait share a lookout: many cost what one costs, one statement serves all of them, and whoever leaves takes nothing along.
+//! Consumers that wait share a lookout: many cost what one costs, one statement serves all of them,
+//! and whoever leaves takes nothing along.
 
 use std::{
     collections::BTreeSet,
@@ -148,7 +149,8 @@ async fn takes_and_leases_wait_beside_each_other() {
     assert_eq!(queue.stats().await.expect("counted").leased, 5);
 }
 
-/// Before the statement, under it, or behind it: what was dequeued for a call that is gone comes back.
+/// Before the statement, under it, or behind it: what was dequeued for a call that is gone comes
+/// back.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_takes_nothing_along() {
     for by in [By::Take, By::Lease] {
@@ -203,7 +205,8 @@ fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
     assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());
 }
 
-/// Where the next message comes within the pause, which nobody can promise: so it is tried until it did.
+/// Where the next message comes within the pause, which nobody can promise: so it is tried until it
+/// did.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acknowledgement_shares_the_transaction_of_the_next_lease() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

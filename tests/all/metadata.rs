@@ -1,5 +1,5 @@
-//! What was enqueued beside a payload is beside it wherever the message goes. Its way through splits, retries, dead letters
-//! and back is among the random histories (`model.rs`).
+//! What was enqueued beside a payload is beside it wherever the message goes. Its way through
+//! splits, retries, dead letters and back is among the random histories (`model.rs`).
 
 use std::{collections::BTreeSet, time::SystemTime};
 

@@ -113,7 +113,8 @@ async fn newer_schema_that_supports_this_library_is_used_and_left_alone() {
     let url = database().await;
     let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &two_attempts()).await.expect("created");
-    // Its functions differ, as a later release's would: migrating must not put this library's in their place.
+    // Its functions differ, as a later release's would: migrating must not put this library's in
+    // their place.
     sql.batch_execute("create or replace function trunkline.check_n(n int) returns int language sql as 'select n'")
         .await
         .expect("changed");

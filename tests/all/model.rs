@@ -1,5 +1,5 @@
-//! Random histories against a simple model in memory. The order is what `(due_at, id)` says; the model knows which of
-//! the due times a step may change, and to what.
+//! Random histories against a simple model in memory. The order is what `(due_at, id)` says; the
+//! model knows which of the due times a step may change, and to what.
 
 mod state;
 

@@ -1,4 +1,5 @@
-//! A queue that moves: to a standby by mistake, to another server by dump, upgrade or logical replication.
+//! A queue that moves: to a standby by mistake, to another server by dump, upgrade or logical
+//! replication.
 
 mod replica;
 mod restored;
@@ -25,7 +26,8 @@ struct Left {
     highest: i64,
 }
 
-/// 1 is leased, 2 and 3 are due, 4 is due in an hour, 5 is dead, 6 is in the archive, 7 carries metadata.
+/// 1 is leased, 2 and 3 are due, 4 is due in an hour, 5 is dead, 6 is in the archive, 7 carries
+/// metadata.
 async fn fill(db: &Db) -> Left {
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8").lease(HOUR).max_attempts(1)).await.expect("created");

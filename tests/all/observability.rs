@@ -1,4 +1,5 @@
-//! What the page on observability says: the same metrics as the code, moved by the right amounts; spans that say what they should.
+//! What the page on observability says: the same metrics as the code, moved by the right amounts;
+//! spans that say what they should.
 
 mod recorder;
 mod spans;

@@ -6,7 +6,8 @@ use trunkline::Settings;
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
-/// Who ends a neighbour waits until the row is split, and not for what happens to its first piece after that.
+/// Who ends a neighbour waits until the row is split, and not for what happens to its first piece
+/// after that.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_end_of_the_first_message_of_a_row_holds_up_no_end_of_the_second() {
     let Place { queue, sql, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

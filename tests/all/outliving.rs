@@ -16,7 +16,8 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts")
 }
 
-/// A queue that was opened in a runtime which is about to end, and a session beside it which is not.
+/// A queue that was opened in a runtime which is about to end, and a session beside it which is
+/// not.
 struct Outliving {
     beside: Runtime,
     sql: Client,
@@ -82,7 +83,8 @@ fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
     place.first.spawn(async move { join_all([1; 4].map(|payload| queue.enqueue(payload))).await });
     place.until_held("insert into trunkline");
     let queue = place.queue.clone();
-    // One poll, and it has joined: later it might find the connection of a runtime that is just ending.
+    // One poll, and it has joined: later it might find the connection of a runtime that is just
+    // ending.
     let mut waiter = Box::pin(async move { timeout(SOON, queue.enqueue(2)).await });
     second.block_on(async { assert!(poll!(&mut waiter).is_pending(), "the table is locked") });
     let waiter = second.spawn(waiter);

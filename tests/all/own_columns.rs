@@ -1,11 +1,13 @@
-//! Columns that users add to a queue's table: what a message has there stays with it, wherever it goes.
+//! Columns that users add to a queue's table: what a message has there stays with it, wherever it
+//! goes.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Json, Settings};
 
 use crate::fixture::{Place, connect, dropped_under_way, enqueued, eventually, place, superuser};
 
-/// Of types that are written in other ways with other settings, or that JSON cannot tell from others.
+/// Of types that are written in other ways with other settings, or that JSON cannot tell from
+/// others.
 const COLUMNS: &str = "add tenant text default 'nobody', add tags text[], add at timestamptz, add day date, add span interval,
     add ratio float8, add doc jsonb, add price numeric(8, 2), add code varchar(4), add \"odd, 'name'\" bit(3), add nothing int default 7,
     add slug slug default 's', add mood mood, add part part";
@@ -118,7 +120,8 @@ async fn a_message_that_cannot_be_read_is_charged_with_them() {
     }
 }
 
-/// Also by sessions that have their plans already, and by one whose snapshot is older than the column.
+/// Also by sessions that have their plans already, and by one whose snapshot is older than the
+/// column.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;

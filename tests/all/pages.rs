@@ -1,4 +1,5 @@
-//! Pages that are read without dequeuing: a message that is no `T` hides no other, and can be sent away.
+//! Pages that are read without dequeuing: a message that is no `T` hides no other, and can be sent
+//! away.
 
 use trunkline::{Json, Queue, Readable, Settings};
 
@@ -69,7 +70,8 @@ async fn a_page_is_read_around_what_is_no_t() {
     all.enqueue(Readable::Yes(Json(5))).await.expect("enqueued");
 }
 
-/// Whatever the queue's type is, it is shown as what it is, and does not hide the good one behind it.
+/// Whatever the queue's type is, it is shown as what it is, and does not hide the good one behind
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_no_batch_is_shown() {
     let Place { queue, sql, db, .. } = place::<i64>(Settings::new("int8")).await;

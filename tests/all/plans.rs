@@ -1,6 +1,8 @@
-//! The plan of every statement is the same for an empty, a full, a never analysed and a bloated table.
+//! The plan of every statement is the same for an empty, a full, a never analysed and a bloated
+//! table.
 //!
-//! Postgres itself says what it plans (`debug_print_plan`), inside functions too, on any build: no module is needed.
+//! Postgres itself says what it plans (`debug_print_plan`), inside functions too, on any build: no
+//! module is needed.
 
 mod list;
 mod node;
@@ -71,7 +73,8 @@ async fn oids(sql: &Client, names: &str) -> BTreeMap<u32, String> {
     sql.query(oids, &[&names]).await.expect("listed").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// What stands in the list, with its holes filled for the table as it is. Ten rows are under a lease of the first attempt.
+/// What stands in the list, with its holes filled for the table as it is. Ten rows are under a
+/// lease of the first attempt.
 async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
     let priorities = "select priorities from trunkline.queue where name = 'q'";
     let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
@@ -181,8 +184,8 @@ async fn queue(url: &str, sql: &Client, settings: Settings) {
     }
 }
 
-/// A backlog, ten leased rows and one of three messages in it, dead letters and an archive beside it, other consumers that
-/// wait, other queues' floors.
+/// A backlog, ten leased rows and one of three messages in it, dead letters and an archive beside
+/// it, other consumers that wait, other queues' floors.
 async fn fill(sql: &Client, rows: i32) {
     let fill = format!(
         "select setval('trunkline.id_q', 1024 * {rows}::bigint);
@@ -264,8 +267,8 @@ async fn a_full_table_that_was_never_analysed_is_no_other() {
     assert_eq!(planned.collect::<BTreeSet<_>>(), wanted.iter().map(|name| format!("do_{name}_q")).collect(), "planned");
 }
 
-/// The statements of queues with keys, and the indexes that each may use. `place_q` is the order of a lane, `due_q` tells of what is under a lease,
-/// and of what is due later.
+/// The statements of queues with keys, and the indexes that each may use. `place_q` is the order of
+/// a lane, `due_q` tells of what is under a lease, and of what is due later.
 const OF_KEYS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_lanes_q(20, null, 1)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
     ("select * from trunkline.do_lanes_q(20, null, 2)", &["place_q", "key_q", "due_q", "TIDSCAN"]),

@@ -1,4 +1,5 @@
-//! Behind a pooler that gives every transaction another server connection: all of it works, and only notifications do not arrive.
+//! Behind a pooler that gives every transaction another server connection: all of it works, and
+//! only notifications do not arrive.
 
 mod pgbouncer;
 
@@ -85,7 +86,8 @@ async fn callers_use_everything(url: &str) {
     }));
     let servers = timeout(2 * SOON, servers).await.expect("in time");
     let mut servers: HashSet<i32> = servers.into_iter().flatten().collect();
-    // The pooler may have let one server do all that. While a transaction holds one, statements that are prepared go to the other.
+    // The pooler may have let one server do all that. While a transaction holds one, statements
+    // that are prepared go to the other.
     let held = db.begin().await.expect("begun");
     let (holder,): (i32,) = held.run(&PID, ()).await.expect("told");
     let (other,): (i32,) = db.run(&PID, ()).await.expect("told");
@@ -96,7 +98,8 @@ async fn callers_use_everything(url: &str) {
     assert_eq!(servers.len(), SERVERS, "statements went to all servers");
 }
 
-/// Coalesced and many, taken, leased and acknowledged, exactly once; three ways to wait, side by side.
+/// Coalesced and many, taken, leased and acknowledged, exactly once; three ways to wait, side by
+/// side.
 async fn consumers_use_everything(url: &str) {
     const COUNT: i64 = 300;
     let db = Db::connect(url).await.expect("connected");
@@ -104,7 +107,8 @@ async fn consumers_use_everything(url: &str) {
     let mut running = JoinSet::new();
     for (nr, wait) in [Wait::poll(), Wait::Notify, Wait::Adaptive].into_iter().enumerate() {
         for once in [false, true] {
-            // Exactly once holds a server while it works, and needs another: as many at a time as there are servers would wait without end.
+            // Exactly once holds a server while it works, and needs another: as many at a time as
+            // there are servers would wait without end.
             let once = once && nr == 1;
             let name = format!("q{nr}{once}");
             let same = db.create_queue(&name, &Settings::new("int8").max_batch(8)).await;
@@ -214,7 +218,8 @@ async fn a_listener_that_hears_nothing_says_so_and_consumers_poll() {
         let mut consumer = queue.consumer(wait);
         let consuming =
             tokio::spawn(async move { while found.send(consumer.take(1).await.expect("taken")[0].payload).is_ok() {} });
-        // Enqueued by others, of whom nothing is heard: before it is known that nothing will be, and after.
+        // Enqueued by others, of whom nothing is heard: before it is known that nothing will be,
+        // and after.
         for payload in [1, 2] {
             sql.execute("select trunkline.enqueue('q', $1::int8)", &[&payload]).await.expect("enqueued");
             assert_eq!(timeout(SOON, finds.recv()).await.expect("it polls"), Some(payload));

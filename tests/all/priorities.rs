@@ -1,4 +1,5 @@
-//! Priorities: a head start in time. Overtaking, its bound, the order within one; and that a message keeps its priority wherever it goes.
+//! Priorities: a head start in time. Overtaking, its bound, the order within one; and that a
+//! message keeps its priority wherever it goes.
 
 mod order;
 
@@ -245,7 +246,8 @@ async fn a_backlog_of_one_priority_does_not_hold_the_floor_of_another() {
         queue.enqueue_many(&drafts).await.expect("enqueued");
         assert_eq!(queue.take(500).await.expect("taken").len(), 500);
     }
-    // Looks take a hundredth of the time at most: after one that a busy machine made slow, the next is long in coming.
+    // Looks take a hundredth of the time at most: after one that a busy machine made slow, the next
+    // is long in coming.
     within(Duration::from_secs(90), "the floor of that lane has followed", async || {
         library_cost_of(&db, &queue, &url, &sql, "3").await < 3.0 * fresh + 20.0
     })
@@ -291,7 +293,8 @@ async fn a_priority_that_a_queue_does_not_have_is_refused_and_nobody_else_pays_f
     assert_eq!(db.describe_queue("q").await.expect("described").head_start, MINUTE * 2);
 }
 
-/// What is due goes by one statement where it fits. Nobody waits in it for whoever holds a row, and what must not go with others comes alone.
+/// What is due goes by one statement where it fits. Nobody waits in it for whoever holds a row, and
+/// what must not go with others comes alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_held_is_passed_over_and_what_ran_out_comes_alone() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;

@@ -1,4 +1,5 @@
-//! `trunkline.rebuild` rebuilds what is derived from messages. And a message whose id is there already stops no queue.
+//! `trunkline.rebuild` rebuilds what is derived from messages. And a message whose id is there
+//! already stops no queue.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,7 +24,8 @@ async fn a_sequence_behind_dead_letters_stops_no_lease_and_no_message_is_lost() 
     sql.batch_execute(&format!("select setval('trunkline.id_q', {}, false)", old[0]))
         .await
         .expect("as a restore of data alone");
-    // The ids of the dead letters again: one is buried by hand, one by the end of its lease, one is archived.
+    // The ids of the dead letters again: one is buried by hand, one by the end of its lease, one is
+    // archived.
     let new = queue.enqueue_many(&[11, 12, 13]).await.expect("enqueued");
     assert_eq!(new[0], old[0], "the case is what it should be");
     let leased = queue.lease(3).await.expect("leased");

@@ -1,5 +1,5 @@
-//! `docs/sql.md` is the reference of the functions for every language. It is written from the comments of `sql/functions`, with the errors
-//! that their texts raise, and its examples run.
+//! `docs/sql.md` is the reference of the functions for every language. It is written from the
+//! comments of `sql/functions`, with the errors that their texts raise, and its examples run.
 
 mod errors;
 mod function;
@@ -210,7 +210,8 @@ async fn every_function_of_the_schema_is_in_the_reference_or_internal() {
     assert_eq!(there, told, "give a new function a section, or call it internal");
 }
 
-/// The statements of a document's blocks of SQL. A statement ends where a line does, before a remark.
+/// The statements of a document's blocks of SQL. A statement ends where a line does, before a
+/// remark.
 fn statements(document: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(document)).expect(document);
     let blocks = text.split("```sql\n").skip(1).filter_map(|after| after.split("\n```").next());

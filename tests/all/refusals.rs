@@ -1,4 +1,5 @@
-//! What a trigger of the user's refuses, with whatever code, harms its own message alone: at the enqueue and at the end of a lease.
+//! What a trigger of the user's refuses, with whatever code, harms its own message alone: at the
+//! enqueue and at the end of a lease.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Fifty callers, and a server that stops again and again: nobody waits without end, and what was said is so.
+//! Fifty callers, and a server that stops again and again: nobody waits without end, and what was
+//! said is so.
 
 use std::{
     collections::{HashMap, HashSet},

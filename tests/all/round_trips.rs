@@ -29,8 +29,8 @@ async fn far_away() -> (Distance, Db, Queue<i64>) {
     (distance, db, queue)
 }
 
-/// Once near, so that connections are there and statements prepared; then far away. The fewest turns of five attempts: what goes
-/// on beside can only add some.
+/// Once near, so that connections are there and statements prepared; then far away. The fewest
+/// turns of five attempts: what goes on beside can only add some.
 async fn one_round_trip<S>(what: &str, distance: &Distance, before: impl AsyncFn() -> S, act: impl AsyncFn(S)) {
     for _ in 0..2 {
         act(before().await).await;
@@ -147,7 +147,8 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
     .await;
 }
 
-/// On one thread, so that all callers have joined before the writer looks: those that gathered make eight rows. Their ends gather alike.
+/// On one thread, so that all callers have joined before the writer looks: those that gathered make
+/// eight rows. Their ends gather alike.
 #[tokio::test]
 async fn messages_that_gathered_in_several_rows_are_one_round_trip() {
     let (distance, _db, queue) = far_away().await;

@@ -1,4 +1,5 @@
-//! A handle that outlives its runtime: whatever the first one was doing when it ended, the next one goes on.
+//! A handle that outlives its runtime: whatever the first one was doing when it ended, the next one
+//! goes on.
 
 use std::{
     future::Future,
@@ -70,8 +71,8 @@ fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_t
     in_time(&elsewhere, listening(&url, 1));
     in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
     let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
-    // The task that notifies pauses for a few milliseconds; its runtime ends before. What it had not told by then is told with
-    // the next message.
+    // The task that notifies pauses for a few milliseconds; its runtime ends before. What it had
+    // not told by then is told with the next message.
     let mut last = first;
     for round in 1..6 {
         let next = runtime();
@@ -104,7 +105,8 @@ fn a_consumer_hears_of_messages_though_the_runtime_that_listened_ended() {
     let (consumer, payload) = in_time(&first, waiter).expect("no panic");
     assert_eq!(payload, 1);
     drop(first);
-    // The same consumer goes on, and so does another of the same handle; both are rung, none only polls.
+    // The same consumer goes on, and so does another of the same handle; both are rung, none only
+    // polls.
     let waiters = [second.spawn(waiting(consumer)), second.spawn(waiting(queue.consumer(Wait::Notify)))];
     in_time(&second, listening(&url, 1));
     in_time(&elsewhere, others.enqueue_many(&[2])).expect("enqueued");

@@ -1,4 +1,5 @@
-//! Schedules: declared, listed, changed; each tick once over many processes; what was missed; what goes wrong.
+//! Schedules: declared, listed, changed; each tick once over many processes; what was missed; what
+//! goes wrong.
 
 mod bad_input;
 mod failing;

@@ -1,4 +1,5 @@
-//! Tables and functions that somebody changed: what comes back is another shape, and that is an error, not a panic.
+//! Tables and functions that somebody changed: what comes back is another shape, and that is an
+//! error, not a panic.
 
 use std::time::Duration;
 

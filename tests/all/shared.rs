@@ -1,4 +1,5 @@
-//! Concurrent takes and leases of a queue share statements: each call gets what it asked for, in order, and gives back its own share alone.
+//! Concurrent takes and leases of a queue share statements: each call gets what it asked for, in
+//! order, and gives back its own share alone.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! `take` and `lease` in SQL that wait for a message: they get it, end in time, and stand in nobody's way meanwhile.
+//! `take` and `lease` in SQL that wait for a message: they get it, end in time, and stand in
+//! nobody's way meanwhile.
 
 use std::time::Instant;
 
@@ -154,7 +155,8 @@ async fn a_call_that_had_to_bury_something_waits_no_longer() {
     }
 }
 
-/// Nothing is to be had, for the sake of a pause or a limit: that is waited for like a message, with nothing kept in hand.
+/// Nothing is to be had, for the sake of a pause or a limit: that is waited for like a message,
+/// with nothing kept in hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
     let holding = [
@@ -177,8 +179,8 @@ async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
             eventually("it has looked more than once", || waiting.is(&sql, "now() > query_start + interval '100 ms'"))
                 .await;
             eventually("it sleeps again", || waiting.is(&sql, "wait_event = 'PgSleep'")).await;
-            // Asked together: it may look between two questions. With a number it would hold up every floor. The one lock that every statement
-            // has is on its own virtual number.
+            // Asked together: it may look between two questions. With a number it would hold up
+            // every floor. The one lock that every statement has is on its own virtual number.
             let holds_nothing = "wait_event = 'PgSleep' and backend_xid is null and not exists (
                 select from pg_locks l where l.pid = pg_stat_activity.pid and l.locktype <> 'virtualxid')";
             eventually("it holds nothing while it sleeps", || waiting.is(&sql, holds_nothing)).await;

@@ -149,7 +149,8 @@ async fn answers_of_many_that_are_read_before_the_last_is_there_count_only_if_al
     let answers = db.run_many(&whole, long(1)).await.expect("answered");
     assert!(answers.iter().map(|(n, text)| (*n, text.len())).eq((1..=300).map(|n| (n, 2000 + n as usize))));
     assert_eq!(db.run_many(&whole, long(0)).await.expect_err("by zero").failed_statement(), Some(299));
-    // Each answer has a column that is not read: that is told, unless the server has something to say.
+    // Each answer has a column that is not read: that is told, unless the server has something to
+    // say.
     let half = Statement::<(i32, i32), (i32,)>::new("select $1::int4 / $2::int4, repeat('x', 2000 + $1)");
     let unread = db.run_many(&half, long(1)).await.expect_err("one column more").to_string();
     assert!(unread.contains("more than were read"), "{unread}");

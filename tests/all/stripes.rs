@@ -1,4 +1,5 @@
-//! A queue on several servers: most of it on three databases of one server, and on three servers where one of them goes away.
+//! A queue on several servers: most of it on three databases of one server, and on three servers
+//! where one of them goes away.
 
 mod away;
 mod consumed;

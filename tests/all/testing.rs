@@ -1,4 +1,5 @@
-//! What the tests of users stand on: a clock that can be moved, and assertions on what was enqueued.
+//! What the tests of users stand on: a clock that can be moved, and assertions on what was
+//! enqueued.
 
 use std::time::{Duration, SystemTime};
 

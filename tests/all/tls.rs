@@ -1,6 +1,7 @@
 //! Encrypted when the connection string asks for it, with libpq's meaning of `sslmode`.
 //!
-//! The private cluster listens on a socket only, where Postgres speaks no TLS; so a proxy speaks it here.
+//! The private cluster listens on a socket only, where Postgres speaks no TLS; so a proxy speaks it
+//! here.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -17,7 +18,8 @@ use trunkline::{Db, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{cluster, database, through};
 
-/// A port that speaks TLS to the cluster, and the file with the certificate to trust. Only for the name `localhost`.
+/// A port that speaks TLS to the cluster, and the file with the certificate to trust. Only for the
+/// name `localhost`.
 struct Proxy {
     port: u16,
     root: PathBuf,
@@ -121,7 +123,8 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     transaction.commit().await.expect("committed");
 }
 
-/// What the manual of PostgreSQL makes: an authority's own certificate, with a common name and no other.
+/// What the manual of PostgreSQL makes: an authority's own certificate, with a common name and no
+/// other.
 fn of_the_manual() -> rcgen::CertificateParams {
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name = rcgen::DistinguishedName::new();

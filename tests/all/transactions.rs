@@ -194,7 +194,8 @@ async fn connections_of_ended_transactions_are_used_again() {
     }
     pids.dedup();
     assert_eq!(pids.len(), 1, "{pids:?}");
-    // One that is busy when its transaction is dropped is left behind: nobody else waits for what goes on there.
+    // One that is busy when its transaction is dropped is left behind: nobody else waits for what
+    // goes on there.
     let transaction = db.begin().await.expect("begun");
     let slow = Nothing::new("select pg_sleep(60)");
     let mut sleeping = Box::pin(transaction.run(&slow, ()));

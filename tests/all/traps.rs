@@ -1,5 +1,5 @@
-//! Functions, operators and types that another role put where the session's path finds them: no statement of the library, the program, a relay, the console or
-//! Python finds them.
+//! Functions, operators and types that another role put where the session's path finds them: no
+//! statement of the library, the program, a relay, the console or Python finds them.
 
 mod words;
 
@@ -13,7 +13,8 @@ use crate::{
     house::files,
 };
 
-/// Literals of a program's text that begin like a statement, or like a part of one that calls something.
+/// Literals of a program's text that begin like a statement, or like a part of one that calls
+/// something.
 fn statements(text: &str) -> Vec<&str> {
     const BEGINS: [&str; 7] = ["select ", "insert into ", "update ", "delete from ", "with ", "lock table ", "cast("];
     let mut found = Vec::new();
@@ -64,7 +65,8 @@ fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
     assert!(wrong.is_empty(), "say pg_catalog. and operator(pg_catalog.…):\n{}", wrong.join("\n"));
 }
 
-/// Its statements over the catalog have dozens of operators each. They say no schema, and are run in a path that has the catalog alone.
+/// Its statements over the catalog have dozens of operators each. They say no schema, and are run
+/// in a path that has the catalog alone.
 #[test]
 fn the_console_asks_in_the_catalog_alone() {
     for bounds in ["alone", "within"] {

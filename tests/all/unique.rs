@@ -1,4 +1,5 @@
-//! Unique keys: of the messages with one key one is there, until it has ended or for a time, however many enqueue at once.
+//! Unique keys: of the messages with one key one is there, until it has ended or for a time,
+//! however many enqueue at once.
 
 mod costs;
 mod endings;

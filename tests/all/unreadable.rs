@@ -1,4 +1,5 @@
-//! A message that is no `T` harms itself only: it is charged, and dies with its reason, whatever way it is consumed.
+//! A message that is no `T` harms itself only: it is charged, and dies with its reason, whatever
+//! way it is consumed.
 
 mod fragile;
 
@@ -157,7 +158,8 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     assert_eq!(got, 7);
 }
 
-/// Rows that only SQL can write, beside a good one: too few payloads, too many, a null among them, two dimensions, none.
+/// Rows that only SQL can write, beside a good one: too few payloads, too many, a null among them,
+/// two dimensions, none.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_contradict_themselves_stop_nobody() {
     for (size, payload) in [(3, "{7}"), (1, "{7,8}"), (2, "{7,null}"), (4, "{{7,8},{9,10}}"), (2, "{}")] {

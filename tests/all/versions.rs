@@ -15,7 +15,8 @@ use crate::fixture::{SOON, connect, eventually};
 
 type Nothing = Statement<(), ()>;
 
-/// One of each major version: of the folders in `TRUNKLINE_PG_BINS`, of the distribution's, or what the launcher finds.
+/// One of each major version: of the folders in `TRUNKLINE_PG_BINS`, of the distribution's, or what
+/// the launcher finds.
 pub fn found() -> BTreeMap<u32, Binaries> {
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|folder| !folder.as_os_str().is_empty());
@@ -29,7 +30,8 @@ pub fn found() -> BTreeMap<u32, Binaries> {
     of
 }
 
-/// A server of each major version, for all tests that want one. It ends with the process, as the one of the other tests.
+/// A server of each major version, for all tests that want one. It ends with the process, as the
+/// one of the other tests.
 async fn cluster(binaries: Binaries) -> &'static Cluster {
     static CLUSTERS: [OnceCell<Cluster>; 5] = [const { OnceCell::const_new() }; 5];
     let major = binaries.major();

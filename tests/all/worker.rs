@@ -1,4 +1,5 @@
-//! What a worker promises: a function is run for every message, whatever it does and whatever happens to it.
+//! What a worker promises: a function is run for every message, whatever it does and whatever
+//! happens to it.
 
 mod outcomes;
 mod panics;

@@ -1,5 +1,5 @@
-//! The floor's protocol, whole: every order in which a few writers and looks can take their steps, with [`Floor`] itself as the one who learns
-//! from the looks. See docs/design/dequeue.md.
+//! The floor's protocol, whole: every order in which a few writers and looks can take their steps,
+//! with [`Floor`] itself as the one who learns from the looks. See docs/design/dequeue.md.
 
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,8 @@ struct State {
     looks: Vec<Progress>,
     reached: i64,
     pending: Option<(i64, i64)>,
-    /// Looks that began, one after the other, since the last writer began or ended; and the clock when the first of them began.
+    /// Looks that began, one after the other, since the last writer began or ended; and the clock
+    /// when the first of them began.
     quiet: (u8, i64),
 }
 
@@ -53,7 +54,8 @@ struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Writer {
     Idle,
-    /// It has an id, or a due time, or both; and there may be a row that it rewrites, as a lease or a retry does.
+    /// It has an id, or a due time, or both; and there may be a row that it rewrites, as a lease or
+    /// a retry does.
     Open {
         id: Option<i64>,
         due: Option<i64>,

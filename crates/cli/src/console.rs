@@ -41,7 +41,8 @@ pub struct Args {
     /// Admit, as viewers, requests with the token in this file, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Take the user's name from this header, which a proxy sets; only the proxy may reach the console then
+    /// Take the user's name from this header, which a proxy sets; only the proxy may reach the
+    /// console then
     #[arg(long, value_name = "NAME")]
     proxy_header: Option<String>,
     /// Who may act, of those that the proxy names; the others look

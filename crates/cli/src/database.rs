@@ -15,14 +15,16 @@ use crate::{
 pub struct Database {
     /// A connection string: `postgres://user@host/database` or `host=… dbname=…`
     ///
-    /// One with a password is better kept in the environment variable, because everybody on the machine can read the
-    /// arguments of a running program. Without either, the variables of libpq say it (`PGHOST` and its like, `PGSERVICE`),
-    /// which also fill in what a connection string leaves out. Without any of `PGHOST`, `PGHOSTADDR`, `PGDATABASE` and
-    /// `PGSERVICE`, a private PostgreSQL is used: kept in the user's data folder, started when first needed, and left
+    /// One with a password is better kept in the environment variable, because everybody on the
+    /// machine can read the arguments of a running program. Without either, the variables of libpq
+    /// say it (`PGHOST` and its like, `PGSERVICE`), which also fill in what a connection string
+    /// leaves out. Without any of `PGHOST`, `PGHOSTADDR`, `PGDATABASE` and `PGSERVICE`, a private
+    /// PostgreSQL is used: kept in the user's data folder, started when first needed, and left
     /// running (see `trunkline postgres`).
     ///
-    /// Several, each with `--database-url` or on a line of its own in the variable, are stripes: servers that hold queues of the same
-    /// names. Ids have the stripe before them then, as in 1f3a9c02:1024.
+    /// Several, each with `--database-url` or on a line of its own in the variable, are stripes:
+    /// servers that hold queues of the same names. Ids have the stripe before them then, as in
+    /// 1f3a9c02:1024.
     #[arg(
         long = "database-url",
         global = true,
@@ -35,10 +37,12 @@ pub struct Database {
     /// The schema that holds the queues; `trunkline` unless it is named
     #[arg(long, global = true, env = "TRUNKLINE_SCHEMA", value_name = "NAME")]
     pub schema: Option<String>,
-    /// Say nothing on standard error but what goes wrong: neither which database it is nor a last line of numbers
+    /// Say nothing on standard error but what goes wrong: neither which database it is nor a last
+    /// line of numbers
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say on standard error which database it is, also where `DATABASE_URL` or --database-url names it
+    /// Say on standard error which database it is, also where `DATABASE_URL` or --database-url
+    /// names it
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub verbose: bool,
 }
@@ -78,7 +82,8 @@ impl Database {
         Ok(db)
     }
 
-    /// Connects to each database that was named, one after another, for what is done on every server by itself.
+    /// Connects to each database that was named, one after another, for what is done on every
+    /// server by itself.
     pub async fn connect_each(&self) -> Result<Vec<(String, Db)>> {
         if !self.is_striped() {
             return Ok(vec![(String::new(), self.connect().await?)]);
@@ -206,7 +211,8 @@ pub fn kept() -> Result<(String, String)> {
     Ok((cluster.url("postgres"), folder.display().to_string()))
 }
 
-/// The connection string with the schema that was asked for. A string that names another is refused by the library.
+/// The connection string with the schema that was asked for. A string that names another is refused
+/// by the library.
 fn in_schema(url: &str, schema: Option<&str>) -> String {
     match schema.filter(|schema| !schema.is_empty()) {
         None => url.to_owned(),
@@ -218,8 +224,8 @@ fn in_schema(url: &str, schema: Option<&str>) -> String {
     }
 }
 
-/// Refuses what is no connection string at all, and one of which a part of the password would be taken for the host. It
-/// is not repeated here, because it may be a secret all the same.
+/// Refuses what is no connection string at all, and one of which a part of the password would be
+/// taken for the host. It is not repeated here, because it may be a secret all the same.
 fn check(url: &str) -> Result<()> {
     let told = match url.split_once("://") {
         Some(("postgres" | "postgresql", rest)) if is_torn(rest) => {
@@ -239,7 +245,8 @@ fn check(url: &str) -> Result<()> {
         .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))
 }
 
-/// Whether the first `@` does not end the login: there is another one in the host, or it is in an option.
+/// Whether the first `@` does not end the login: there is another one in the host, or it is in an
+/// option.
 fn is_torn(rest: &str) -> bool {
     rest.split_once('@').is_some_and(|(login, rest)| {
         let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
@@ -247,8 +254,8 @@ fn is_torn(rest: &str) -> bool {
     })
 }
 
-/// A connection string's user, host and database; nothing else of it is shown, and nothing that could be part of a
-/// password in a string that is not quite right.
+/// A connection string's user, host and database; nothing else of it is shown, and nothing that
+/// could be part of a password in a string that is not quite right.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
     // A password may have any character but `@`, and users write that, too.

@@ -27,7 +27,8 @@ pub struct Args {
     /// Where to listen: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
     #[arg(value_name = "LISTEN", value_parser = listen)]
     listen: String,
-    /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder (/var/run/postgresql:5432)
+    /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder
+    /// (/var/run/postgresql:5432)
     #[arg(value_name = "SERVER")]
     server: String,
     /// The delay each way; fractions are possible, and other units (1s)

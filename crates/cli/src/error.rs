@@ -120,7 +120,8 @@ fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
     }
 }
 
-/// No server answered; where one did and could not be understood or trusted, that is another matter.
+/// No server answered; where one did and could not be understood or trusted, that is another
+/// matter.
 pub fn is_unanswered(error: &trunkline::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());

@@ -7,7 +7,8 @@ use std::{
 
 /// A type of floating point numbers.
 pub trait Float: Copy + FromStr + LowerExp {
-    /// From this power of ten on Postgres writes an exponent: the digits that the type keeps in any case.
+    /// From this power of ten on Postgres writes an exponent: the digits that the type keeps in any
+    /// case.
     const DIGITS: i32;
     fn is_infinite(self) -> bool;
     fn is_zero(self) -> bool;
@@ -76,7 +77,8 @@ pub fn text<T: Float>(number: T) -> String {
         if !whole(&scientific).is_some_and(|digits| is_between(number.parts(), digits)) {
             break;
         }
-        // Rust takes digits exactly between two numbers, where reading rounds them to the right one; Postgres does not.
+        // Rust takes digits exactly between two numbers, where reading rounds them to the right
+        // one; Postgres does not.
         scientific = format!("{number:.*e}", after_point + 1);
     }
     let Some((mantissa, exponent)) = scientific.split_once('e').and_then(|(m, e)| Some((m, e.parse::<i32>().ok()?)))
@@ -118,7 +120,8 @@ fn whole(scientific: &str) -> Option<(u64, i32)> {
 fn is_between((fraction, two): (u64, i32), (digits, ten): (u64, i32)) -> bool {
     let (even, digits) = (digits.trailing_zeros() as i32, u128::from(digits >> digits.trailing_zeros()));
     let Some(fives) = 5_u128.checked_pow(ten.unsigned_abs()) else { return false };
-    // Half way is an odd number of half steps, so that both sides have the same power of two or are not equal.
+    // Half way is an odd number of half steps, so that both sides have the same power of two or are
+    // not equal.
     let halfway = |odd: u64| match ten {
         0.. => digits.checked_mul(fives) == Some(odd.into()),
         _ => Some(digits) == fives.checked_mul(odd.into()),

@@ -1,5 +1,6 @@
-//! The texts behind the options in help, laid out for the terminal. They are written in lines, which are no lines of the
-//! terminal: a paragraph is filled, and an item of a list hangs below its own column.
+//! The texts behind the options in help, laid out for the terminal. They are written in lines,
+//! which are no lines of the terminal: a paragraph is filled, and an item of a list hangs below its
+//! own column.
 
 use clap::Command;
 

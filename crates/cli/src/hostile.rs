@@ -1,4 +1,5 @@
-//! Whatever is on the command line and on standard input: it is understood, or refused with a reason, and nothing panics.
+//! Whatever is on the command line and on standard input: it is understood, or refused with a
+//! reason, and nothing panics.
 
 use bytes::BytesMut;
 use clap::Parser;

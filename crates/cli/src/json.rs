@@ -42,8 +42,8 @@ impl Line {
         }
     }
 
-    /// Adds a payload: JSON as it is, so that no number loses a digit; else the text, or the bytes in hexadecimal digits
-    /// where they are none.
+    /// Adds a payload: JSON as it is, so that no number loses a digit; else the text, or the bytes
+    /// in hexadecimal digits where they are none.
     pub fn payload(self, payload: &Text, of_json: bool) -> Self {
         match payload.field() {
             // A line break that is part of no string; those in strings are escaped.

@@ -17,12 +17,14 @@ use crate::{
     text::Text,
 };
 
-/// What makes one statement and one commit: as many full batches as a statement has, or as many bytes.
+/// What makes one statement and one commit: as many full batches as a statement has, or as many
+/// bytes.
 const CHUNK_LINES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 768 << 10;
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;
-/// How long standard input is waited for with lines in hand: whoever writes one now and then wants it to be enqueued.
+/// How long standard input is waited for with lines in hand: whoever writes one now and then wants
+/// it to be enqueued.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The chunks of a file, in order.
@@ -60,7 +62,8 @@ impl Lines {
     }
 }
 
-/// Whether nothing comes for a moment. Rust's own buffer of standard input is passed over by reads as large as ours.
+/// Whether nothing comes for a moment. Rust's own buffer of standard input is passed over by reads
+/// as large as ours.
 fn is_stdin_idle() -> bool {
     let stdin = io::stdin();
     !matches!(poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE)), Ok(1..))

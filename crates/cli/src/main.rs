@@ -58,8 +58,9 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A message is made in one thread and freed in another, which costs glibc's allocator a third of what a relay does. Other programs are small rather: a
-/// million lines go in with 37 MB by glibc's and with 105 MB by this one.
+/// A message is made in one thread and freed in another, which costs glibc's allocator a third of
+/// what a relay does. Other programs are small rather: a million lines go in with 37 MB by glibc's
+/// and with 105 MB by this one.
 #[cfg(feature = "trunkline-relay")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -185,7 +186,8 @@ Example:
   trunkline postgres status"
     )]
     Postgres(postgres::Verb),
-    /// Make a server seem far away: a TCP proxy that delivers every byte a given time later, each way
+    /// Make a server seem far away: a TCP proxy that delivers every byte a given time later, each
+    /// way
     DelayProxy(delay_proxy::Args),
 }
 

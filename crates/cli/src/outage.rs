@@ -18,7 +18,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// A statement failed. How long to wait before the next try, or the error itself where waiting does not help.
+    /// A statement failed. How long to wait before the next try, or the error itself where waiting
+    /// does not help.
     pub fn pause(&mut self, error: Error) -> Result<Duration, Error> {
         let Error::Database(cause) = &error else { return Err(error) };
         if !passes(cause) {
@@ -44,13 +45,15 @@ impl Outage {
     }
 }
 
-/// Whether the error tells of the server's state, which changes by itself, and not of what was asked for.
+/// Whether the error tells of the server's state, which changes by itself, and not of what was
+/// asked for.
 fn passes(error: &trunkline::Error) -> bool {
     if error.is_outcome_unknown() && error.is_closed() {
         return true;
     }
     match error.sqlstate() {
-        // Connections, a standby that is not promoted yet, conflicts, resources, locks, shutdowns and timeouts, disks.
+        // Connections, a standby that is not promoted yet, conflicts, resources, locks, shutdowns
+        // and timeouts, disks.
         Some(code) => {
             ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
                 || ["25006", "55P03"].contains(&code.code())

@@ -18,7 +18,8 @@ use tokio::sync::watch;
 
 use crate::error::{Error, Result};
 
-/// A pipe takes this many bytes whole or not at all, so a piece that blocks has not been written in part.
+/// A pipe takes this many bytes whole or not at all, so a piece that blocks has not been written in
+/// part.
 const PIECE: usize = 4096;
 /// A pipe's usual size.
 pub const PIPE: u64 = 64 << 10;
@@ -121,18 +122,21 @@ impl Outlet {
         found.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
     }
 
-    /// Writes nothing more, and gives the reader a moment to take what was written. Returns the bytes that count as
-    /// delivered: those taken or, where the reader is there and just does not read on, those written.
+    /// Writes nothing more, and gives the reader a moment to take what was written. Returns the
+    /// bytes that count as delivered: those taken or, where the reader is there and just does not
+    /// read on, those written.
     pub async fn end(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread if it waits for a chunk. If it is stuck in a write, that is not waited for.
+        // Wakes the thread if it waits for a chunk. If it is stuck in a write, that is not waited
+        // for.
         let _ = self.chunks.send(Chunk::default());
         let ended = self.progress.wait_for(|at| at.ended);
         let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;
         self.drained().await
     }
 
-    /// Waits until the reader has taken everything, has gone away, or has taken nothing for a while.
+    /// Waits until the reader has taken everything, has gone away, or has taken nothing for a
+    /// while.
     pub async fn drained(&self) -> u64 {
         let (mut seen, mut since, mut pause) = (self.taken(), Instant::now(), Duration::from_micros(200));
         loop {

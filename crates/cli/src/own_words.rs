@@ -1,4 +1,5 @@
-//! What the library and the server say, in this program's words: its verbs and options instead of functions.
+//! What the library and the server say, in this program's words: its verbs and options instead of
+//! functions.
 
 /// What is said elsewhere, and how it is said here.
 const WORDS: [(&str, &str); 21] = [

@@ -46,7 +46,8 @@ pub fn bytes(name: &'static str, length: Option<u64>) -> ProgressBar {
     ProgressBar::with_draw_target(length, target()).with_style(style(template)).with_prefix(name)
 }
 
-/// The download of a PostgreSQL, where one is needed: what [`trunkline_embedded::Builder::progress`] takes.
+/// The download of a PostgreSQL, where one is needed: what
+/// [`trunkline_embedded::Builder::progress`] takes.
 pub fn download() -> impl FnMut(u64, u64) + 'static {
     let mut bar = None;
     move |done, all| {

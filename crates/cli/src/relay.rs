@@ -135,7 +135,8 @@ mod with_brokers {
         }
     }
 
-    /// Lines on standard error, from a thread: a reader that stands still must not keep leases from being renewed.
+    /// Lines on standard error, from a thread: a reader that stands still must not keep leases from
+    /// being renewed.
     #[derive(Clone)]
     struct Aside(SyncSender<Said>);
 

@@ -31,7 +31,8 @@ pub struct Args {
     /// Due that long from now
     #[arg(long = "in", value_name = "TIME", value_parser = time::duration)]
     after: Option<Duration>,
-    /// Due at a point in time, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00; one that has passed is now
+    /// Due at a point in time, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00; one
+    /// that has passed is now
     #[arg(long, value_name = "WHEN", value_parser = time::instant)]
     at: Option<SystemTime>,
     /// Due now; what is due already keeps its place

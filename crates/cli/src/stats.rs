@@ -69,7 +69,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
     Ok(found)
 }
 
-/// The sum of each queue, then its parts. A stripe that does not answer is told on standard error, and is not in the sum.
+/// The sum of each queue, then its parts. A stripe that does not answer is told on standard error,
+/// and is not in the sum.
 async fn of_several(mut names: Vec<String>, stripes: &Stripes) -> Result<Vec<Line>> {
     for stripe in stripes.list().iter().filter(|stripe| stripe.away.is_some()) {
         let why = stripe.away.as_ref().map_or_else(String::new, ToString::to_string);

@@ -24,7 +24,8 @@ Example:
         #[arg(long)]
         json: bool,
     },
-    /// Take a server out: nothing is enqueued there any more, and what is there is consumed, or moved
+    /// Take a server out: nothing is enqueued there any more, and what is there is consumed, or
+    /// moved
     #[command(after_help = "\
 Name all servers with --database-url, and the one that is to be drained as `stripe list` prints it.
 Producers see within five seconds that it drains, and enqueue on the others; consumers and workers go

@@ -14,7 +14,8 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 pub struct Text(pub Vec<u8>);
 
 impl Text {
-    /// A field's name and text: the payload, or its bytes in hexadecimal digits where it is no text.
+    /// A field's name and text: the payload, or its bytes in hexadecimal digits where it is no
+    /// text.
     pub fn field(&self) -> (&'static str, String) {
         match std::str::from_utf8(&self.0) {
             Ok(text) => ("payload", text.to_owned()),

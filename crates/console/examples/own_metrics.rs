@@ -1,4 +1,5 @@
-//! A program that serves its own metrics, those of the library in it, and those of its database on one page for Prometheus.
+//! A program that serves its own metrics, those of the library in it, and those of its database on
+//! one page for Prometheus.
 
 use std::{env, error::Error};
 

@@ -1,4 +1,5 @@
-//! Why the database refused, for people: the statement that it refused is ours, and says nothing to them.
+//! Why the database refused, for people: the statement that it refused is ours, and says nothing to
+//! them.
 
 use std::error::Error as _;
 

@@ -5,9 +5,11 @@ use trunkline::{
     postgres::{Params, Rows, Statement, Transaction},
 };
 
-/// A statement's text. `trunkline.` and `'trunkline'` in it stand for the schema, whatever its name is.
+/// A statement's text. `trunkline.` and `'trunkline'` in it stand for the schema, whatever its name
+/// is.
 ///
-/// The schema is named before anything else is filled in, so that a queue may be called `trunkline` or `trunkline.x`.
+/// The schema is named before anything else is filled in, so that a queue may be called `trunkline`
+/// or `trunkline.x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(String);
 
@@ -34,7 +36,8 @@ impl Text {
         self.with(hole, &text.0)
     }
 
-    /// With the name of a queue's table of a kind in the hole of that kind: `{dead}` becomes `"dead_emails"`.
+    /// With the name of a queue's table of a kind in the hole of that kind: `{dead}` becomes
+    /// `"dead_emails"`.
     ///
     /// A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
     #[must_use]

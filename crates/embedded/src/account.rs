@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// Who runs the server: the caller or, as PostgreSQL refuses to run as root, an account that root drops to.
+/// Who runs the server: the caller or, as PostgreSQL refuses to run as root, an account that root
+/// drops to.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     dropped_to: Option<(u32, u32)>,
@@ -56,7 +57,8 @@ impl Account {
         &self.name
     }
 
-    /// A process of this account, in a folder it may enter and out of reach of the terminal's Ctrl-C.
+    /// A process of this account, in a folder it may enter and out of reach of the terminal's
+    /// Ctrl-C.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").process_group(0).stdin(Stdio::null());
@@ -66,7 +68,8 @@ impl Account {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PG")) {
             command.env_remove(name);
         }
-        // macOS needs a valid locale, or else the server stops with "became multithreaded during startup".
+        // macOS needs a valid locale, or else the server stops with "became multithreaded during
+        // startup".
         command.env("LC_ALL", "C");
         command
     }
@@ -131,7 +134,8 @@ pub(crate) enum Mode {
     Append,
 }
 
-/// `id` asks every user directory of the system, where /etc/passwd is but one; `None` when there is no such user.
+/// `id` asks every user directory of the system, where /etc/passwd is but one; `None` when there is
+/// no such user.
 fn id(arguments: &[&str]) -> Result<Option<u32>> {
     let output = Command::new("id").args(arguments).output().map_err(Error::because("cannot run `id`"))?;
     // macOS prints the number of `nobody` as -2.

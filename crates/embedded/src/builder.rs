@@ -31,9 +31,9 @@ impl Cluster {
         Builder::new(Some(path.as_ref().to_owned()))
     }
 
-    /// A folder for a kept cluster, where nothing else tells one: `trunkline/postgres` in `XDG_DATA_HOME`,
-    /// `~/.local/share` or `~/Library/Application Support`; in `/var/lib` for root, when the account that runs the
-    /// server may not enter those.
+    /// A folder for a kept cluster, where nothing else tells one: `trunkline/postgres` in
+    /// `XDG_DATA_HOME`, `~/.local/share` or `~/Library/Application Support`; in `/var/lib` for
+    /// root, when the account that runs the server may not enter those.
     ///
     /// Fails when neither that variable nor `HOME` is set.
     ///
@@ -46,8 +46,8 @@ impl Cluster {
         places::data()
     }
 
-    /// The cluster that runs now in the folder `path`, to stop it or to start it again; `None` when there is none. It
-    /// is left alone at the end of the value.
+    /// The cluster that runs now in the folder `path`, to stop it or to start it again; `None` when
+    /// there is none. It is left alone at the end of the value.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -88,8 +88,9 @@ impl Builder {
         Self { path, stay: false, settings, environment: Vec::new(), binaries: None, progress: Box::new(|_, _| {}) }
     }
 
-    /// A server setting, as in postgresql.conf; the later of two of the same name counts. `listen_addresses`, `port`
-    /// and `unix_socket_directories` have no effect. A server that already runs keeps the settings it has.
+    /// A server setting, as in postgresql.conf; the later of two of the same name counts.
+    /// `listen_addresses`, `port` and `unix_socket_directories` have no effect. A server that
+    /// already runs keeps the settings it has.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary().setting("synchronous_commit", "off");
@@ -99,12 +100,14 @@ impl Builder {
         self
     }
 
-    /// An environment variable of the server's processes, beside those that they inherit from this one; the later of two
-    /// of the same name counts. Variables whose names begin with `PG` are not inherited, but may be given here. It counts
-    /// at every start, and for `pg_ctl`, which starts the server, too, but not while the cluster is created. A server that
-    /// already runs keeps the environment it has.
+    /// An environment variable of the server's processes, beside those that they inherit from this
+    /// one; the later of two of the same name counts. Variables whose names begin with `PG` are not
+    /// inherited, but may be given here. It counts at every start, and for `pg_ctl`, which starts
+    /// the server, too, but not while the cluster is created. A server that already runs keeps the
+    /// environment it has.
     ///
-    /// A name that is empty or has `=` in it makes [`start`](Builder::start) fail, and so does a zero byte.
+    /// A name that is empty or has `=` in it makes [`start`](Builder::start) fail, and so does a
+    /// zero byte.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary().env("LD_PRELOAD", "/usr/lib/libfaketime.so.1");
@@ -114,7 +117,8 @@ impl Builder {
         self
     }
 
-    /// Whether the server shall run on when this process has ended. Only for a cluster that is kept.
+    /// Whether the server shall run on when this process has ended. Only for a cluster that is
+    /// kept.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::at("/srv/queue").stay(true);
@@ -136,7 +140,8 @@ impl Builder {
         self
     }
 
-    /// Is told the bytes done and the bytes in all when a PostgreSQL must be fetched; see [`Binaries::fetch`].
+    /// Is told the bytes done and the bytes in all when a PostgreSQL must be fetched; see
+    /// [`Binaries::fetch`].
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary().progress(|done, all| eprint!("\r{done} of {all}"));
@@ -146,12 +151,13 @@ impl Builder {
         self
     }
 
-    /// Returns when the server takes connections. Finds the programs, creates the cluster and starts the server as far
-    /// as that has not happened before; several processes may do this to the same folder at the same time.
+    /// Returns when the server takes connections. Finds the programs, creates the cluster and
+    /// starts the server as far as that has not happened before; several processes may do this to
+    /// the same folder at the same time.
     ///
-    /// Fails when there are no programs, when those found are of another major version than the cluster, when the
-    /// folder cannot be used by the account that runs the server, and when the server does not start within two
-    /// minutes; then the end of its log is part of the error.
+    /// Fails when there are no programs, when those found are of another major version than the
+    /// cluster, when the folder cannot be used by the account that runs the server, and when the
+    /// server does not start within two minutes; then the end of its log is part of the error.
     ///
     /// ```no_run
     /// let cluster = trunkline_embedded::Cluster::temporary().start()?;

@@ -10,10 +10,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A private PostgreSQL, which only its socket's folder leads to; that folder is closed to other users.
+/// A private PostgreSQL, which only its socket's folder leads to; that folder is closed to other
+/// users.
 ///
-/// At the end of the value, and also when its process is killed, a temporary cluster is stopped and removed, one that
-/// is kept is stopped, and one that stays ([`stay`](crate::Builder::stay)) or that was running before is left alone.
+/// At the end of the value, and also when its process is killed, a temporary cluster is stopped and
+/// removed, one that is kept is stopped, and one that stays ([`stay`](crate::Builder::stay)) or
+/// that was running before is left alone.
 ///
 /// ```no_run
 /// # use trunkline_embedded::{Cluster, Stop};
@@ -118,7 +120,8 @@ impl Cluster {
         server::stop(&self.account, &self.home.data(), how)
     }
 
-    /// Starts the server after [`Cluster::stop`], with the same settings and environment; nothing happens when it runs.
+    /// Starts the server after [`Cluster::stop`], with the same settings and environment; nothing
+    /// happens when it runs.
     ///
     /// Fails as [`Builder::start`](crate::Builder::start) does.
     ///
@@ -134,7 +137,8 @@ impl Cluster {
         self.run().map(drop)
     }
 
-    /// [`Cluster::stop`] and [`Cluster::start_again`], between which no other process gets at the cluster.
+    /// [`Cluster::stop`] and [`Cluster::start_again`], between which no other process gets at the
+    /// cluster.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -148,7 +152,8 @@ impl Cluster {
         self.run().map(drop)
     }
 
-    /// Creates what is missing, and starts the server if it does not run. The caller holds the lock.
+    /// Creates what is missing, and starts the server if it does not run. The caller holds the
+    /// lock.
     pub(crate) fn run(&self) -> Result<Running> {
         let data = self.home.data();
         if Running::in_data(&data).is_some() {

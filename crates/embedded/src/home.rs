@@ -9,7 +9,8 @@ use std::time::SystemTime;
 /// Of a socket's path; Linux takes 107 bytes, the others 103.
 const LONGEST_SOCKET: usize = 103;
 
-/// The folder of a cluster: `data`, `server.log`, the lock file and, where its path is short enough, the socket.
+/// The folder of a cluster: `data`, `server.log`, the lock file and, where its path is short
+/// enough, the socket.
 #[derive(Debug)]
 pub(crate) struct Home {
     root: PathBuf,
@@ -93,7 +94,8 @@ impl Home {
         self.root.join("server.log")
     }
 
-    /// One process at a time creates, starts or stops; the lock goes with the file that is returned.
+    /// One process at a time creates, starts or stops; the lock goes with the file that is
+    /// returned.
     pub(crate) fn lock(&self) -> Result<File> {
         let path = self.root.join("lock");
         let mut options = OpenOptions::new();

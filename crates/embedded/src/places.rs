@@ -17,7 +17,8 @@ pub(crate) fn data() -> Result<PathBuf> {
     of_the_user("XDG_DATA_HOME", in_home, "/var/lib").map(|folder| folder.join("postgres"))
 }
 
-/// When root runs this, another account must be able to enter it: then `of_root` is used in place of a closed home.
+/// When root runs this, another account must be able to enter it: then `of_root` is used in place
+/// of a closed home.
 fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> {
     let account = Account::of_the_server()?;
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());

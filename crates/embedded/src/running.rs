@@ -29,7 +29,8 @@ impl Running {
         (is_postgres(&line) && line.contains(data.to_str()?)).then_some(found)
     }
 
-    /// The lines: process, data folder, start time, port, socket folder, address, shared memory, state.
+    /// The lines: process, data folder, start time, port, socket folder, address, shared memory,
+    /// state.
     fn parse(text: &str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let line = |at: usize| lines.get(at).copied().unwrap_or_default();
@@ -91,8 +92,9 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// A `postmaster.pid` left by a crash can name a process that has nothing to do with PostgreSQL, and then the server
-/// refuses to start. Whether another server is in the way is left to PostgreSQL to judge.
+/// A `postmaster.pid` left by a crash can name a process that has nothing to do with PostgreSQL,
+/// and then the server refuses to start. Whether another server is in the way is left to PostgreSQL
+/// to judge.
 pub(crate) fn forget_stale(data: &Path) {
     let file = data.join("postmaster.pid");
     let Some(found) = std::fs::read_to_string(&file).ok().and_then(|text| Running::parse(&text)) else { return };
@@ -101,7 +103,8 @@ pub(crate) fn forget_stale(data: &Path) {
     }
 }
 
-/// The arguments, zero bytes between them on Linux; `None` when there is no such process, or only its exit status.
+/// The arguments, zero bytes between them on Linux; `None` when there is no such process, or only
+/// its exit status.
 fn command_line(pid: u32) -> Option<String> {
     let line = if cfg!(target_os = "linux") {
         std::fs::read(format!("/proc/{pid}/cmdline")).ok()?

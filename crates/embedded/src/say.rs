@@ -8,8 +8,8 @@ use std::time::Duration;
 /// A server that does not answer must not hold a test without end.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs one statement as the superuser, who needs no password, and throws its rows away. There is no client library here, and this
-/// is all that is needed of one.
+/// Runs one statement as the superuser, who needs no password, and throws its rows away. There is
+/// no client library here, and this is all that is needed of one.
 pub(crate) fn say(socket: &Path, statement: &str) -> Result<()> {
     let doing = || Error::at("cannot speak to the server at", socket);
     let mut stream = UnixStream::connect(socket).map_err(doing())?;

@@ -23,7 +23,8 @@ pub enum Stop {
     Smart,
     /// Ends the clients' sessions, rolls back their transactions, and writes everything out.
     Fast,
-    /// Ends at once, as in a crash: the next start recovers from the log, and nothing committed is lost.
+    /// Ends at once, as in a crash: the next start recovers from the log, and nothing committed is
+    /// lost.
     Immediate,
 }
 
@@ -63,7 +64,8 @@ pub(crate) fn start(
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
     pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
-    // Where it was unpacked, and not installed, what it loads later (for replication) would look elsewhere for its libpq.
+    // Where it was unpacked, and not installed, what it loads later (for replication) would look
+    // elsewhere for its libpq.
     let libraries = binaries.dir().join("../lib");
     if libraries.join("libpq.so.5").exists() {
         pg_ctl.env("LD_LIBRARY_PATH", libraries);

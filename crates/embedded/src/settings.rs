@@ -5,7 +5,8 @@ use std::path::Path;
 
 pub(crate) const PORT: u16 = 5432;
 
-/// The file that postgresql.conf includes last. A cluster that is kept may thus be tuned in postgresql.conf by hand.
+/// The file that postgresql.conf includes last. A cluster that is kept may thus be tuned in
+/// postgresql.conf by hand.
 pub(crate) const FILE: &str = "trunkline.conf";
 
 /// Where a name is set twice the later one counts: what clients find the server by is ours alone.

@@ -4,14 +4,17 @@ use crate::say::say;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The address of a new, empty database, for a test that wants one of its own: a connection string to be used as it is.
+/// The address of a new, empty database, for a test that wants one of its own: a connection string
+/// to be used as it is.
 ///
-/// The databases of a process are on one temporary cluster, which the first call starts in a second or two; each further one takes some
-/// hundredths of a second. It ends with the process, however that one ends, and its folder with it; databases are not dropped before.
-/// Nothing is shared with other processes, nor is any server that runs already touched. With `cargo nextest`, which runs a process a
-/// test, each test so starts a cluster.
+/// The databases of a process are on one temporary cluster, which the first call starts in a second
+/// or two; each further one takes some hundredths of a second. It ends with the process, however
+/// that one ends, and its folder with it; databases are not dropped before. Nothing is shared with
+/// other processes, nor is any server that runs already touched. With `cargo nextest`, which runs a
+/// process a test, each test so starts a cluster.
 ///
-/// The server flushes nothing to disk (`fsync=off`), and takes 400 connections. Blocks the thread for as long as it takes.
+/// The server flushes nothing to disk (`fsync=off`), and takes 400 connections. Blocks the thread
+/// for as long as it takes.
 ///
 /// Fails as [`Builder::start`](crate::Builder::start) does; the next call tries again.
 ///
@@ -28,7 +31,8 @@ pub fn test_database() -> Result<String> {
     Ok(cluster.url(&name))
 }
 
-/// The cluster that [`test_database`] makes databases on, for tests that look at the server, or make a database of a template.
+/// The cluster that [`test_database`] makes databases on, for tests that look at the server, or
+/// make a database of a template.
 ///
 /// ```no_run
 /// let cluster = trunkline_embedded::test_cluster()?;

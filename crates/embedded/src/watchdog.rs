@@ -6,8 +6,9 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// `$0` data folder, `$1` signal, `$2` and `$3` the folders to remove or nothing. The end of the input is the end of
-/// the owner; a line is its farewell. Waits a minute for an orderly end of the server before it uses force.
+/// `$0` data folder, `$1` signal, `$2` and `$3` the folders to remove or nothing. The end of the
+/// input is the end of the owner; a line is its farewell. Waits a minute for an orderly end of the
+/// server before it uses force.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -30,7 +31,8 @@ for folder in "$2" "$3"; do
 done
 "#;
 
-/// A shell that outlives its owner, however that one ends, by as long as it takes to end the server.
+/// A shell that outlives its owner, however that one ends, by as long as it takes to end the
+/// server.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
@@ -50,8 +52,8 @@ impl Watchdog {
         Ok(Self { shell, leash })
     }
 
-    /// As its input this keeps the watchdog waiting until a program has ended too: a server that is about to start
-    /// when its owner dies is seen.
+    /// As its input this keeps the watchdog waiting until a program has ended too: a server that is
+    /// about to start when its owner dies is seen.
     pub(crate) fn leash(&self) -> Stdio {
         let copy = self.leash.as_ref().and_then(|leash| leash.try_clone().ok());
         copy.map_or_else(Stdio::null, Stdio::from)

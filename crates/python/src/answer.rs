@@ -63,7 +63,8 @@ fn outcome(py: Python<'_>, enqueued: Enqueued) -> PyResult<Py<PyAny>> {
     (enqueued.id(), name).into_py_any(py)
 }
 
-/// Does the work in the background. With an event loop, returns a future of it; without, waits for the outcome and returns that.
+/// Does the work in the background. With an event loop, returns a future of it; without, waits for
+/// the outcome and returns that.
 pub fn reply<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,
@@ -73,7 +74,8 @@ pub fn reply<R: Send + 'static>(
     deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
 }
 
-/// As [`reply`]; what comes for nobody any more is dropped, which gives it back. Returns a pair with what a caller that leaves has to end.
+/// As [`reply`]; what comes for nobody any more is dropped, which gives it back. Returns a pair
+/// with what a caller that leaves has to end.
 pub fn reply_or_leave<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,

@@ -1,5 +1,6 @@
-//! Between the runtime's threads and an event loop: outcomes gather in a list, and a byte in a pipe wakes the loop, which resolves all of
-//! them in one go. No thread of the runtime waits for Python's lock, and no call costs a wake-up of its own.
+//! Between the runtime's threads and an event loop: outcomes gather in a list, and a byte in a pipe
+//! wakes the loop, which resolves all of them in one go. No thread of the runtime waits for
+//! Python's lock, and no call costs a wake-up of its own.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +19,8 @@ use trunkline::{Draft, Queue};
 
 use crate::{answer::Answer, raw::Raw, runtime};
 
-/// Calls of one turn of the loop that are sent before its end, so that the server works while Python goes on.
+/// Calls of one turn of the loop that are sent before its end, so that the server works while
+/// Python goes on.
 const CHUNK: usize = 256;
 /// Outcomes that are handed over at a time at most.
 const READY: usize = 4096;
@@ -234,7 +236,8 @@ impl Bridge {
         self.create_future.call0(py)
     }
 
-    /// Enqueues together with the other calls of this turn of the loop; at once where nothing is on its way.
+    /// Enqueues together with the other calls of this turn of the loop; at once where nothing is on
+    /// its way.
     pub fn enqueue(
         bridge: &Bound<'_, Self>,
         queue: &Queue<Raw>,

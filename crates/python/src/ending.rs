@@ -25,8 +25,9 @@ impl Ending {
         Self::Failed(Failure::retry(reason))
     }
 
-    /// Reads `None`, which is done, or the kind ("retry", "after", "dead", "release", or "cancelled", which is a release if the worker `ends`),
-    /// the seconds, and the reason. Everything else is a failure.
+    /// Reads `None`, which is done, or the kind ("retry", "after", "dead", "release", or
+    /// "cancelled", which is a release if the worker `ends`), the seconds, and the reason.
+    /// Everything else is a failure.
     pub fn read(ending: &Bound<'_, PyAny>, ends: bool) -> Self {
         if ending.is_none() {
             return Self::Done;
@@ -55,7 +56,8 @@ impl Ending {
         read().unwrap_or_else(|_| Self::failed("the handler's ending cannot be read"))
     }
 
-    /// As the worker takes it. What is given back has failed for the worker, which then finds that the lease has ended.
+    /// As the worker takes it. What is given back has failed for the worker, which then finds that
+    /// the lease has ended.
     pub fn answer(self) -> Result<(), Failure> {
         match self {
             Self::Done => Ok(()),

@@ -1,4 +1,5 @@
-//! What the Python package stands on: the Rust library behind a few classes. The Python around it is in `python/trunkline/`.
+//! What the Python package stands on: the Rust library behind a few classes. The Python around it
+//! is in `python/trunkline/`.
 
 mod runtime;
 mod error;

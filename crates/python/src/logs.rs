@@ -1,5 +1,6 @@
-//! The library's events on their way to Python's `logging`: they gather in a list of bounded size, which a thread of Python's empties. No thread
-//! of the runtime waits for Python's lock, and an event that no logger wants costs the read of an atomic.
+//! The library's events on their way to Python's `logging`: they gather in a list of bounded size,
+//! which a thread of Python's empties. No thread of the runtime waits for Python's lock, and an
+//! event that no logger wants costs the read of an atomic.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +29,8 @@ const MOST: usize = 8 << 20;
 /// The events of one process, until Python asks for them.
 struct Logs {
     process: u32,
-    /// From which level on a logger wants events. One that is not named wants what its nearest parent does.
+    /// From which level on a logger wants events. One that is not named wants what its nearest
+    /// parent does.
     levels: RwLock<BTreeMap<String, i32>>,
     list: Mutex<List>,
     came: Condvar,
@@ -107,7 +109,8 @@ impl Logs {
         }
     }
 
-    /// What has come; waits until something does, at most so long. Nothing once all was asked for after the end.
+    /// What has come; waits until something does, at most so long. Nothing once all was asked for
+    /// after the end.
     fn next(&self, longest: Duration) -> Option<(Vec<Event>, u64)> {
         let is_idle = |list: &mut List| list.events.is_empty() && !list.is_closed;
         let waited = self.came.wait_timeout_while(self.list(), longest, is_idle);
@@ -120,7 +123,8 @@ impl Logs {
     }
 }
 
-/// What `tracing` tells events to. It knows no spans: those of the library are for Rust's subscribers, Python's are in `tracing.py`.
+/// What `tracing` tells events to. It knows no spans: those of the library are for Rust's
+/// subscribers, Python's are in `tracing.py`.
 struct Door;
 
 impl Subscriber for Door {
@@ -181,7 +185,8 @@ pub fn log_levels(levels: BTreeMap<String, i32>) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-/// The events that have come, and how many were dropped; waits for them, at most so many seconds. `None` once all is told after the end.
+/// The events that have come, and how many were dropped; waits for them, at most so many seconds.
+/// `None` once all is told after the end.
 #[pyfunction]
 pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>>, u64)>> {
     let longest = seconds(longest)?;

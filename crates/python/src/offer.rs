@@ -49,8 +49,9 @@ impl Offer {
         }
     }
 
-    /// The messages, each payload as `decode` makes it of its bytes. One that it raises an exception for fails its attempt. Where `decode` is
-    /// interrupted, as by Ctrl-C, all messages go back and that is raised.
+    /// The messages, each payload as `decode` makes it of its bytes. One that it raises an
+    /// exception for fails its attempt. Where `decode` is interrupted, as by Ctrl-C, all messages
+    /// go back and that is raised.
     fn accept<'py>(&self, py: Python<'py>, decode: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyList>> {
         let offer = self.take().ok_or_else(|| PyRuntimeError::new_err("the messages were accepted before"))?;
         let handle = runtime::handle()?;
@@ -73,7 +74,8 @@ impl Offer {
         let make = |messages: Vec<trunkline::Message<Py<PyAny>>>| {
             let list = messages.into_iter().map(|message| Py::new(py, Message::of(message)));
             let list = list.collect::<PyResult<Vec<_>>>().and_then(|list| PyList::new(py, list));
-            // What comes behind this line is raised behind the call, when the messages are the caller's.
+            // What comes behind this line is raised behind the call, when the messages are the
+            // caller's.
             let outcome = interrupted.take().map_or(list, Err).and_then(|list| py.check_signals().map(|()| list));
             outcome.map_err(|error| interrupted.replace(Some(error))).ok()
         };
@@ -82,8 +84,8 @@ impl Offer {
     }
 }
 
-/// Whether the payload is the reason of an error of `decode`: then it comes again. What a handler of signals raises does not, and neither
-/// Ctrl-C nor the end of the interpreter is of any payload.
+/// Whether the payload is the reason of an error of `decode`: then it comes again. What a handler
+/// of signals raises does not, and neither Ctrl-C nor the end of the interpreter is of any payload.
 fn is_of_the_payload(py: Python<'_>, error: &PyErr, decode: &Bound<'_, PyAny>, bytes: &Bound<'_, PyBytes>) -> bool {
     error.is_instance_of::<PyException>(py) && decode.call1((bytes,)).is_err()
 }

@@ -1,4 +1,5 @@
-//! Messages that are looked at, as dictionaries: dead letters, the archive, what waits, one by its id.
+//! Messages that are looked at, as dictionaries: dead letters, the archive, what waits, one by its
+//! id.
 
 use std::time::SystemTime;
 

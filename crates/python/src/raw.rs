@@ -6,7 +6,8 @@ use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 /// The version byte before a `jsonb`'s text.
 const VERSION: u8 = 1;
 
-/// A payload in the binary format of its column: JSON as its text, an `int8` as eight bytes, a `uuid` as sixteen.
+/// A payload in the binary format of its column: JSON as its text, an `int8` as eight bytes, a
+/// `uuid` as sixteen.
 #[derive(Debug, Clone)]
 pub struct Raw(pub Bytes);
 

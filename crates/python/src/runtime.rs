@@ -1,4 +1,5 @@
-//! The runtime that all handles of a process share, in threads of its own. None of them ever waits for Python's lock.
+//! The runtime that all handles of a process share, in threads of its own. None of them ever waits
+//! for Python's lock.
 
 use std::{
     process,
@@ -43,8 +44,9 @@ static ENDS: OnceLock<ThreadId> = OnceLock::new();
 /// How long threads that come back to Python just then have for it.
 const LAST: Duration = Duration::from_millis(5);
 
-/// Does what needs no Python without its lock. Does not return in a thread that outlives the interpreter: Python would end the thread where it
-/// asks for the lock, which with Rust's frames below aborts the process.
+/// Does what needs no Python without its lock. Does not return in a thread that outlives the
+/// interpreter: Python would end the thread where it asks for the lock, which with Rust's frames
+/// below aborts the process.
 pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     py.detach(|| {
         let done = work();

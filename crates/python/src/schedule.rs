@@ -7,7 +7,8 @@ use trunkline::{Metadata, Missed, Schedule, Scheduled};
 
 use crate::message::metadata;
 
-/// As Python declares one: its name, its expression, its zone, what becomes of missed ticks, and options of each message.
+/// As Python declares one: its name, its expression, its zone, what becomes of missed ticks, and
+/// options of each message.
 #[derive(FromPyObject)]
 pub struct Declared {
     name: String,

@@ -1,4 +1,5 @@
-//! A worker whose handlers are Python's: calls gather in a list for the event loop, and answers come back many at a time.
+//! A worker whose handlers are Python's: calls gather in a list for the event loop, and answers
+//! come back many at a time.
 
 use std::{
     io::{Read, Write},
@@ -173,7 +174,8 @@ pub struct Station {
     workers: Mutex<Option<Work>>,
 }
 
-/// What a station runs: workers that share handlers, those that share processes, and those that end once nothing is due.
+/// What a station runs: workers that share handlers, those that share processes, and those that end
+/// once nothing is due.
 struct Work {
     shared: Option<Workers>,
     in_processes: Option<Workers>,
@@ -206,7 +208,8 @@ impl Work {
 
 #[pymethods]
 impl Station {
-    /// With `drains`, it ends once nothing is due; with `reports`, it tells of itself in the table `trunkline.worker`.
+    /// With `drains`, it ends once nothing is due; with `reports`, it tells of itself in the table
+    /// `trunkline.worker`.
     #[new]
     fn new(
         tasks: Vec<Task>,
@@ -276,8 +279,9 @@ impl Station {
         Ok(list)
     }
 
-    /// The answers of calls that have ended: each a delivery with what `Delivery` says about endings, for its message or, as a list, for each of
-    /// them. What cannot be read is a failure of that message alone. With `ends`, a cancelled handler's message is given back.
+    /// The answers of calls that have ended: each a delivery with what `Delivery` says about
+    /// endings, for its message or, as a list, for each of them. What cannot be read is a failure
+    /// of that message alone. With `ends`, a cancelled handler's message is given back.
     #[expect(clippy::unused_self, reason = "in Python it is the station that settles")]
     fn settle(&self, answers: &Bound<'_, PyList>, ends: bool) -> PyResult<()> {
         let mut all = Vec::with_capacity(answers.len());

@@ -1,5 +1,6 @@
-//! How fast a queue goes to a broker, beside the broker's own load tool and beside a plain loop of client library and `delete … returning`; and how long a message
-//! takes from its commit to the broker's confirmation.
+//! How fast a queue goes to a broker, beside the broker's own load tool and beside a plain loop of
+//! client library and `delete … returning`; and how long a message takes from its commit to the
+//! broker's confirmation.
 //!
 //! ```sh
 //! PATH=$PATH:$(.ci/brokers) cargo run --release -p trunkline-relay --features kafka,nats,rabbitmq,redis --example rates -- all >crates/relay/results.json

@@ -1,4 +1,5 @@
-//! What was measured, as `crates/relay/results.json` has it; the guide's table is made of that by a test.
+//! What was measured, as `crates/relay/results.json` has it; the guide's table is made of that by a
+//! test.
 
 use std::process::Command;
 

@@ -19,8 +19,9 @@ pub enum Envelope {
     /// The payload, as it is.
     #[default]
     None,
-    /// `CloudEvents` 1.0 in JSON, structured: `id`, `source` (the queue), `type` (of the metadata's `type`, else the queue's name), `time`, `subject` (the key) and `data`. Other
-    /// metadata whose names are letters and digits become extensions.
+    /// `CloudEvents` 1.0 in JSON, structured: `id`, `source` (the queue), `type` (of the metadata's
+    /// `type`, else the queue's name), `time`, `subject` (the key) and `data`. Other metadata whose
+    /// names are letters and digits become extensions.
     CloudEvents,
 }
 

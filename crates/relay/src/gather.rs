@@ -1,4 +1,5 @@
-//! Messages from many handlers meet in batches: while some are on their way, the next gather. No timer, no linger.
+//! Messages from many handlers meet in batches: while some are on their way, the next gather. No
+//! timer, no linger.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,7 +41,8 @@ impl Gather {
         Self(sender)
     }
 
-    /// Hands a message over and waits for the broker's word. The message comes back, for the next time.
+    /// Hands a message over and waits for the broker's word. The message comes back, for the next
+    /// time.
     pub async fn produce(&self, message: Outgoing) -> Result<(Outgoing, Outcome), String> {
         let (answer, answered) = oneshot::channel();
         let gone = || "the relay's batch ended without an answer".to_owned();
@@ -71,7 +73,8 @@ async fn gather(
     }
 }
 
-/// One batch, from the call to the answers. Where the sink panics, those who wait learn that nothing was answered.
+/// One batch, from the call to the answers. Where the sink panics, those who wait learn that
+/// nothing was answered.
 async fn produce(batch: Vec<Waiting>, sink: Arc<dyn Sink>, permit: OwnedSemaphorePermit, metrics: Arc<Metrics>) {
     let (messages, answers): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|waiting| (waiting.message, waiting.answer)).unzip();

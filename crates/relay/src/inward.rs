@@ -1,7 +1,8 @@
 //! In, effectively once: messages and the position behind them are stored in one transaction.
 //!
-//! The position is the truth. It moves only from where its holder believes it to be; so whoever is killed, fenced or cut off at whatever point, each message is in the queue
-//! once: the next one reads the position and goes on behind it.
+//! The position is the truth. It moves only from where its holder believes it to be; so whoever is
+//! killed, fenced or cut off at whatever point, each message is in the queue once: the next one
+//! reads the position and goes on behind it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +25,8 @@ use crate::{
 
 /// Messages of a transaction at most.
 const MOST: usize = 1000;
-/// Bytes of a transaction at most, but for its last message: the server takes no request over a GiB, and memory holds what is under way.
+/// Bytes of a transaction at most, but for its last message: the server takes no request over a
+/// GiB, and memory holds what is under way.
 const BYTES: usize = 16 << 20;
 /// A position is held for so long without a word from its holder, in seconds.
 const HOLD: f64 = 15.0;
@@ -47,11 +49,12 @@ pub struct Inward {
     progress: Arc<Progress>,
 }
 
-/// Carries messages from a broker into a queue, effectively once: the broker's position is stored in the transaction that enqueues the messages, so each arrives exactly
-/// once, whatever is killed.
+/// Carries messages from a broker into a queue, effectively once: the broker's position is stored
+/// in the transaction that enqueues the messages, so each arrives exactly once, whatever is killed.
 ///
-/// Of several relays by the same name one works; the others wait until it has ended, or has not been heard of for 15 seconds. One that was taken for dead and is not
-/// finds that the position was moved, and changes nothing.
+/// Of several relays by the same name one works; the others wait until it has ended, or has not
+/// been heard of for 15 seconds. One that was taken for dead and is not finds that the position was
+/// moved, and changes nothing.
 #[must_use]
 pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {
     Inward::new(Box::new(source), queue)
@@ -72,13 +75,15 @@ impl Inward {
         Self { queue, source, name: None, passes_over: false, progress: Arc::default() }
     }
 
-    /// By what name the position is kept; `QUEUE from BROKER` if not set. With another name the stream is read from its beginning.
+    /// By what name the position is kept; `QUEUE from BROKER` if not set. With another name the
+    /// stream is read from its beginning.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Leaves out what the queue cannot store (no JSON, too large, no key where there must be one) with a warning. Else the relay ends with an error there.
+    /// Leaves out what the queue cannot store (no JSON, too large, no key where there must be one)
+    /// with a warning. Else the relay ends with an error there.
     #[must_use]
     pub fn pass_over(self, passes_over: bool) -> Self {
         Self { passes_over, ..self }
@@ -90,10 +95,13 @@ impl Inward {
         self.progress.clone()
     }
 
-    /// Relays until `shutdown` ends; then commits what is under way, lets go of the position, and returns.
+    /// Relays until `shutdown` ends; then commits what is under way, lets go of the position, and
+    /// returns.
     ///
     /// # Errors
-    /// The name is another relay's; the broker has lost what was to be read next ([`Error::is_gap`]); the queue cannot store a message. An outage of database or broker is waited for.
+    /// The name is another relay's; the broker has lost what was to be read next
+    /// ([`Error::is_gap`]); the queue cannot store a message. An outage of database or broker is
+    /// waited for.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
         let stop = CancellationToken::new();
         let (db, broker) = (self.queue.db().clone(), self.source.broker().to_owned());
@@ -165,7 +173,8 @@ impl Running {
         )))
     }
 
-    /// Whose the row by the relay's name is. It goes with its queue, and by hand: the position is gone then.
+    /// Whose the row by the relay's name is. It goes with its queue, and by hand: the position is
+    /// gone then.
     async fn owner(&mut self) -> Result<(String, String, bool)> {
         let owner = self.db.run(&self.owner, (self.name.clone(), self.queue.description().name.clone())).await?;
         owner.ok_or_else(|| {
@@ -378,7 +387,8 @@ fn is_refusal(error: &Error) -> bool {
     })
 }
 
-/// Codes of what passes, or meets every message: no verdict about one. All others are: a value, a check, a trigger's own words, a nesting that is too deep.
+/// Codes of what passes, or meets every message: no verdict about one. All others are: a value, a
+/// check, a trigger's own words, a nesting that is too deep.
 fn is_of_server(code: &str) -> bool {
     const CLASSES: [&str; 15] =
         ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];

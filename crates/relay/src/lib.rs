@@ -1,6 +1,8 @@
-//! Carries messages from Trunkline's queues to brokers, at least once, and from brokers into queues, effectively once.
+//! Carries messages from Trunkline's queues to brokers, at least once, and from brokers into
+//! queues, effectively once.
 //!
-//! Each broker is a cargo feature: `kafka`, `nats`, `rabbitmq`, `redis`. Without any the crate has the relay itself, and the traits [`Sink`] and [`Source`] for brokers of your own.
+//! Each broker is a cargo feature: `kafka`, `nats`, `rabbitmq`, `redis`. Without any the crate has
+//! the relay itself, and the traits [`Sink`] and [`Source`] for brokers of your own.
 
 mod address;
 mod error;

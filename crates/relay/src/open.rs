@@ -33,7 +33,8 @@ const SCHEMES: [(&str, &[&str]); 4] = [
 /// The sink of an address, and the route in its path: `nats://host/orders.{metadata.tenant}`.
 ///
 /// # Errors
-/// The address or the route makes no sense, this build knows no such broker, or it cannot be reached now.
+/// The address or the route makes no sense, this build knows no such broker, or it cannot be
+/// reached now.
 pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
     let address = parsed(address)?;
     let route: Template = address.path.parse()?;

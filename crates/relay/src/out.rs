@@ -1,7 +1,9 @@
 //! Out, at least once: a message leaves the queue when the broker has confirmed it.
 //!
-//! The relay is a worker whose handlers meet in batches: the library leases rows, renews what is held, keeps the order of keys and settles row by row; each handler
-//! waits for the broker's word on its message. What the broker refuses for now stays in hand, uncharged, while the rest goes on.
+//! The relay is a worker whose handlers meet in batches: the library leases rows, renews what is
+//! held, keeps the order of keys and settles row by row; each handler waits for the broker's word
+//! on its message. What the broker refuses for now stays in hand, uncharged, while the rest goes
+//! on.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -49,11 +51,15 @@ pub struct Relay {
     progress: Arc<Progress>,
 }
 
-/// Carries a queue's messages to a broker, at least once: a message leaves the queue when the broker has confirmed it.
+/// Carries a queue's messages to a broker, at least once: a message leaves the queue when the
+/// broker has confirmed it.
 ///
-/// - What the broker refuses for good becomes a dead letter with its words. What it refuses for now is tried again with back-off, uncharged, for as long as it takes;
-///   the rest goes on. A broker that is away costs nothing but time: the relay holds a bounded number of messages, and the queue the others.
-/// - In a queue with keys the order of a key holds: the next message of a key is not sent before the broker has confirmed the one before, or refused it for good.
+/// - What the broker refuses for good becomes a dead letter with its words. What it refuses for now
+///   is tried again with back-off, uncharged, for as long as it takes; the rest goes on. A broker
+///   that is away costs nothing but time: the relay holds a bounded number of messages, and the
+///   queue the others.
+/// - In a queue with keys the order of a key holds: the next message of a key is not sent before
+///   the broker has confirmed the one before, or refused it for good.
 /// - Any number of relays of a queue run side by side.
 ///
 /// ```no_run
@@ -98,7 +104,8 @@ impl Relay {
         Self { envelope, ..self }
     }
 
-    /// Messages in hand at most, with those that wait for their next try; 8,192 if not set, at least 1. What memory the relay needs is a few times their size.
+    /// Messages in hand at most, with those that wait for their next try; 8,192 if not set, at
+    /// least 1. What memory the relay needs is a few times their size.
     #[must_use]
     pub fn in_hand(self, hands: usize) -> Self {
         Self { hands: hands.max(1), ..self }
@@ -110,7 +117,8 @@ impl Relay {
         Self { batches: batches.max(1), ..self }
     }
 
-    /// A lease time instead of the queue's own. Leases are renewed; so it says how soon messages come back after the relay was killed.
+    /// A lease time instead of the queue's own. Leases are renewed; so it says how soon messages
+    /// come back after the relay was killed.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
@@ -128,10 +136,12 @@ impl Relay {
         self.progress.clone()
     }
 
-    /// Relays until `shutdown` ends; then finishes what is under way, gives back the rest, uncharged, and returns.
+    /// Relays until `shutdown` ends; then finishes what is under way, gives back the rest,
+    /// uncharged, and returns.
     ///
     /// # Errors
-    /// At the start: the route needs what this queue's messages have not. Later: the database's, where they do not pass; an outage of database or broker is waited for.
+    /// At the start: the route needs what this queue's messages have not. Later: the database's,
+    /// where they do not pass; an outage of database or broker is waited for.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
         self.check()?;
         let description = self.queue.description().clone();

@@ -11,9 +11,11 @@ use trunkline::{Description, Message, Metadata};
 
 use crate::{header, payload::Raw};
 
-/// The header with the message's id, which is the same each time it is sent, and no other message's: `QUEUE/EPOCH/ID`.
+/// The header with the message's id, which is the same each time it is sent, and no other
+/// message's: `QUEUE/EPOCH/ID`.
 ///
-/// EPOCH is when the queue was created, in hexadecimal microseconds: a queue that is dropped and created again counts from the start again.
+/// EPOCH is when the queue was created, in hexadecimal microseconds: a queue that is dropped and
+/// created again counts from the start again.
 pub const ID: &str = "trunkline-id";
 /// The header with the attempt: 1 for the first delivery out of the queue.
 pub const ATTEMPT: &str = "trunkline-attempt";
@@ -50,8 +52,9 @@ impl Outgoing {
         Self { id: id.into(), attempt: 1, key: None, to: to.into(), metadata, content_type: None, body }
     }
 
-    /// Names and texts that travel beside the body: id, attempt, content type, and the metadata, `traceparent` included. A name of the metadata that is one of
-    /// the relay's own is left out. A broker that obeys some names, or cannot have some texts, has to see to that itself.
+    /// Names and texts that travel beside the body: id, attempt, content type, and the metadata,
+    /// `traceparent` included. A name of the metadata that is one of the relay's own is left out. A
+    /// broker that obeys some names, or cannot have some texts, has to see to that itself.
     pub fn headers(&self) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {
         let own = [(ID, (&*self.id).into()), (ATTEMPT, self.attempt.to_string().into())];
         let content = self.content_type.map(|content_type| (CONTENT_TYPE, content_type.into()));
@@ -60,7 +63,8 @@ impl Outgoing {
         own.into_iter().chain(content).chain(metadata.map(|(name, text)| (name, text.into())))
     }
 
-    /// Whether it stands for no value, as Kafka has them for keys that are deleted: the metadata says so, and there is no payload.
+    /// Whether it stands for no value, as Kafka has them for keys that are deleted: the metadata
+    /// says so, and there is no payload.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         self.metadata.get(header::TOMBSTONE) == Some(header::TRUE) && self.body.is_empty()

@@ -22,7 +22,8 @@ use crate::{
 /// From one connection that a server has sent away to the next.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A connection, and another one where the server says that it is not the one to ask: behind the name may be another by now.
+/// A connection, and another one where the server says that it is not the one to ask: behind the
+/// name may be another by now.
 struct Held {
     address: Address,
     patience: Duration,
@@ -57,7 +58,8 @@ impl Held {
     }
 }
 
-/// Whether a server has sent us away: it is a replica, has lost its master, or is about to read what it has.
+/// Whether a server has sent us away: it is a replica, has lost its master, or is about to read
+/// what it has.
 fn points_elsewhere(error: &RedisError) -> bool {
     matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
 }

@@ -1,4 +1,5 @@
-//! The row by which others see a relay out of a queue: the console's list, and whoever asks `trunkline.relay`.
+//! The row by which others see a relay out of a queue: the console's list, and whoever asks
+//! `trunkline.relay`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,7 +51,8 @@ impl Report {
         }
     }
 
-    /// The lag is a count of the queue. Of a large one it takes long, and is taken as much less often.
+    /// The lag is a count of the queue. Of a large one it takes long, and is taken as much less
+    /// often.
     async fn count(&self, counted: &mut Counted) -> trunkline::Result<i64> {
         let began = Instant::now();
         if counted.again_at.is_none_or(|at| at <= began) {

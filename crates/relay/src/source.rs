@@ -8,17 +8,20 @@ use crate::error::Result;
 
 /// A broker that is read from a position on.
 ///
-/// The position is the source's own text. The relay stores it in the transaction that enqueues the messages, and passes it back: so a source needs no memory, and the
-/// broker no acknowledgements.
+/// The position is the source's own text. The relay stores it in the transaction that enqueues the
+/// messages, and passes it back: so a source needs no memory, and the broker no acknowledgements.
 pub trait Source: Send + 'static {
     /// The broker and the stream, for people: an address without credentials.
     fn broker(&self) -> &str;
 
-    /// Reads up to `most` messages behind `after` (of `None`: from the oldest that the broker still has), in the order in which their positions follow one another.
-    /// Waits a second or so for the first; none where none came. Called again with the position of the last message, or, after a failure, with an earlier one.
+    /// Reads up to `most` messages behind `after` (of `None`: from the oldest that the broker still
+    /// has), in the order in which their positions follow one another. Waits a second or so for the
+    /// first; none where none came. Called again with the position of the last message, or, after a
+    /// failure, with an earlier one.
     ///
     /// # Errors
-    /// The broker is away (it is asked again), or has lost what is behind the position (an [`Error::is_gap`](crate::Error::is_gap), at which the relay ends).
+    /// The broker is away (it is asked again), or has lost what is behind the position (an
+    /// [`Error::is_gap`](crate::Error::is_gap), at which the relay ends).
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>>;
 
     /// Everything up to this position is committed; for a broker that wants to be told.
@@ -37,7 +40,8 @@ pub trait Source: Send + 'static {
 pub struct Incoming {
     /// Where to go on behind it, whatever came before: of a topic with partitions, a place in each.
     pub position: String,
-    /// Its key, if it has one. In a queue without keys it is kept as the metadata's `trunkline-key`, and is the key again on the way out.
+    /// Its key, if it has one. In a queue without keys it is kept as the metadata's
+    /// `trunkline-key`, and is the key again on the way out.
     pub key: Option<String>,
     /// Its headers, as names and texts.
     pub metadata: Metadata,

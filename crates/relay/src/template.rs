@@ -8,10 +8,13 @@ use trunkline::Metadata;
 
 use crate::error::Error;
 
-/// A route: text with places that are filled from each message, as `orders.{metadata.tenant}` or `orders.{payload.customer.country}`.
+/// A route: text with places that are filled from each message, as `orders.{metadata.tenant}` or
+/// `orders.{payload.customer.country}`.
 ///
-/// `{queue}`, `{key}`, `{metadata.NAME}`, `{payload.FIELD.FIELD…}`; `{{` and `}}` are braces. Where the broker's names have parts, with dots between them, what fills a place
-/// is one part: a message whose text has a dot has no route. `{+metadata.NAME}`, with a plus, takes it as it is, and so does a route that is one place alone.
+/// `{queue}`, `{key}`, `{metadata.NAME}`, `{payload.FIELD.FIELD…}`; `{{` and `}}` are braces. Where
+/// the broker's names have parts, with dots between them, what fills a place is one part: a message
+/// whose text has a dot has no route. `{+metadata.NAME}`, with a plus, takes it as it is, and so
+/// does a route that is one place alone.
 ///
 /// ```
 /// # use trunkline_relay::Template;
@@ -149,7 +152,8 @@ impl Template {
         }
     }
 
-    /// Where a message goes, or why it cannot be said. `separator` is what stands between the parts of the broker's names.
+    /// Where a message goes, or why it cannot be said. `separator` is what stands between the parts
+    /// of the broker's names.
     pub(crate) fn fill(&self, of: Fields<'_>, separator: Option<char>) -> Result<Arc<str>, String> {
         if let [Part::Text(text)] = &self.0[..] {
             return Ok(text.clone());

@@ -13,8 +13,8 @@ use crate::table;
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// The commands that a reader runs and this program does not: those of the project (`.ci/run` has them, and the suite's own tests), and those
-/// that begin a new one.
+/// The commands that a reader runs and this program does not: those of the project (`.ci/run` has
+/// them, and the suite's own tests), and those that begin a new one.
 const THE_READERS: [&str; 10] = [
     "cargo run --release -- demo",
     "cargo test --workspace",

@@ -1,4 +1,5 @@
-//! Runs the README and the guide, block after block, against the database of `DATABASE_URL`, with `trunkline` in `PATH`.
+//! Runs the README and the guide, block after block, against the database of `DATABASE_URL`, with
+//! `trunkline` in `PATH`.
 
 mod table;
 mod guide;

@@ -1,4 +1,5 @@
-//! The README and the guide run as they stand, from the first block to the last, on the private database of a new user.
+//! The README and the guide run as they stand, from the first block to the last, on the private
+//! database of a new user.
 
 use std::{
     collections::BTreeSet,

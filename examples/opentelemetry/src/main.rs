@@ -1,4 +1,5 @@
-//! Traces that go through messages: what enqueues, and what is done with the message, are one trace at whoever collects them by OTLP.
+//! Traces that go through messages: what enqueues, and what is done with the message, are one trace
+//! at whoever collects them by OTLP.
 
 use opentelemetry::{
     Context,
@@ -11,17 +12,20 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt};
 use trunkline::{Db, Draft, Failure, Message, Queue, Settings, TraceContext, Worker};
 
-/// Spans go to a collector as `http://127.0.0.1:4318/v1/traces` from here on. Those that are not sent yet are sent by the provider's end.
+/// Spans go to a collector as `http://127.0.0.1:4318/v1/traces` from here on. Those that are not
+/// sent yet are sent by the provider's end.
 pub fn trace(collector: &str) -> Result<SdkTracerProvider, Box<dyn std::error::Error>> {
     let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().with_endpoint(collector).build()?;
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).build();
-    // A span begins when it ends, so to speak: until then its parent can be set, which a handler learns from its message.
+    // A span begins when it ends, so to speak: until then its parent can be set, which a handler
+    // learns from its message.
     let spans = tracing_opentelemetry::layer().with_tracer(provider.tracer("mails")).with_context_activation(false);
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(LevelFilter::INFO).with(spans))?;
     Ok(provider)
 }
 
-/// Enqueues as a part of the span that it is called in, which becomes the parent of what is done with the message.
+/// Enqueues as a part of the span that it is called in, which becomes the parent of what is done
+/// with the message.
 #[instrument(skip(mails))]
 async fn order(mails: &Queue<String>, to: &str) -> trunkline::Result<i64> {
     let span = Span::current().context().span().span_context().clone();

@@ -1,4 +1,5 @@
-//! The example against a collector of a few lines: what it gets is one trace, from the order to its handler.
+//! The example against a collector of a few lines: what it gets is one trace, from the order to its
+//! handler.
 
 use std::{
     io::{Read, Write},

@@ -1,4 +1,5 @@
-//! What queues on Postgres are said to gain by, measured: each claim is two ways or more of doing the same, in turns.
+//! What queues on Postgres are said to gain by, measured: each claim is two ways or more of doing
+//! the same, in turns.
 
 mod each;
 mod emptied;
@@ -82,7 +83,8 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All ways take turns; the first of each is not counted, because it meets cold tables and makes plans.
+/// All ways take turns; the first of each is not counted, because it meets cold tables and makes
+/// plans.
 async fn turns(
     claim: &Claim,
     client: &Client,

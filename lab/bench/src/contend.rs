@@ -29,7 +29,8 @@ const GET_READY: Duration = Duration::from_secs(300);
 const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
 /// How long it may say nothing while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
-/// How many silences after its time it must be done. Saying how far it is does not help one whose call hangs.
+/// How many silences after its time it must be done. Saying how far it is does not help one whose
+/// call hangs.
 const OVERTIME: u32 = 2;
 /// How long it may take to end.
 const END: Duration = Duration::from_secs(15);

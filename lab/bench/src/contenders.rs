@@ -3,7 +3,8 @@
 /// What a contender is written in, which says how it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// A layer of ours: words for the program `layers`; the second are for calls with many messages.
+    /// A layer of ours: words for the program `layers`; the second are for calls with many
+    /// messages.
     Own(&'static [&'static str], &'static [&'static str]),
     /// Its folder in `lab/peers` for each of the others.
     Rust(&'static str),
@@ -16,7 +17,8 @@ pub enum Language {
 pub struct Contender {
     pub name: &'static str,
     pub language: Language,
-    /// How many callers send at the same time, one message a call: the fastest of 4, 16, 64 and 200, tried for a second each.
+    /// How many callers send at the same time, one message a call: the fastest of 4, 16, 64 and
+    /// 200, tried for a second each.
     pub callers: usize,
     /// Whether it drains so fast that it needs a backlog ten times as long for the time to tell.
     pub is_quick: bool,

@@ -45,7 +45,8 @@ pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk
     }
 }
 
-/// The disk as slow as it was asked for, until this is dropped: what comes before a turn and after it need not wait.
+/// The disk as slow as it was asked for, until this is dropped: what comes before a turn and after
+/// it need not wait.
 pub struct Slowed<'a>(&'a Disk);
 
 impl<'a> Slowed<'a> {

@@ -1,4 +1,5 @@
-//! Ways of driving Postgres: one process with all of them, which has its own tables; here it is only built and started.
+//! Ways of driving Postgres: one process with all of them, which has its own tables; here it is
+//! only built and started.
 
 use std::{ffi::OsString, process::Command};
 

@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many writes of 8 KiB a second the disk makes durable now; measured for so long at most, as long as that is enough for five.
+/// How many writes of 8 KiB a second the disk makes durable now; measured for so long at most, as
+/// long as that is enough for five.
 pub fn per_second(folder: &Path, time: Duration) -> io::Result<f64> {
     let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));
     let mut file = fs::File::create(&path)?;

@@ -90,7 +90,8 @@ impl Address {
 }
 
 impl Ground {
-    /// A private cluster with default durability and these settings, or the server that the URL names.
+    /// A private cluster with default durability and these settings, or the server that the URL
+    /// names.
     pub async fn start(where_to: &Wanted) -> Result<Self, Failure> {
         let Wanted { url, settings, programs, tcp, .. } = where_to;
         let disk = disk::wanted(where_to);
@@ -134,7 +135,8 @@ impl Ground {
         })
     }
 
-    /// A fresh, empty database; statements in it are counted if that is asked for and can be. On so many servers in all.
+    /// A fresh, empty database; statements in it are counted if that is asked for and can be. On so
+    /// many servers in all.
     pub async fn database(&mut self, statements: bool, servers: usize) -> Result<Database, Failure> {
         self.made += 1;
         let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
@@ -199,8 +201,8 @@ impl Ground {
         })
     }
 
-    /// Dead tuples, once each of the contender's sessions has ended, and so has told the server's statistics of all that it did. None
-    /// where one of them stays.
+    /// Dead tuples, once each of the contender's sessions has ended, and so has told the server's
+    /// statistics of all that it did. None where one of them stays.
     pub async fn dead_at_the_end(&self, database: &Database) -> Result<Option<u64>, Failure> {
         const SESSIONS: &str = "select count(*) from pg_stat_activity
             where datname = current_database() and backend_type in ('client backend', 'parallel worker') and application_name <> $1";
@@ -233,7 +235,8 @@ impl Ground {
         Ok(fsyncs::per_second(&folder, time)?)
     }
 
-    /// The first section of what the server's own `pg_test_fsync` prints, where it comes with the server.
+    /// The first section of what the server's own `pg_test_fsync` prints, where it comes with the
+    /// server.
     pub fn test_fsync(&self) -> Option<String> {
         use std::io::{BufRead, BufReader};
         let cluster = self.cluster.as_ref()?;

@@ -1,10 +1,12 @@
-//! What the machine says of itself: processor time, memory, what its host took away. Linux tells; elsewhere it is unknown.
+//! What the machine says of itself: processor time, memory, what its host took away. Linux tells;
+//! elsewhere it is unknown.
 
 use std::{collections::HashMap, fs};
 
 use crate::results::TICK;
 
-/// The scheduler counts in nanoseconds; what it tells of a task that runs at this moment is a little late.
+/// The scheduler counts in nanoseconds; what it tells of a task that runs at this moment is a
+/// little late.
 const SCHEDULER: f64 = 1e-6;
 
 /// What a process and all that came from it have used so far, those that have ended, too.
@@ -30,7 +32,8 @@ pub fn used(root: u32) -> Option<Used> {
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        // One that has only just begun, or ended meanwhile, has no such counter; that says nothing of the others'.
+        // One that has only just begun, or ended meanwhile, has no such counter; that says nothing
+        // of the others'.
         let has_worked = |stat: Stat| stat.ticks > 0;
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;

@@ -91,7 +91,8 @@ struct Choice {
     /// Only rows whose suite/case/contender has this in it; * stands for anything; may be repeated
     #[arg(short, long = "pattern", value_name = "PATTERN")]
     patterns: Vec<String>,
-    /// Shorter: 1 to 5 seconds a row instead of 10, a snapshot held for 60 seconds instead of 30 minutes
+    /// Shorter: 1 to 5 seconds a row instead of 10, a snapshot held for 60 seconds instead of 30
+    /// minutes
     #[arg(long)]
     quick: bool,
     /// How many messages a call are tried in `send`, `read` and `ack`
@@ -106,8 +107,8 @@ struct Choice {
     /// Whether to run the suite `throughput`
     #[arg(long, env = "BENCH_ENABLE_THROUGHPUT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     throughput: bool,
-    /// Callers at the same time that each await their message, instead of each contender's best: of `send` and `cycle` in
-    /// `throughput`, of `layer-comparison` and of `fsync`
+    /// Callers at the same time that each await their message, instead of each contender's best: of
+    /// `send` and `cycle` in `throughput`, of `layer-comparison` and of `fsync`
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     callers: Vec<usize>,
     /// Producers of `grid`, instead of its own choice
@@ -122,7 +123,8 @@ struct Choice {
     /// Messages that a producer of `grid` sends at a time [default: 1 and 100]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     enqueue_batch: Vec<usize>,
-    /// Messages that a consumer of `grid` fetches at a time [default: as many as are sent at a time]
+    /// Messages that a consumer of `grid` fetches at a time [default: as many as are sent at a
+    /// time]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     dequeue_batch: Vec<usize>,
     /// Threads of the contenders' runtimes, where they can be told; 0 is as many as they like
@@ -145,7 +147,8 @@ struct Run {
     /// Seconds a turn [default: the suite's]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Where to keep what comes out: nowhere in the source tree [default: target/bench/WHEN/results.json]
+    /// Where to keep what comes out: nowhere in the source tree [default:
+    /// target/bench/WHEN/results.json]
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
     /// Write this run's rows as CSV, too
@@ -162,7 +165,8 @@ struct Server {
     /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
     #[arg(long = "setting", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// The folder of the programs of the private cluster's PostgreSQL, 14 to 18 [default: what is found]
+    /// The folder of the programs of the private cluster's PostgreSQL, 14 to 18 [default: what is
+    /// found]
     #[arg(long = "server-bin", value_name = "FOLDER")]
     programs: Option<PathBuf>,
     /// Go to the private cluster by TCP instead of its socket
@@ -183,7 +187,8 @@ struct Publication {
     /// Begin again, whatever an interrupted one left
     #[arg(long)]
     anew: bool,
-    /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty word
+    /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty
+    /// word
     #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]
     majors: String,
     /// Turns of each row, as a trial: what comes out is not whole

@@ -1,4 +1,5 @@
-//! A run that is being made: rows in turns, each kept as soon as it was measured, so that whatever interrupts it, it can go on.
+//! A run that is being made: rows in turns, each kept as soon as it was measured, so that whatever
+//! interrupts it, it can go on.
 
 use std::{
     collections::HashMap,
@@ -54,8 +55,8 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Every row in turns, but for the turns that it has already; those whose disk is slow on a server of their own: no
-    /// other row has anything between its server and the C library.
+    /// Every row in turns, but for the turns that it has already; those whose disk is slow on a
+    /// server of their own: no other row has anything between its server and the C library.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
         for slow_disk in [false, true] {
             let of: Vec<Plan> =
@@ -83,7 +84,8 @@ impl Making {
         };
         say(&bar, &greeting(&ground, &disk));
         let most = plans.iter().map(|plan| plan.rounds).max().unwrap_or(0);
-        // Rows of a case are next to each other, and all of them have had a turn before one has the next: what moves moves for all.
+        // Rows of a case are next to each other, and all of them have had a turn before one has the
+        // next: what moves moves for all.
         for turn in 1..=most {
             for plan in plans {
                 if turn > plan.rounds || turn <= self.done(plan) {
@@ -148,7 +150,8 @@ impl Making {
         }
     }
 
-    /// Puts the row in its place, and all of them on disk: the file is there as a whole, or as it was.
+    /// Puts the row in its place, and all of them on disk: the file is there as a whole, or as it
+    /// was.
     fn keep(&mut self, row: Row) -> Result<(), Failure> {
         let name = row.name();
         match self.results.rows.iter_mut().find(|kept| kept.name() == name) {
@@ -170,7 +173,8 @@ impl Making {
         Ok(std::fs::rename(whole, &self.file)?)
     }
 
-    /// One turn of a row, and, where allocations are asked for, the counting program's turn, of which only these figures are kept.
+    /// One turn of a row, and, where allocations are asked for, the counting program's turn, of
+    /// which only these figures are kept.
     async fn turned(
         &mut self,
         ground: &mut Ground,

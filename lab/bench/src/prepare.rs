@@ -10,7 +10,8 @@ use crate::contenders::{Contender, Language};
 pub const LAYERS: &str = "layers";
 pub const COUNTED: &str = "counted";
 
-/// Builds a contender where that has not been done; `many` says that its calls have many messages, `own` which of our programs.
+/// Builds a contender where that has not been done; `many` says that its calls have many messages,
+/// `own` which of our programs.
 pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, Unfit> {
     let target = target()?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers");

@@ -1,4 +1,5 @@
-//! Everything that is published, in one run of at most five hours that can be interrupted and goes on.
+//! Everything that is published, in one run of at most five hours that can be interrupted and goes
+//! on.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -187,7 +188,8 @@ fn length(plan: &mut Plan) {
         "latency" => (2, 4.0),
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 240.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
-        // Beyond the minute in which others fell behind; the shorter, the better for them, because what is dead grows.
+        // Beyond the minute in which others fell behind; the shorter, the better for them, because
+        // what is dead grows.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
         "old-snapshot" => (1, 180.0),
         "layer-comparison" | "send" | "read" | "ack" => (2, 1.0),
@@ -206,7 +208,8 @@ fn length(plan: &mut Plan) {
 /// Seconds for the other programs' pages.
 const PAGES: f64 = 20.0 * 60.0;
 
-/// How long these rows take, as far as one can tell before: a turn needs a database, a process and a look at the disk, too.
+/// How long these rows take, as far as one can tell before: a turn needs a database, a process and
+/// a look at the disk, too.
 fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
         let around = if plan.contender.is_own() { 1.5 } else { 2.0 };

@@ -19,7 +19,8 @@ pub struct Header {
     /// When it began, which is its name: `2026-11-22T00-13-59`.
     pub id: String,
     pub made: Made,
-    /// From when to when somebody worked at it, in seconds since 1970: it may have been interrupted.
+    /// From when to when somebody worked at it, in seconds since 1970: it may have been
+    /// interrupted.
     pub sittings: Vec<(u64, u64)>,
     /// The names of all of its rows.
     pub planned: Vec<String>,
@@ -53,7 +54,8 @@ pub struct Row {
     pub settings: String,
     pub told: Told,
     pub server: Server,
-    /// How many writes a second the server's own `pg_test_fsync` saw made durable, by way of doing it, at the start of the run.
+    /// How many writes a second the server's own `pg_test_fsync` saw made durable, by way of doing
+    /// it, at the start of the run.
     #[serde(default)]
     pub disk: String,
     /// Seconds since 1970 at its end.
@@ -107,8 +109,8 @@ pub struct Told {
     /// Seconds without anything to do before the clock starts, in which consumers fall asleep.
     #[serde(default)]
     pub settle: f64,
-    /// Milliseconds that an fsync of the server takes at least, on a server whose disk can be made slow: nought is as the disk is. None on
-    /// any other.
+    /// Milliseconds that an fsync of the server takes at least, on a server whose disk can be made
+    /// slow: nought is as the disk is. None on any other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsync_ms: Option<f64>,
     /// Servers that hold the queue together; nought is one, which is no stripe.
@@ -117,8 +119,8 @@ pub struct Told {
     /// Keys that the messages have in turn; nought is none.
     #[serde(default)]
     pub keys: usize,
-    /// The messages whose latencies count, going by the lane of their keys: `its-lane`, where it is that of the backlog's key, or
-    /// `other-lanes`. Empty is all.
+    /// The messages whose latencies count, going by the lane of their keys: `its-lane`, where it is
+    /// that of the backlog's key, or `other-lanes`. Empty is all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed: String,
 }
@@ -173,7 +175,8 @@ pub struct Round {
     pub client_cpu: Option<f64>,
     pub server_cpu: Option<f64>,
     pub statements_per_second: Option<f64>,
-    /// The step, in seconds, of the counters that the processor times came from; rows of older runs had the kernel's ticks.
+    /// The step, in seconds, of the counters that the processor times came from; rows of older runs
+    /// had the kernel's ticks.
     #[serde(default = "tick")]
     pub cpu_step: f64,
     /// Bytes a second of the write-ahead log, and that the server read from disk and wrote to it.
@@ -186,7 +189,8 @@ pub struct Round {
     /// The most bytes of memory that the contender's processes held.
     #[serde(default)]
     pub client_memory: Option<u64>,
-    /// Of the looks at the contender's sessions, the share in each state: `active`, `ClientRead`, `WALSync`, …
+    /// Of the looks at the contender's sessions, the share in each state: `active`, `ClientRead`,
+    /// `WALSync`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<String, f64>,
     /// None where the server's statistics did not know.
@@ -293,7 +297,8 @@ impl Round {
         self.server_cpu_us.filter(|each| self.bears(each * self.messages() / 1e6))
     }
 
-    /// Processors in use, where that can be told. A counter without steps tells nothing from little.
+    /// Processors in use, where that can be told. A counter without steps tells nothing from
+    /// little.
     pub fn client_cpu(&self) -> Option<f64> {
         self.client_cpu.filter(|share| self.bears(share * self.seconds))
     }

@@ -18,11 +18,13 @@ use crate::{
     watch::Watch,
 };
 
-/// More than this of the processors taken away, or the disk this much faster or slower, is a disturbance.
+/// More than this of the processors taken away, or the disk this much faster or slower, is a
+/// disturbance.
 const STOLEN: f64 = 0.03;
 const MOVED: f64 = 2.0;
 
-/// Runs the contender once, with whatever becomes of it the database is gone afterwards (unless it is to stay).
+/// Runs the contender once, with whatever becomes of it the database is gone afterwards (unless it
+/// is to stay).
 pub async fn round(
     ground: &mut Ground,
     plan: &Plan,
@@ -60,13 +62,15 @@ async fn measured(
         true => database.hold_snapshot().await.map(Some),
         false => Ok(None),
     };
-    // What is dead beforehand died under the snapshot; elsewhere the contender's own beginning is not its business.
+    // What is dead beforehand died under the snapshot; elsewhere the contender's own beginning is
+    // not its business.
     let _holder_of_dead = hold(plan.told.held_snapshot && plan.told.dead > 0).await?;
     let place = Place { name: &database.name, stripes: &database.stripes };
     let mut contending = Contending::start(program, &address, &place, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
-        // Autovacuum would have done so before a real backlog was as long; without it many a peer's plan sorts its whole table.
+        // Autovacuum would have done so before a real backlog was as long; without it many a peer's
+        // plan sorts its whole table.
         database.client.batch_execute("analyze").await.map_err(Failure::from)?;
     }
     let _holder = hold(plan.told.held_snapshot && plan.told.dead == 0).await?;
@@ -111,9 +115,11 @@ async fn measured(
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
     (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
-    // Only a count of the whole table, which is what a backlog gets, knows of what was done a moment ago by sessions that go on.
+    // Only a count of the whole table, which is what a backlog gets, knows of what was done a
+    // moment ago by sessions that go on.
     round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
-    // As fast as it goes, a message waits for those before it: that is the length of the queue, and no latency.
+    // As fast as it goes, a message waits for those before it: that is the length of the queue, and
+    // no latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
     // One is all of it.
@@ -137,8 +143,9 @@ fn spent(before: Option<Used>, after: Option<Used>) -> Option<Used> {
 fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Counters, after: &Counters) -> Round {
     let server = spent(before.used, after.used);
     let cpu = |used: Option<Used>| used.map(|used| used.cpu);
-    // What was sent and what was received may be the same messages: the greater number is that of the messages. No figure a message is told of a
-    // step that needs others before it, whose cost is in the counters, too; nor where the consumers did not keep up, and so did not cost.
+    // What was sent and what was received may be the same messages: the greater number is that of
+    // the messages. No figure a message is told of a step that needs others before it, whose cost
+    // is in the counters, too; nor where the consumers did not keep up, and so did not cost.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
     // The counters are of one server.
@@ -190,7 +197,8 @@ impl Series {
         Self { began: Instant::now(), last: (0.0, before, Progress::default()), samples: Vec::new() }
     }
 
-    /// A sample a second for the first minutes, and then so many that there are never more than a few hundred.
+    /// A sample a second for the first minutes, and then so many that there are never more than a
+    /// few hundred.
     async fn look(&mut self, ground: &Ground, database: &Database, progress: Progress) -> Result<(), Failure> {
         let (at, (then, before, last)) = (self.began.elapsed().as_secs_f64(), self.last);
         if at - then < (at / 200.0).max(1.0) {

@@ -1,9 +1,12 @@
-//! Figures that documents state, each with the row that it comes from behind it: `555 k<!-- row: throughput/drain/trunkline messages_per_s -->`.
+//! Figures that documents state, each with the row that it comes from behind it: `555 k<!-- row:
+//! throughput/drain/trunkline messages_per_s -->`.
 //!
-//! The same behind a table, on a line of its own, names a column of it: `<!-- row: throughput/drain/* messages_per_s, column 2 -->`, where
-//! the star stands for the name in each row's first cell. Between two rows stands `over`, for how many times one is the other:
-//! `<!-- row: throughput/drain/trunkline messages_per_s over throughput/drain/river -->`. Ways of driving Postgres are rows, too:
-//! `drivers/get ×100/trunkline ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
+//! The same behind a table, on a line of its own, names a column of it: `<!-- row:
+//! throughput/drain/* messages_per_s, column 2 -->`, where the star stands for the name in each
+//! row's first cell. Between two rows stands `over`, for how many times one is the other: `<!--
+//! row: throughput/drain/trunkline messages_per_s over throughput/drain/river -->`. Ways of driving
+//! Postgres are rows, too: `drivers/get ×100/trunkline ms`, and at a distance `drivers@5/get
+//! ×100/trunkline ms`.
 
 mod figure;
 mod sources;

@@ -38,12 +38,14 @@ pub struct Plan {
 }
 
 const PAYLOAD: usize = 100;
-/// Queues, as ours is, and the fastest of them: what is measured for longer, or over one more axis, is measured beside them.
+/// Queues, as ours is, and the fastest of them: what is measured for longer, or over one more axis,
+/// is measured beside them.
 pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
 /// Who has a call for every step.
 const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 
-/// Those that run whole races; the layers alone are compared step by step, and a take with another take.
+/// Those that run whole races; the layers alone are compared step by step, and a take with another
+/// take.
 fn racers() -> impl Iterator<Item = Contender> {
     const OTHERS: [&str; 16] = [
         "priorities",
@@ -197,8 +199,8 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told and asking. What is asked for
-/// takes the place of its own choice.
+/// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told
+/// and asking. What is asked for takes the place of its own choice.
 fn grid(choice: &Choice) -> Vec<Plan> {
     const PLACES: [(usize, usize); 6] = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)];
     let pairs = |first: Vec<usize>, second: Vec<usize>| -> Vec<(usize, usize)> {

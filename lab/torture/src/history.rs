@@ -1,6 +1,7 @@
 //! The history of a process: a line before each operation and one after it, in a file of its own.
 //!
-//! Each line is one `write` to a file that is open for appending, so lines from before a SIGKILL are there after it.
+//! Each line is one `write` to a file that is open for appending, so lines from before a SIGKILL
+//! are there after it.
 
 mod became;
 
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::became::Became;
 
-/// Microseconds since the epoch by this machine's clock, which all processes share and no fault touches.
+/// Microseconds since the epoch by this machine's clock, which all processes share and no fault
+/// touches.
 pub type Micros = u64;
 
 pub fn now() -> Micros {
@@ -39,7 +41,8 @@ pub enum Verb {
     EnqueueUnique,
     Replace,
     Take,
-    /// By a consumer, which repeats a take whose connection broke: the first one's messages are lost, and the caller is not told.
+    /// By a consumer, which repeats a take whose connection broke: the first one's messages are
+    /// lost, and the caller is not told.
     TakeWaiting,
     HandedOver,
     Lease,
@@ -156,9 +159,11 @@ impl Call {
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     Invoked(Call),
-    /// In a transaction that is not committed yet. A later one replaces it: the work was tried again.
+    /// In a transaction that is not committed yet. A later one replaces it: the work was tried
+    /// again.
     Took(Vec<Got>),
-    /// The ids of enqueued or changed messages, the deliveries, and the ids whose lease was refused: the others took effect.
+    /// The ids of enqueued or changed messages, the deliveries, and the ids whose lease was
+    /// refused: the others took effect.
     Ok {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ids: Vec<i64>,
@@ -275,7 +280,8 @@ impl Op {
     }
 }
 
-/// The operations of a history, in the order of their beginnings. A last line that was torn by a kill is passed over.
+/// The operations of a history, in the order of their beginnings. A last line that was torn by a
+/// kill is passed over.
 pub fn read(process: &str, text: &str) -> Result<Vec<Op>, String> {
     let mut ops: Vec<Op> = Vec::new();
     let mut at = std::collections::HashMap::new();

@@ -1,4 +1,5 @@
-//! Runs Trunkline under faults of every kind, and checks from its users' histories that its promises held.
+//! Runs Trunkline under faults of every kind, and checks from its users' histories that its
+//! promises held.
 
 // A reader that has gone away, as `head` does, is no panic.
 #![deny(clippy::print_stdout)]
@@ -35,7 +36,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs processes against a server of its own, with faults drawn from a seed, and checks their histories.
+    /// Runs processes against a server of its own, with faults drawn from a seed, and checks their
+    /// histories.
     Run(run::Run),
     /// Checks the histories of an earlier run again.
     Check {
@@ -46,9 +48,11 @@ enum Command {
     Mutants(mutants::Mutants),
     /// Runs other queues in PostgreSQL under the same faults, and says what held and what did not.
     Rivals(rivals::Rivals),
-    /// Has processes that are killed make the ticks of many schedules: whether each is made once, and how late.
+    /// Has processes that are killed make the ticks of many schedules: whether each is made once,
+    /// and how late.
     Ticks(ticks::Ticks),
-    /// Has workers that are killed work on many keys with a rate each: whether none is too fast, and how much of the rate is used.
+    /// Has workers that are killed work on many keys with a rate each: whether none is too fast,
+    /// and how much of the rate is used.
     Rates(rates::Rates),
     /// Trunkline's own part among them; started by `rivals`.
     #[command(hide = true)]

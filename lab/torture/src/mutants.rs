@@ -1,4 +1,5 @@
-//! Seeded defects: the checker has to find each of them. One that it does not find is a hole in the checker.
+//! Seeded defects: the checker has to find each of them. One that it does not find is a hole in the
+//! checker.
 
 mod list;
 mod of_keys;

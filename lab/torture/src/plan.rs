@@ -41,7 +41,8 @@ pub const TICKS: &str = "ticks";
 /// So many, each of them every second.
 pub const SCHEDULES: usize = 40;
 pub const PRIORITIES: u32 = 3;
-/// Of each step of priority in [`RANKED`]: of a backlog, the lowest has its turn before the latest of the highest.
+/// Of each step of priority in [`RANKED`]: of a backlog, the lowest has its turn before the latest
+/// of the highest.
 pub const HEAD_START: Duration = Duration::from_millis(400);
 /// The limit of [`CAPPED`].
 pub const MAX_LEASED: u32 = 6;

@@ -5,7 +5,8 @@
 pub struct Random(u64);
 
 impl Random {
-    /// Each part of a run draws from numbers of its own, so that one more draw in one part changes nothing in another.
+    /// Each part of a run draws from numbers of its own, so that one more draw in one part changes
+    /// nothing in another.
     pub fn of(seed: u64, part: u64) -> Self {
         let mut random = Self(seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         random.next();

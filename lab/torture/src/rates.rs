@@ -1,5 +1,5 @@
-//! The bar of rates: many keys with a rate each, worked on by processes of which one after the other is killed. Never more of a key than its
-//! rate allows, and little less.
+//! The bar of rates: many keys with a rate each, worked on by processes of which one after the
+//! other is killed. Never more of a key than its rate allows, and little less.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
@@ -42,11 +42,12 @@ pub struct Rates {
     /// One of them is killed, and started again, after so many seconds; 0 kills none.
     #[arg(long, default_value_t = 1.0)]
     kill_every: f64,
-    /// How long a lease lasts, in milliseconds: what a killed worker held is nobody's for so long and half as long again.
+    /// How long a lease lasts, in milliseconds: what a killed worker held is nobody's for so long
+    /// and half as long again.
     #[arg(long, default_value_t = 1000)]
     lease: u64,
-    /// Between the moment in which a message begins and that in which its handler looks at the clock, its thread may rest for so many
-    /// milliseconds.
+    /// Between the moment in which a message begins and that in which its handler looks at the
+    /// clock, its thread may rest for so many milliseconds.
     #[arg(long, default_value_t = 100)]
     jitter: u64,
     /// For the histories of the processes.
@@ -153,13 +154,14 @@ fn begun(folder: &Folder) -> Result<BTreeMap<u64, Vec<Micros>>, String> {
     Ok(begun)
 }
 
-/// By how many seconds a message of a key began earlier than allowed at most: in no time may more begin than the burst and what the rate gives
-/// meanwhile.
+/// By how many seconds a message of a key began earlier than allowed at most: in no time may more
+/// begin than the burst and what the rate gives meanwhile.
 fn early(begun: &[Micros], rate: f64, burst: u32) -> f64 {
     let (mut worst, mut least): (f64, f64) = (0.0, f64::INFINITY);
     for (nr, at) in begun.iter().enumerate() {
         let first = begun[0];
-        // How far the key is ahead of its rate with this one; at its least, a bucket was as full as it can be.
+        // How far the key is ahead of its rate with this one; at its least, a bucket was as full as
+        // it can be.
         let ahead = nr as f64 / rate - (at - first) as f64 / 1e6;
         least = least.min(ahead);
         worst = worst.max(ahead - least - (f64::from(burst) - 1.0) / rate);

@@ -1,4 +1,5 @@
-//! The payloads: a number that no other message of the run has, and a filling that follows from it, so that damage shows.
+//! The payloads: a number that no other message of the run has, and a filling that follows from it,
+//! so that damage shows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

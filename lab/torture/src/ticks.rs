@@ -1,4 +1,5 @@
-//! The bar of schedules: many that tick each second, made by processes of which one after the other is killed. Each tick once, and soon.
+//! The bar of schedules: many that tick each second, made by processes of which one after the other
+//! is killed. Each tick once, and soon.
 
 use std::{path::PathBuf, time::Duration};
 

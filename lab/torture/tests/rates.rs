@@ -4,8 +4,9 @@ use std::process::Command;
 
 #[test]
 fn no_key_is_faster_than_its_rate_while_workers_are_killed() {
-    // On a busy machine a handler may rest for longer than the bar allows for, or a key may not have had its turn yet: then once more, for
-    // longer. A rate that is not kept is exceeded in each attempt.
+    // On a busy machine a handler may rest for longer than the bar allows for, or a key may not
+    // have had its turn yet: then once more, for longer. A rate that is not kept is exceeded in
+    // each attempt.
     let failed: Vec<String> = [4, 8, 16].into_iter().map_while(|seconds| attempt(seconds).err()).collect();
     assert!(failed.len() < 3, "{failed:#?}");
 }

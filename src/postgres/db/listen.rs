@@ -1,7 +1,7 @@
 //! The one connection that listens, for every queue that somebody waits for.
 //!
-//! It proves itself by a notification from another connection; where none arrives (a pooler between us and the server) or the
-//! connection is lost, waiting consumers are told, and poll.
+//! It proves itself by a notification from another connection; where none arrives (a pooler between
+//! us and the server) or the connection is lost, waiting consumers are told, and poll.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,8 @@ use super::{
 };
 use crate::postgres::{sql::quote, target::Target};
 
-/// First and longest pause before another try, when the database cannot be reached, and the one when it does not deliver.
+/// First and longest pause before another try, when the database cannot be reached, and the one
+/// when it does not deliver.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
@@ -55,7 +56,8 @@ struct Channels {
     subscribed: AtomicUsize,
     /// Told of every change of the list.
     changed: watch::Sender<()>,
-    /// Told when the connection may be one to a server that is gone without a word: on it no answer is due, so it would never break.
+    /// Told when the connection may be one to a server that is gone without a word: on it no answer
+    /// is due, so it would never break.
     doubts: Arc<Notify>,
     /// A task listens, or is about to.
     listening: AtomicBool,
@@ -63,7 +65,8 @@ struct Channels {
     mark: String,
 }
 
-/// The task that listens. However it ends, with its runtime or by a panic, waiting consumers poll, and the next caller starts it again.
+/// The task that listens. However it ends, with its runtime or by a panic, waiting consumers poll,
+/// and the next caller starts it again.
 struct Listening(Weak<Channels>);
 
 impl Drop for Listening {
@@ -304,7 +307,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears
         }
         listened = wanted;
         all.hearing(&fresh, alive);
-        // A channel that was given up and taken up again since we looked is listened to, but does not know it.
+        // A channel that was given up and taken up again since we looked is listened to, but does
+        // not know it.
         let unaware: Vec<String> = all.with(|all| {
             let deaf = all.iter().filter(|(_, channel)| !channel.heard.borrow().hearing).map(|(name, _)| name);
             deaf.filter(|name| listened.contains(name)).cloned().collect()

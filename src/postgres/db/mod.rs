@@ -44,11 +44,12 @@ const UNUSED: Duration = Duration::from_secs(30);
 
 /// A database with Trunkline in it.
 ///
-/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for dequeueing, two for statements
-/// of yours and one that listens, each made when first needed and made again, with backoff, after it was lost. Every statement
-/// is pipelined, so the number of concurrent callers does not matter. Each transaction has a connection besides; up to four
-/// stay open for the next. A process in which consumers wait and nothing else happens closes them after half a minute, but for one and the
-/// one that listens.
+/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for
+/// dequeueing, two for statements of yours and one that listens, each made when first needed and
+/// made again, with backoff, after it was lost. Every statement is pipelined, so the number of
+/// concurrent callers does not matter. Each transaction has a connection besides; up to four stay
+/// open for the next. A process in which consumers wait and nothing else happens closes them after
+/// half a minute, but for one and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -83,10 +84,12 @@ struct SlotState {
     refused: Option<(Instant, Error)>,
 }
 
-/// The class of a connection. Each has connections of its own, so that none waits behind the statements of another.
+/// The class of a connection. Each has connections of its own, so that none waits behind the
+/// statements of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Short writes, such as enqueues. Their connections are not made with patience where another server could take them.
+    /// Short writes, such as enqueues. Their connections are not made with patience where another
+    /// server could take them.
     Store,
     /// Everything else of the library. One of these connections is made first, and stays open.
     Main,
@@ -102,14 +105,14 @@ impl fmt::Debug for Db {
 
 impl Db {
     /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or words
-    /// (`host=/run/postgresql dbname=app`), with libpq's meaning. What it does not say, and with an empty string that is everything, is
-    /// taken from the first of these that says it:
+    /// (`host=/run/postgresql dbname=app`), with libpq's meaning. What it does not say, and with an
+    /// empty string that is everything, is taken from the first of these that says it:
     ///
-    /// 1. a service: `service=NAME` or `PGSERVICE`, looked up in `PGSERVICEFILE` or `~/.pg_service.conf`, then in
-    ///    `PGSYSCONFDIR/pg_service.conf`;
+    /// 1. a service: `service=NAME` or `PGSERVICE`, looked up in `PGSERVICEFILE` or
+    ///    `~/.pg_service.conf`, then in `PGSYSCONFDIR/pg_service.conf`;
     /// 2. the variables of this table;
-    /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host by itself. It is ignored, with a
-    ///    warning, where others may read it.
+    /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host by
+    ///    itself. It is ignored, with a warning, where others may read it.
     ///
     /// | setting | variable | not said |
     /// |---|---|---|
@@ -126,21 +129,25 @@ impl Db {
     /// | `prepared_statements` | | `on`; `off` for poolers in transaction mode, where the role's default isolation level must be `read committed` |
     /// | `schema` | `TRUNKLINE_SCHEMA` | `trunkline`: where the queues are, 1 to 14 characters of a-z, 0-9 and `_` |
     ///
-    /// A variable that is empty is not set; a setting that is empty in the string (`options=''`) is said, and left as in the last column. All of it
-    /// is read once, here: later connections use the same.
+    /// A variable that is empty is not set; a setting that is empty in the string (`options=''`) is
+    /// said, and left as in the last column. All of it is read once, here: later connections use
+    /// the same.
     ///
-    /// A handle may outlive the runtime that it was made in: connections end with the runtime that made them, and are made again. A
-    /// current-thread runtime that is not running stops its connections with it.
+    /// A handle may outlive the runtime that it was made in: connections end with the runtime that
+    /// made them, and are made again. A current-thread runtime that is not running stops its
+    /// connections with it.
     ///
     /// # Errors
-    /// The string, a variable or a line of a service file is not valid (the error names it), a service that is named is not found, or
-    /// the database cannot be reached now. Only later losses are waited out.
+    /// The string, a variable or a line of a service file is not valid (the error names it), a
+    /// service that is named is not found, or the database cannot be reached now. Only later losses
+    /// are waited out.
     pub async fn connect(url: &str) -> Result<Self> {
         Self::to(Target::parse(url)?).await
     }
 
-    /// As [`Db::connect`], in another environment: `environment` gives the value of the variable of a name, `HOME` included, and the process' own
-    /// variables are not read. With `|_| None` nothing counts but the string.
+    /// As [`Db::connect`], in another environment: `environment` gives the value of the variable of
+    /// a name, `HOME` included, and the process' own variables are not read. With `|_| None`
+    /// nothing counts but the string.
     ///
     /// # Errors
     /// As those of [`Db::connect`].
@@ -160,7 +167,8 @@ impl Db {
 
     async fn to(target: Target) -> Result<Self> {
         let main: [Slot; SLOTS] = Default::default();
-        // Also tells whether the database can be reached. Its class is that of what comes first: a queue is described on it.
+        // Also tells whether the database can be reached. Its class is that of what comes first: a
+        // queue is described on it.
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
@@ -178,7 +186,8 @@ impl Db {
         Ok(db)
     }
 
-    /// The name of the schema that holds the queues: `trunkline`, unless the connection string names another (`schema=…`).
+    /// The name of the schema that holds the queues: `trunkline`, unless the connection string
+    /// names another (`schema=…`).
     #[must_use]
     pub fn schema_name(&self) -> &str {
         self.0.schema.name()
@@ -189,7 +198,8 @@ impl Db {
         &self.0.schema
     }
 
-    /// What others keep for as long as there are handles of this database: one value of each type, shared by all clones.
+    /// What others keep for as long as there are handles of this database: one value of each type,
+    /// shared by all clones.
     pub(crate) fn attached<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
@@ -230,7 +240,8 @@ impl Db {
         place.used = Some(Instant::now());
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // The others may be on the same server, which is gone, or hangs; each would find that out by itself, as late as this one.
+            // The others may be on the same server, which is gone, or hangs; each would find that
+            // out by itself, as late as this one.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();
@@ -281,13 +292,14 @@ impl Db {
         }
     }
 
-    /// Whether a copy needs a connection of its own. pgbouncer before 1.22.1 forgets at its end how many answers are still to come,
-    /// and would hand those of what follows it to somebody else.
+    /// Whether a copy needs a connection of its own. pgbouncer before 1.22.1 forgets at its end how
+    /// many answers are still to come, and would hand those of what follows it to somebody else.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
     }
 
-    /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is clean.
+    /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is
+    /// clean.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         self.own_session_for(Class::Run).await
     }
@@ -311,8 +323,9 @@ impl Db {
         }
     }
 
-    /// Closes the connections that nobody has used for a while. One of the main class stays, and the one that listens, which has to prove that
-    /// it is alive. However many queues ask, it is done once in that time.
+    /// Closes the connections that nobody has used for a while. One of the main class stays, and
+    /// the one that listens, which has to prove that it is alive. However many queues ask, it is
+    /// done once in that time.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,8 +29,8 @@ pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
 }
 
-/// Sends itself a notification and waits for it. From another connection: its own would come with the answer to `notify`, also through a
-/// pooler that passes on nothing else.
+/// Sends itself a notification and waits for it. From another connection: its own would come with
+/// the answer to `notify`, also through a pooler that passes on nothing else.
 pub(super) async fn prove(
     client: &Client,
     target: &Target,

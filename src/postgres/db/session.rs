@@ -1,4 +1,5 @@
-//! One connection of the library's own statements: connected with patience, statements prepared once, every exchange traced.
+//! One connection of the library's own statements: connected with patience, statements prepared
+//! once, every exchange traced.
 
 use std::{
     future::Future,
@@ -25,7 +26,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The same where the connection string names several hosts: one of them is promoted, and whoever waits wants to know soon.
+/// The same where the connection string names several hosts: one of them is promoted, and whoever
+/// waits wants to know soon.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
 /// `skip locked` wants to see what was committed, whatever the database's default is.
@@ -98,8 +100,8 @@ impl Session {
         Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
     }
 
-    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of each. All of them together have at most
-    /// `most` rows, where that is known.
+    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of
+    /// each. All of them together have at most `most` rows, where that is known.
     pub async fn query_together(
         &self,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
@@ -127,8 +129,8 @@ impl Session {
         Ok(prepared.iter().enumerate().map(|(place, prepared)| answer.rows(place, &prepared.columns)).collect())
     }
 
-    /// Prepares statements, where they are not, and runs what `gather` makes of them under one Sync. Once more, where what
-    /// was prepared is no longer so: nothing has happened then.
+    /// Prepares statements, where they are not, and runs what `gather` makes of them under one
+    /// Sync. Once more, where what was prepared is no longer so: nothing has happened then.
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -137,8 +139,9 @@ impl Session {
         self.exchange(texts, gather, None::<fn(&[Prepared], &Reply, usize, usize)>).await
     }
 
-    /// As [`Session::together`], for a reply that is read in parts: see [`Incoming::parts`](crate::postgres::wire::Incoming::parts). At a
-    /// second try the places begin again.
+    /// As [`Session::together`], for a reply that is read in parts: see
+    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). At a second try the places
+    /// begin again.
     pub async fn in_parts<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -160,7 +163,8 @@ impl Session {
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
             for (place, text) in texts.clone().enumerate() {
                 let one = self.connection.prepare(text).await;
-                // In an open transaction that the first try has aborted, the first failure is the one to tell.
+                // In an open transaction that the first try has aborted, the first failure is the
+                // one to tell.
                 prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
             }
             let mut group = gather(&prepared)?;
@@ -176,7 +180,8 @@ impl Session {
                 }
             };
             match outcome {
-                // A queue was dropped and created again, or a pooler gave us another server connection.
+                // A queue was dropped and created again, or a pooler gave us another server
+                // connection.
                 Err(failure) if outdated.is_none() && failure.is_outdated() => {
                     outdated = Some(failure);
                     texts.clone().for_each(|text| self.connection.forget(text));

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The settings given so far. An empty value counts as given: no other source is asked for the setting.
+/// The settings given so far. An empty value counts as given: no other source is asked for the
+/// setting.
 #[derive(Debug)]
 pub(super) struct ConnectionString(Vec<Setting>);
 

@@ -13,7 +13,8 @@ const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 /// The settings that locate a server.
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// The hosts, the addresses that are given apart, and the ports, each in the order in which they were said.
+/// The hosts, the addresses that are given apart, and the ports, each in the order in which they
+/// were said.
 pub(super) struct Hosts {
     names: Vec<Host>,
     addresses: Vec<IpAddr>,
@@ -100,7 +101,8 @@ impl Hosts {
     }
 }
 
-/// A folder and an address are two ways. Where they were said in two places, the one counts that was said with more weight.
+/// A folder and an address are two ways. Where they were said in two places, the one counts that
+/// was said with more weight.
 fn one_way(options: &mut ConnectionString) {
     let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
     if host.value.split(',').any(|host| host.starts_with('/')) {

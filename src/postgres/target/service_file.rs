@@ -41,7 +41,8 @@ const KNOWN: [&str; 26] = [
     "user",
     "keepalives_count",
 ];
-/// Settings of a service file that are meant for other clients and ignored: there is no Kerberos here, and the encoding is always UTF-8.
+/// Settings of a service file that are meant for other clients and ignored: there is no Kerberos
+/// here, and the encoding is always UTF-8.
 const OF_OTHERS: [&str; 7] = [
     "client_encoding",
     "fallback_application_name",
@@ -90,7 +91,8 @@ fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Resu
     )))
 }
 
-/// The settings of the first section of that name. A repeated setting counts the first time. Other sections are ignored.
+/// The settings of the first section of that name. A repeated setting counts the first time. Other
+/// sections are ignored.
 fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
     let mut found: Option<Vec<Setting>> = None;
     for (at, line) in text.lines().enumerate() {

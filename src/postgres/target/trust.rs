@@ -1,4 +1,5 @@
-//! Who a server is, checked as libpq does: by the authority alone, or by the authority and the name.
+//! Who a server is, checked as libpq does: by the authority alone, or by the authority and the
+//! name.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -24,7 +25,8 @@ const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 #[derive(Debug)]
 pub(super) struct Trust {
     pub verifier: Arc<WebPkiServerVerifier>,
-    /// The certificates of `sslrootcert`. One of them may be the server's own, as with one that signs itself.
+    /// The certificates of `sslrootcert`. One of them may be the server's own, as with one that
+    /// signs itself.
     pub trusted: Vec<CertificateDer<'static>>,
     /// Whether the server's name counts: `sslmode=verify-full`.
     pub by_name: bool,
@@ -99,7 +101,8 @@ fn verify_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
     Ok(())
 }
 
-/// Whether it is the common name of a certificate that has no other names, as libpq looks at it then.
+/// Whether it is the common name of a certificate that has no other names, as libpq looks at it
+/// then.
 fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     let Ok(certificate) = Certificate::from_der(certificate) else { return false };
     let of_certificate = certificate.tbs_certificate;

@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// Rows that come in chunks: the next one is on its way while this one is worked on. At most two are in memory.
+/// Rows that come in chunks: the next one is on its way while this one is worked on. At most two
+/// are in memory.
 #[derive(Debug)]
 pub struct RowStream<T> {
     pipeline: Arc<super::Pipeline>,
@@ -63,8 +64,8 @@ impl<T: FromRow> RowStream<T> {
     /// The next rows, or none at the end. May be dropped while it waits; no row is lost.
     ///
     /// # Errors
-    /// The statement's, and of those sent before it. After the end of the transaction: that the rest is gone, once what has
-    /// arrived was read.
+    /// The statement's, and of those sent before it. After the end of the transaction: that the
+    /// rest is gone, once what has arrived was read.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         if !self.rows.is_empty() {
             return Ok(Some(self.rows.drain(..).collect()));

@@ -34,7 +34,8 @@ struct Part {
     suspended: bool,
 }
 
-/// A reply that is read as it comes. Nothing has happened before its last message says so, whatever was answered to single statements.
+/// A reply that is read as it comes. Nothing has happened before its last message says so, whatever
+/// was answered to single statements.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub reply: Reply,
@@ -84,7 +85,8 @@ impl Reading {
         }
     }
 
-    /// The places of the statements that have their ends, and are not forgotten: none of a reply that is too large, whose rows are gone.
+    /// The places of the statements that have their ends, and are not forgotten: none of a reply
+    /// that is too large, whose rows are gone.
     pub fn ended(&self) -> Range<usize> {
         self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
     }
@@ -112,7 +114,8 @@ impl Reading {
                 None => Ok(self.reply),
             };
         };
-        // A statement that could not be prepared is unknown here; its own error was reported before.
+        // A statement that could not be prepared is unknown here; its own error was reported
+        // before.
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());

@@ -3,12 +3,14 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// How much of an honest answer there can be. What comes beyond is not kept, so that a server cannot use up the memory of its client.
+/// How much of an honest answer there can be. What comes beyond is not kept, so that a server
+/// cannot use up the memory of its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bound {
     /// Rows, where that is known before.
     pub rows: Option<usize>,
-    /// However many bytes: what these rows say is nowhere else, as with messages that were taken. `max_answer` does not count.
+    /// However many bytes: what these rows say is nowhere else, as with messages that were taken.
+    /// `max_answer` does not count.
     pub whole: bool,
 }
 
@@ -19,7 +21,8 @@ pub(super) enum Over {
     Rows(usize),
 }
 
-/// Counts a statement of a connection while its answer is due, whether or not its caller still waits for it.
+/// Counts a statement of a connection while its answer is due, whether or not its caller still
+/// waits for it.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<AtomicUsize>);
 

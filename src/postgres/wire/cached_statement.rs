@@ -11,7 +11,8 @@ use super::{WireError, row::Columns, soil::soils};
 /// A statement that the connection has prepared, or is about to.
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
-    /// Its name on this connection, of a counter: a name is never used again, so that none can mean two things.
+    /// Its name on this connection, of a counter: a name is never used again, so that none can mean
+    /// two things.
     pub name: String,
     pub text: Arc<str>,
     /// It may change the session beyond its transaction.
@@ -29,7 +30,8 @@ pub(crate) struct Signature {
     pub columns: Vec<(String, Oid)>,
 }
 
-/// Descriptions of statements by their texts, for a connection that does not keep prepared statements.
+/// Descriptions of statements by their texts, for a connection that does not keep prepared
+/// statements.
 #[derive(Debug, Default)]
 pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
 
@@ -104,7 +106,8 @@ fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
     (oids.len() == usize::from(u16::from_be_bytes(*count))).then_some(oids)
 }
 
-/// A name, and 18 bytes: the table's oid, the column's number, the type's oid, its length and modifier, the format.
+/// A name, and 18 bytes: the table's oid, the column's number, the type's oid, its length and
+/// modifier, the format.
 fn columns(body: &[u8]) -> Option<Vec<(String, Oid)>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     (0..u16::from_be_bytes(*count))

@@ -11,7 +11,8 @@ use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
 use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
 
-/// Types of types, at most so deep, and so many for one statement: no catalog is like that, but a server may say so.
+/// Types of types, at most so deep, and so many for one statement: no catalog is like that, but a
+/// server may say so.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 

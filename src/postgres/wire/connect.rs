@@ -27,9 +27,11 @@ use crate::{
     postgres::target::{Target, late},
 };
 
-/// Connects once, without patience: to the first host of the connection string that takes us, or to any such.
+/// Connects once, without patience: to the first host of the connection string that takes us, or to
+/// any such.
 ///
-/// `connect_timeout` is for each address, from its socket to the end of its login. Where several hosts refuse, each one's reason is told.
+/// `connect_timeout` is for each address, from its socket to the end of its login. Where several
+/// hosts refuse, each one's reason is told.
 pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     let mut ways = Vec::new();
     for config in target.configs() {

@@ -13,12 +13,14 @@ use super::{
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// Bytes that may wait to be written before callers have to wait; bounds the memory of statements under way.
+/// Bytes that may wait to be written before callers have to wait; bounds the memory of statements
+/// under way.
 const QUEUED: usize = 8 << 20;
 /// Statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// Undoes what a statement of the user's may have set for the session, and sets up again what was ours.
+/// Undoes what a statement of the user's may have set for the session, and sets up again what was
+/// ours.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
     ";\n",
@@ -59,8 +61,9 @@ impl Connection {
         self.shared.lock().ended.is_some()
     }
 
-    /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is sent next, in the same flush but
-    /// under a Sync of its own: an error in a group makes the server skip the rest of that group, and must not skip a Parse that others count on.
+    /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is
+    /// sent next, in the same flush but under a Sync of its own: an error in a group makes the
+    /// server skip the rest of that group, and must not skip a Parse that others count on.
     pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
@@ -83,7 +86,8 @@ impl Connection {
         Ok(named)
     }
 
-    /// Forgets a prepared statement, because a table or type of it has changed. The next use prepares it again.
+    /// Forgets a prepared statement, because a table or type of it has changed. The next use
+    /// prepares it again.
     pub fn forget(&self, text: &str) {
         self.shared.lock().named.remove(text);
         if let Some(unnamed) = &self.unnamed {
@@ -117,7 +121,8 @@ impl Connection {
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
-        // Without a group under way nothing is left to write: an answer comes when all of its group was read. Only the driver tells silence.
+        // Without a group under way nothing is left to write: an answer comes when all of its group
+        // was read. Only the driver tells silence.
         if queued.groups.is_empty()
             && queued.bytes.is_empty()
             && self.shared.limits.answer.is_none()
@@ -152,7 +157,8 @@ impl Connection {
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
-        // Behind a pooler in transaction mode the session is not ours, and the next words may reach another.
+        // Behind a pooler in transaction mode the session is not ours, and the next words may reach
+        // another.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
             frontend::query(CLEAN, &mut queued.bytes).map_err(WireError::encode)?;
@@ -189,7 +195,8 @@ impl Connection {
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
     }
 
-    /// Runs one prepared statement. Where it was prepared before, it is on its way after the first poll.
+    /// Runs one prepared statement. Where it was prepared before, it is on its way after the first
+    /// poll.
     #[cfg(test)]
     pub async fn query(
         &self,
@@ -203,7 +210,8 @@ impl Connection {
         Ok(self.send(group).await?.rows(0, &prepared.columns))
     }
 
-    /// Runs a text of several statements, unprepared: one transaction, unless it has its own words for that.
+    /// Runs a text of several statements, unprepared: one transaction, unless it has its own words
+    /// for that.
     pub async fn batch(&self, text: &str) -> Result<(), WireError> {
         let mut group = Group::new();
         group.script(text)?;
@@ -225,7 +233,8 @@ fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes some statement, whichever comes first: a program with so many texts writes its values into them.
+/// Closes some statement, whichever comes first: a program with so many texts writes its values
+/// into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {

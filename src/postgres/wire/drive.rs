@@ -62,7 +62,8 @@ async fn run<S: AsyncRead + AsyncWrite>(
             to.write_all(&write).await?;
             return to.shutdown().await;
         }
-        // Neither reading nor writing waits for the other; each of these can be dropped at its await.
+        // Neither reading nor writing waits for the other; each of these can be dropped at its
+        // await.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read) => {
                 if count? == 0 {
@@ -79,8 +80,8 @@ async fn run<S: AsyncRead + AsyncWrite>(
     }
 }
 
-/// Reads as much as the server sends at a time. A read that fills its room is tried again at once; with more room than there are bytes, the
-/// runtime would wait to be told of every 8 KiB.
+/// Reads as much as the server sends at a time. A read that fills its room is tried again at once;
+/// with more room than there are bytes, the runtime would wait to be told of every 8 KiB.
 async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
     from.read_buf(&mut read.limit(SENT)).await
 }

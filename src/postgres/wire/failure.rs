@@ -7,16 +7,18 @@ use crate::error::server::ServerError;
 /// Why a group has no answer that can be used.
 #[derive(Debug, Clone)]
 pub(crate) enum WireError {
-    /// The server refused the statement of that place in its group (one past the last, without a text: the commit); the whole
-    /// group was rolled back, for certain.
+    /// The server refused the statement of that place in its group (one past the last, without a
+    /// text: the commit); the whole group was rolled back, for certain.
     Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
-    /// The connection ended before the answer, and why, where that is known: the outcome is unknown.
+    /// The connection ended before the answer, and why, where that is known: the outcome is
+    /// unknown.
     Lost(Option<Arc<ServerError>>),
     /// A parameter cannot be written; nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
     /// The server said something that is not the protocol.
     Protocol(&'static str),
-    /// The group left a transaction open where others come next: the connection was closed, and the server rolls back.
+    /// The group left a transaction open where others come next: the connection was closed, and the
+    /// server rolls back.
     LeftOpen,
     /// The reply is larger than so many bytes; the statement took effect.
     TooLarge(usize),
@@ -29,8 +31,9 @@ impl WireError {
         Self::Encode(Arc::from(cause.into()))
     }
 
-    /// The statement was prepared for something that is no longer so. Nothing of its group has happened, so that it may be
-    /// prepared again and run again: a type that does not fit may be that of a table which was dropped and created again.
+    /// The statement was prepared for something that is no longer so. Nothing of its group has
+    /// happened, so that it may be prepared again and run again: a type that does not fit may be
+    /// that of a table which was dropped and created again.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
@@ -42,7 +45,8 @@ impl WireError {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
     }
 
-    /// The same of a statement that could not be prepared, which is known by its place among others.
+    /// The same of a statement that could not be prepared, which is known by its place among
+    /// others.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
             Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error },

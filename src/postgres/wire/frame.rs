@@ -22,7 +22,8 @@ pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8
 /// A message without a body: its kind and its length.
 pub(crate) const SHORTEST: usize = 5;
 
-/// How long the message at the front says it is, its kind and length included, as far as that was read.
+/// How long the message at the front says it is, its kind and length included, as far as that was
+/// read.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     let [_, length @ ..] = *bytes.first_chunk::<SHORTEST>()?;
     Some((u32::from_be_bytes(length) as usize).saturating_add(1))

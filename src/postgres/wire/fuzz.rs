@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{error::server::ServerError, postgres::target::Limits};
 
-/// The result for a caller of so many statements, if the server sends these pieces, one after another, and closes the connection.
+/// The result for a caller of so many statements, if the server sends these pieces, one after
+/// another, and closes the connection.
 pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
@@ -38,7 +39,8 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
     })
 }
 
-/// Any bytes of a server lead to a reply or an error, and every column of a row can be read or refused.
+/// Any bytes of a server lead to a reply or an error, and every column of a row can be read or
+/// refused.
 pub(crate) fn server_says(bytes: &[u8]) {
     let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));
     let (statements, cut) = (usize::from(statements % 4), usize::from(cut).min(said.len()));

@@ -113,7 +113,8 @@ impl Group {
         self.push_rows(prepared, parameters, ALL)
     }
 
-    /// As [`Group::push`], for the first rows; [`Group::push_more`] gets the next ones while the transaction lasts.
+    /// As [`Group::push`], for the first rows; [`Group::push_more`] gets the next ones while the
+    /// transaction lasts.
     pub fn push_rows(
         &mut self,
         prepared: &Prepared,
@@ -144,8 +145,8 @@ impl Group {
         frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
-    /// Adds a statement that is parsed in its place and not kept: behind a pooler that gives every transaction another
-    /// server connection, it must be parsed and bound before the same Sync.
+    /// Adds a statement that is parsed in its place and not kept: behind a pooler that gives every
+    /// transaction another server connection, it must be parsed and bound before the same Sync.
     pub fn push_unnamed(
         &mut self,
         text: &Arc<str>,
@@ -180,8 +181,8 @@ impl Group {
         Ok(group)
     }
 
-    /// `copy … from stdin` and its data: nothing waits for the server's word in between, and the only Sync comes behind the end of
-    /// the data.
+    /// `copy … from stdin` and its data: nothing waits for the server's word in between, and the
+    /// only Sync comes behind the end of the data.
     pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
         /// Bytes of data in one message.
         const PART: usize = 64 << 10;

@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use super::{WireError, bound::Over};
 
-/// A reply while it comes: the driver puts its messages in, and the callers of its group take them out.
+/// A reply while it comes: the driver puts its messages in, and the callers of its group take them
+/// out.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<Inside>);
 
@@ -30,7 +31,8 @@ pub(super) struct Came {
 /// Where a caller waits in an inbox, once it does.
 pub(crate) type WaitingPlace = Option<usize>;
 
-/// The driver's end of an inbox. Whoever drops it before the end of the reply loses the connection with it.
+/// The driver's end of an inbox. Whoever drops it before the end of the reply loses the connection
+/// with it.
 #[derive(Debug)]
 pub(super) struct Delivery(Arc<Inbox>);
 

@@ -44,9 +44,10 @@ impl Incoming {
         reading.end()
     }
 
-    /// Reads the answers of single statements while the server still works on the next ones: `read` is given a reply, the answer's
-    /// place in it and its place in the group, one after another. What was read may be undone before the end, which says so. Returns what is
-    /// left of the reply: nothing.
+    /// Reads the answers of single statements while the server still works on the next ones: `read`
+    /// is given a reply, the answer's place in it and its place in the group, one after another.
+    /// What was read may be undone before the end, which says so. Returns what is left of the
+    /// reply: nothing.
     pub async fn parts(mut self, mut read: impl FnMut(&Reply, usize, usize)) -> Result<Reply, WireError> {
         let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
         loop {

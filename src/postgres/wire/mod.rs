@@ -1,9 +1,11 @@
 //! One connection, any number of callers: Postgres' protocol, pipelined.
 //!
-//! A *group* is the statements that one Sync ends: one implicit transaction, one reply. Callers put groups into the connection's buffer;
-//! the driver writes whatever has gathered while it was busy, so flushes are shared by themselves, and reads and writes at the same
-//! time, so that a full socket buffer cannot deadlock. The bytes of an answer go to the caller as they came, and the caller decodes
-//! them. Whoever goes away only drops a receiver: the driver still counts the messages.
+//! A *group* is the statements that one Sync ends: one implicit transaction, one reply. Callers put
+//! groups into the connection's buffer; the driver writes whatever has gathered while it was busy,
+//! so flushes are shared by themselves, and reads and writes at the same time, so that a full
+//! socket buffer cannot deadlock. The bytes of an answer go to the caller as they came, and the
+//! caller decodes them. Whoever goes away only drops a receiver: the driver still counts the
+//! messages.
 
 mod stream;
 mod socket;

@@ -85,7 +85,8 @@ impl AwaitedGroup {
         }
     }
 
-    /// Keeps whole messages of the reply; beyond its bound only those that say how its statements ended.
+    /// Keeps whole messages of the reply; beyond its bound only those that say how its statements
+    /// ended.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
@@ -115,7 +116,8 @@ impl AwaitedGroup {
         Ok(())
     }
 
-    /// What the reply is more than, if it is. Rows are counted each time that the reply has doubled, and never in a small one.
+    /// What the reply is more than, if it is. Rows are counted each time that the reply has
+    /// doubled, and never in a small one.
     fn over(&mut self, limit: usize) -> Option<Over> {
         if self.bytes > limit && !self.bound.whole {
             return Some(Over::Bytes(limit));
@@ -142,12 +144,13 @@ impl AwaitedGroup {
     }
 }
 
-/// So many bytes of a reply are worth waking their caller, while the rest is still to come: from 8 to 64 KiB a list of 10,000 rows took the
-/// same time, a fifth less than decoded at its end.
+/// So many bytes of a reply are worth waking their caller, while the rest is still to come: from 8
+/// to 64 KiB a list of 10,000 rows took the same time, a fifth less than decoded at its end.
 const PART: usize = 32 << 10;
 /// Messages that say how a statement ended.
 const ENDS: &[u8] = b"CEIs";
-/// So much of an answer that is too large gathers before its rows are dropped; the rows of a smaller one are not counted.
+/// So much of an answer that is too large gathers before its rows are dropped; the rows of a
+/// smaller one are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
 /// Whom an answer is for.

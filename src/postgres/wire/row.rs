@@ -24,7 +24,8 @@ pub(crate) struct Row {
 pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
-    /// A column of one of our own statements. A server that answers something else must not end the program.
+    /// A column of one of our own statements. A server that answers something else must not end the
+    /// program.
     pub fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         self.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause)))
     }
@@ -45,8 +46,8 @@ impl Row {
         self.values.len()
     }
 
-    /// The row with other values: `cell` appends each to the buffer, given its column's number and the value it had, and says whether
-    /// there is one; without, it is null.
+    /// The row with other values: `cell` appends each to the buffer, given its column's number and
+    /// the value it had, and says whether there is one; without, it is null.
     pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {
         let mut old = Values::new(&self.columns, &self.values);
         let mut values = BytesMut::new();

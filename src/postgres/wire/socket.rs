@@ -2,8 +2,9 @@ use bytes::BytesMut;
 
 use super::stream::Stream;
 
-/// A second handle to a connection's socket: who finds the connection idle writes by itself, and the driver is not woken. That spares a switch of
-/// tasks, and with a few more of them the waking of another thread, at which a lonely caller's time went.
+/// A second handle to a connection's socket: who finds the connection idle writes by itself, and
+/// the driver is not woken. That spares a switch of tasks, and with a few more of them the waking
+/// of another thread, at which a lonely caller's time went.
 #[derive(Debug)]
 pub(super) enum Socket {
     #[cfg(unix)]
@@ -29,7 +30,8 @@ impl Socket {
         None
     }
 
-    /// Writes what the socket takes at once, and leaves the rest; all of it where it fails, since the driver will be told the same.
+    /// Writes what the socket takes at once, and leaves the rest; all of it where it fails, since
+    /// the driver will be told the same.
     #[cfg(unix)]
     pub fn write(&mut self, bytes: &mut BytesMut) {
         use std::io::Write;

@@ -3,8 +3,8 @@
 /// For statements in which nothing is to be found by the session's path.
 pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/statements/in_catalog.sql");
 
-/// Whether a statement may change its session beyond its transaction. What functions of the user's set is not seen; what only looks
-/// as if it did costs a clean-up in vain.
+/// Whether a statement may change its session beyond its transaction. What functions of the user's
+/// set is not seen; what only looks as if it did costs a clean-up in vain.
 pub(super) fn soils(text: &str) -> bool {
     if text == IN_CATALOG {
         return false; // local to its transaction

@@ -1,4 +1,5 @@
-//! Groups on a real server: one transaction and one answer each, whatever goes wrong in them or between them.
+//! Groups on a real server: one transaction and one answer each, whatever goes wrong in them or
+//! between them.
 
 mod broken;
 mod bytes;

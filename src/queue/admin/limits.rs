@@ -10,8 +10,9 @@ use crate::{
     },
 };
 
-/// How much of a queue may be dequeued, by all processes together. Exact: it is decided in the transaction that dequeues, and so the dequeues
-/// of a queue with limits wait for each other's commits. While a transaction that took from it is open, others find nothing.
+/// How much of a queue may be dequeued, by all processes together. Exact: it is decided in the
+/// transaction that dequeues, and so the dequeues of a queue with limits wait for each other's
+/// commits. While a transaction that took from it is open, others find nothing.
 ///
 /// ```
 /// # use trunkline::{Db, Limits, Result};
@@ -47,31 +48,35 @@ impl Limits {
         Self { max_leased: Some(messages), ..self }
     }
 
-    /// Messages dequeued in a second: more than 0, at most a thousand million; 0.1 is one in ten seconds.
+    /// Messages dequeued in a second: more than 0, at most a thousand million; 0.1 is one in ten
+    /// seconds.
     #[must_use]
     pub const fn per_second(self, messages: f64) -> Self {
         Self { per_second: Some(messages), ..self }
     }
 
-    /// As many may be dequeued at once after a rest, where there is a number a second; the messages of a second if not set, and at least 1.
+    /// As many may be dequeued at once after a rest, where there is a number a second; the messages
+    /// of a second if not set, and at least 1.
     #[must_use]
     pub const fn burst(self, messages: u32) -> Self {
         Self { burst: Some(messages), ..self }
     }
 
-    /// Messages of each key that workers begin with in a second, in a queue with keys ([`Settings::lanes`](crate::Settings::lanes)): more than 0,
-    /// at most a thousand million; 0.1 is one in ten seconds. A message that comes again counts again.
+    /// Messages of each key that workers begin with in a second, in a queue with keys
+    /// ([`Settings::lanes`](crate::Settings::lanes)): more than 0, at most a thousand million; 0.1
+    /// is one in ten seconds. A message that comes again counts again.
     ///
-    /// Decided by the worker that holds the key's lane, without asking anybody, and never more than that over the whole fleet: whoever takes over a
-    /// lane begins with empty buckets, as of when the one before could begin with something last. What a key has too much of waits, and the other
-    /// keys pass. Lanes of such a queue cannot be leased in SQL.
+    /// Decided by the worker that holds the key's lane, without asking anybody, and never more than
+    /// that over the whole fleet: whoever takes over a lane begins with empty buckets, as of when
+    /// the one before could begin with something last. What a key has too much of waits, and the
+    /// other keys pass. Lanes of such a queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }
     }
 
-    /// As many messages of a key may be begun with at once after a rest, where there is a number a second; the messages of a second if not set,
-    /// and at least 1.
+    /// As many messages of a key may be begun with at once after a rest, where there is a number a
+    /// second; the messages of a second if not set, and at least 1.
     #[must_use]
     pub const fn key_burst(self, messages: u32) -> Self {
         Self { key_burst: Some(messages), ..self }
@@ -94,11 +99,12 @@ fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
 }
 
 impl Db {
-    /// Sets the limits of a queue, all of them: those that are not named are none. They hold from now on, also for programs that run.
+    /// Sets the limits of a queue, all of them: those that are not named are none. They hold from
+    /// now on, also for programs that run.
     ///
     /// # Errors
-    /// A limit is out of bounds, or a burst has no number a second; then none is changed. There is no such queue
-    /// ([`Error::is_no_queue`]).
+    /// A limit is out of bounds, or a burst has no number a second; then none is changed. There is
+    /// no such queue ([`Error::is_no_queue`]).
     pub async fn limit_queue(&self, name: &str, limits: &Limits) -> Result<()> {
         self.check_schema().await?;
         let number = |number: Option<u32>| {
@@ -113,8 +119,8 @@ impl Db {
         limited.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
-    /// Pauses a queue for everybody: nothing is taken or leased from it from now on. Enqueues go on, and so does what is leased. Consumers
-    /// and workers wait. One that is paused stays so.
+    /// Pauses a queue for everybody: nothing is taken or leased from it from now on. Enqueues go
+    /// on, and so does what is leased. Consumers and workers wait. One that is paused stays so.
     ///
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).

@@ -1,4 +1,5 @@
-//! The schema and its versions: steps change tables, forward only; functions and templates are as this library has them.
+//! The schema and its versions: steps change tables, forward only; functions and templates are as
+//! this library has them.
 
 use std::fmt::Write;
 
@@ -19,8 +20,9 @@ include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 /// The version that this library works with: the number of its last step.
 pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 
-/// The oldest version whose programs work with this one. A step that breaks them raises it to its own number. Programs
-/// of 0.1.0, whose version is 15, read the table `migration` instead: to shut them out, the step adds a row there.
+/// The oldest version whose programs work with this one. A step that breaks them raises it to its
+/// own number. Programs of 0.1.0, whose version is 15, read the table `migration` instead: to shut
+/// them out, the step adds a row there.
 const OLDEST: i32 = 15;
 
 /// What a schema records of itself.
@@ -38,13 +40,14 @@ impl Found {
 }
 
 impl Db {
-    /// Brings the schema to this library's version, in one transaction: the steps that are missing, then all functions
-    /// as they are now, then those of every queue. Safe to run again and from many processes at once: they queue up
-    /// behind a lock. Returns how many steps were applied. A newer schema that supports this library is left as it is.
+    /// Brings the schema to this library's version, in one transaction: the steps that are missing,
+    /// then all functions as they are now, then those of every queue. Safe to run again and from
+    /// many processes at once: they queue up behind a lock. Returns how many steps were applied. A
+    /// newer schema that supports this library is left as it is.
     ///
     /// # Errors
-    /// The schema is newer and does not support this library, it or something in it belongs to another role, or the role
-    /// may not create it.
+    /// The schema is newer and does not support this library, it or something in it belongs to
+    /// another role, or the role may not create it.
     pub async fn migrate(&self) -> Result<usize> {
         let session = self.own_session().await?;
         let found = self.found(&session).await?;
@@ -97,12 +100,14 @@ impl Db {
         Ok(pending.len())
     }
 
-    /// Removes the schema with all queues and everything in them, and whatever of others' depends on it. Where there is none,
-    /// it does nothing. Up to twenty queues go in one transaction, all or nothing; of more, twenty in each, so that the locks of all find room: if that fails in
+    /// Removes the schema with all queues and everything in them, and whatever of others' depends
+    /// on it. Where there is none, it does nothing. Up to twenty queues go in one transaction, all
+    /// or nothing; of more, twenty in each, so that the locks of all find room: if that fails in
     /// between, call it again.
     ///
     /// # Errors
-    /// The role does not own the schema; or, of more than twenty queues, one is in use for ten seconds.
+    /// The role does not own the schema; or, of more than twenty queues, one is in use for ten
+    /// seconds.
     pub async fn teardown(&self) -> Result<()> {
         /// In a transaction.
         const FEW: i64 = 20;
@@ -137,7 +142,8 @@ impl Db {
         Ok(self.found(&*self.session(Class::Main).await?).await?.version)
     }
 
-    /// Errs, and says what to do, unless the schema has this library's version, or a newer one that supports it.
+    /// Errs, and says what to do, unless the schema has this library's version, or a newer one that
+    /// supports it.
     pub(crate) async fn check_schema(&self) -> Result<()> {
         let found = self.found(&*self.session(Class::Main).await?).await?;
         if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }

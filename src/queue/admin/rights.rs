@@ -27,8 +27,8 @@ impl Right {
 }
 
 impl Db {
-    /// Gives roles the least rights for what they do, in one queue, or in all, those that are created later among them. They
-    /// last through migrations. All roles or none.
+    /// Gives roles the least rights for what they do, in one queue, or in all, those that are
+    /// created later among them. They last through migrations. All roles or none.
     ///
     /// # Errors
     /// A role or the queue does not exist, or this is not the role that the schema belongs to.
@@ -39,7 +39,8 @@ impl Db {
         self.query(Class::Main, &sql, &[&roles, &kinds, &queue]).await.map(drop)
     }
 
-    /// Takes all from roles that [`Db::grant`] gave them, in one queue or everywhere. All roles or none.
+    /// Takes all from roles that [`Db::grant`] gave them, in one queue or everywhere. All roles or
+    /// none.
     ///
     /// # Errors
     /// As with [`Db::grant`]; or a role has rights in every queue, of which one cannot be taken.

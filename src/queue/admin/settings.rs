@@ -37,8 +37,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a composite type, an array.
-    /// The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages a batch, no priorities, no uniqueness.
+    /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a
+    /// composite type, an array. The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages
+    /// a batch, no priorities, no uniqueness.
     #[must_use]
     pub fn new(payload: impl Into<String>) -> Self {
         Self {
@@ -54,8 +55,8 @@ impl Settings {
         }
     }
 
-    /// The same for payloads of this Rust type, in the column that goes with it: `jsonb` for [`Json`](crate::Json), `text` for
-    /// `String`, and whatever else has a [`ColumnType`].
+    /// The same for payloads of this Rust type, in the column that goes with it: `jsonb` for
+    /// [`Json`](crate::Json), `text` for `String`, and whatever else has a [`ColumnType`].
     ///
     /// ```
     /// # use trunkline::{Db, Json, Queue, Result, Settings};
@@ -81,14 +82,15 @@ impl Settings {
         Self { lease, ..self }
     }
 
-    /// Messages in one row at most, 1 to 1,024. With 1, messages that are slow jobs spread over all workers.
+    /// Messages in one row at most, 1 to 1,024. With 1, messages that are slow jobs spread over all
+    /// workers.
     #[must_use]
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch, ..self }
     }
 
-    /// As many priorities, 1 to 10, numbered from 0, the lowest; for good. See [`Settings::head_start`] for what they do, and
-    /// [`Draft::priority`](crate::Draft::priority).
+    /// As many priorities, 1 to 10, numbered from 0, the lowest; for good. See
+    /// [`Settings::head_start`] for what they do, and [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priorities(self, priorities: u32) -> Self {
         Self { priorities, ..self }
@@ -96,34 +98,36 @@ impl Settings {
 
     /// What a step of priority is worth: more than zero, at most 36,500 days; a minute if not set.
     ///
-    /// Of what is due, the message goes first that would be the oldest with so much added to its age for each step, to within a sixteenth.
-    /// So the lowest priority is overtaken only by what came within that time after it, times the steps, and never starves.
-    /// [`Duration::MAX`] is strict: the highest first, whatever waits.
+    /// Of what is due, the message goes first that would be the oldest with so much added to its
+    /// age for each step, to within a sixteenth. So the lowest priority is overtaken only by what
+    /// came within that time after it, times the steps, and never starves. [`Duration::MAX`] is
+    /// strict: the highest first, whatever waits.
     #[must_use]
     pub fn head_start(self, head_start: Duration) -> Self {
         Self { head_start, ..self }
     }
 
-    /// Whether messages may have unique keys: [`Draft::unique`](crate::Draft::unique); for good. Ends of messages cost a little more then. Not
-    /// together with [`Settings::lanes`].
+    /// Whether messages may have unique keys: [`Draft::unique`](crate::Draft::unique); for good.
+    /// Ends of messages cost a little more then. Not together with [`Settings::lanes`].
     #[must_use]
     pub fn uniqueness(self, uniqueness: bool) -> Self {
         Self { uniqueness, ..self }
     }
 
-    /// Each message has a key, and those of one key are handled one after another, in the order in which they are due; see
-    /// [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many lanes, 1 to 256; 64 for most. There
-    /// can be more of them later ([`Changes::lanes`]). Not together with priorities
-    /// or uniqueness.
+    /// Each message has a key, and those of one key are handled one after another, in the order in
+    /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many
+    /// lanes, 1 to 256; 64 for most. There can be more of them later ([`Changes::lanes`]). Not
+    /// together with priorities or uniqueness.
     ///
-    /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so there are never more workers (processes)
-    /// at work than lanes.
+    /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so
+    /// there are never more workers (processes) at work than lanes.
     #[must_use]
     pub fn lanes(self, lanes: u32) -> Self {
         Self { lanes, ..self }
     }
 
-    /// As many messages of a key are handled at the same time, at most; 1 if not set. With more than one they are in no order.
+    /// As many messages of a key are handled at the same time, at most; 1 if not set. With more
+    /// than one they are in no order.
     #[must_use]
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key, ..self }
@@ -186,10 +190,13 @@ impl Changes {
         Self { per_key: Some(per_key), ..self }
     }
 
-    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256 ([`Settings::lanes`]).
+    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256
+    /// ([`Settings::lanes`]).
     ///
-    /// The order of keys and their limits hold on, while workers and producers run. The queue stands still until what waits in it is put in order:
-    /// some 20 seconds for each million messages. Where that meets transactions in a deadlock, it is tried again, four times; then it errs, and has changed nothing.
+    /// The order of keys and their limits hold on, while workers and producers run. The queue
+    /// stands still until what waits in it is put in order: some 20 seconds for each million
+    /// messages. Where that meets transactions in a deadlock, it is tried again, four times; then
+    /// it errs, and has changed nothing.
     #[must_use]
     pub fn lanes(self, lanes: u32) -> Self {
         Self { lanes: Some(lanes), ..self }
@@ -258,7 +265,8 @@ impl Db {
     /// Creates a queue; does nothing if it exists with the same settings.
     ///
     /// # Errors
-    /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other settings.
+    /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other
+    /// settings.
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
         self.check_schema().await?;
         let sql = self.statement("create_queue", include_str!("../../../sql/statements/create_queue.sql"));
@@ -274,11 +282,13 @@ impl Db {
         Ok(())
     }
 
-    /// Changes settings of a queue, for everybody who uses it. A lease that begins later lasts as long as is said now, and what is
-    /// leased keeps its lease. Handles that are open keep the `max_batch`, and workers the lease time, that they began with.
+    /// Changes settings of a queue, for everybody who uses it. A lease that begins later lasts as
+    /// long as is said now, and what is leased keeps its lease. Handles that are open keep the
+    /// `max_batch`, and workers the lease time, that they began with.
     ///
     /// # Errors
-    /// A setting is out of bounds, and then none is changed; or there is no such queue ([`Error::is_no_queue`]).
+    /// A setting is out of bounds, and then none is changed; or there is no such queue
+    /// ([`Error::is_no_queue`]).
     pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
         self.check_schema().await?;
         let sql = self.statement("alter_queue", include_str!("../../../sql/statements/alter_queue.sql"));

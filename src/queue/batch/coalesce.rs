@@ -1,4 +1,5 @@
-//! Many calls become one row: calls that arrive while an insert is on its way to disk gather in the next batch.
+//! Many calls become one row: calls that arrive while an insert is on its way to disk gather in the
+//! next batch.
 //!
 //! No timer and no linger: a call that finds no insert on its way starts one at once.
 
@@ -22,8 +23,9 @@ use crate::{
     },
 };
 
-/// A batch ends at this many bytes, unless its only message is larger. More would cost the server pages: its allocator gives what is larger than
-/// 128 KiB back to the system at each statement's end, and has it cleared again for the next.
+/// A batch ends at this many bytes, unless its only message is larger. More would cost the server
+/// pages: its allocator gives what is larger than 128 KiB back to the system at each statement's
+/// end, and has it cleared again for the next.
 pub(crate) const BATCH_BYTES: usize = 64 << 10;
 /// One insert has no more rows beyond so many bytes.
 pub(crate) const INSERT_BYTES: usize = 1 << 20;
@@ -33,13 +35,15 @@ const PENDING_BYTES: usize = 16 << 20;
 const OVERHEAD: usize = 32;
 /// Inserts on their way at the same time.
 const WRITERS: usize = 2;
-/// The second one starts when so many messages wait, or a full row: while the server stores one row, the other is made.
+/// The second one starts when so many messages wait, or a full row: while the server stores one
+/// row, the other is made.
 const WORTH_ANOTHER: usize = 128;
-/// Nor does it start before as many wait as a server stores in the time of an insert, at so much for each. Where the disk takes that time, an insert
-/// of few would only stand behind the flush of the first, and those that come next behind both.
+/// Nor does it start before as many wait as a server stores in the time of an insert, at so much
+/// for each. Where the disk takes that time, an insert of few would only stand behind the flush of
+/// the first, and those that come next behind both.
 const STORED_IN: Duration = Duration::from_micros(16);
-/// While no more than so many messages wait or are on their way, each goes at once: of so few, two commits that share a flush cost less than the
-/// second one's wait for the first.
+/// While no more than so many messages wait or are on their way, each goes at once: of so few, two
+/// commits that share a flush cost less than the second one's wait for the first.
 const FEW: usize = 4;
 
 /// One encoded message.
@@ -81,8 +85,8 @@ struct Gathering {
 }
 
 impl Gathering {
-    /// Whether a second writer pays: a full row waits, or as many messages in those that each lane gathers; or the other has few on their way, and
-    /// few wait.
+    /// Whether a second writer pays: a full row waits, or as many messages in those that each lane
+    /// gathers; or the other has few on their way, and few wait.
     fn is_worth_another(&self, lanes: usize) -> bool {
         let least = WORTH_ANOTHER.max((self.took.as_nanos() / STORED_IN.as_nanos()) as usize);
         let waiting = self.batches.iter().map(|batch| batch.count).sum::<usize>();
@@ -90,7 +94,8 @@ impl Gathering {
         self.batches.len() > lanes || waiting >= least || are_few
     }
 
-    /// The row that a lane gathers: only the last one may get longer, so that each lane stays in order.
+    /// The row that a lane gathers: only the last one may get longer, so that each lane stays in
+    /// order.
     fn of_lane(&mut self, lane: u16) -> Option<&mut Batch> {
         self.batches.iter_mut().rev().find(|batch| batch.lane == lane)
     }
@@ -112,7 +117,8 @@ impl Coalescer {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one message to the batch that gathers; waits while too much is pending. All messages of a coalescer have a unique key, or none has.
+    /// Adds one message to the batch that gathers; waits while too much is pending. All messages of
+    /// a coalescer have a unique key, or none has.
     pub async fn join(self: &Arc<Self>, new: New<'_>) -> Joined {
         loop {
             let room = self.room.notified();
@@ -166,8 +172,8 @@ impl Coalescer {
     }
 }
 
-/// The turn to insert gathered batches. However it ends, by a panic or with its runtime, no caller waits for it any longer: the next
-/// caller starts another.
+/// The turn to insert gathered batches. However it ends, by a panic or with its runtime, no caller
+/// waits for it any longer: the next caller starts another.
 pub(crate) struct Writer {
     coalescer: Arc<Coalescer>,
     /// Of the batches that were handed out last.
@@ -180,7 +186,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// The batches of the next insert: the oldest, up to `rows`. None ends the turn, also where another writer goes on and little waits.
+    /// The batches of the next insert: the oldest, up to `rows`. None ends the turn, also where
+    /// another writer goes on and little waits.
     pub fn next(&mut self, rows: usize) -> Vec<Batch> {
         let mut pending = self.coalescer.pending();
         if !self.underway.is_empty() {
@@ -224,7 +231,8 @@ impl Drop for Writer {
         let mut pending = self.coalescer.pending();
         pending.writers -= 1;
         pending.underway -= self.count;
-        // No other writer is left for the waiting batches; their callers must not wait for the next one.
+        // No other writer is left for the waiting batches; their callers must not wait for the next
+        // one.
         let unsent = if pending.writers == 0 { std::mem::take(&mut pending.batches) } else { VecDeque::new() };
         pending.bytes -= unsent.iter().map(|batch| batch.counted).sum::<usize>();
         drop(pending);

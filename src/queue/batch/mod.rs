@@ -1,4 +1,5 @@
-//! Calls gather while a statement runs, and the next statement serves all of them: pure state, tested apart from the tasks around it.
+//! Calls gather while a statement runs, and the next statement serves all of them: pure state,
+//! tested apart from the tasks around it.
 
 pub(super) mod give_way;
 pub(super) mod coalesce;

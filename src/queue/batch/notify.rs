@@ -1,4 +1,5 @@
-//! Wakes the consumers that listen: those of this process at once, those of others by one notification for many commits.
+//! Wakes the consumers that listen: those of this process at once, those of others by one
+//! notification for many commits.
 
 use std::{
     collections::BTreeSet,
@@ -61,8 +62,9 @@ impl Drop for Sending {
 static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!("../../../sql/statements/notify.sql")));
 
 impl Db {
-    /// Wakes the consumers that listen: those of this process at once, the others by a notification that is sent after
-    /// the commit, from outside the transaction, and shared by all who ask while one is on its way.
+    /// Wakes the consumers that listen: those of this process at once, the others by a notification
+    /// that is sent after the commit, from outside the transaction, and shared by all who ask while
+    /// one is on its way.
     pub(crate) fn wake(&self, channel: &str) {
         self.listener().ring(channel);
         let notifications = self.attached::<Notifications>();
@@ -83,8 +85,9 @@ impl Db {
         (!before).then(|| Sending { db: self.clone(), notifications, unsent: Vec::new(), over: false })
     }
 
-    /// Runs a statement of at most `most` rows whose commit wakes consumers. Where no notification is under way, it follows in the same flush,
-    /// a transaction of its own behind the statement's: one round trip less until a sleeper wakes.
+    /// Runs a statement of at most `most` rows whose commit wakes consumers. Where no notification
+    /// is under way, it follows in the same flush, a transaction of its own behind the statement's:
+    /// one round trip less until a sleeper wakes.
     pub(crate) async fn query_and_wake(
         &self,
         session: &Session,
@@ -109,7 +112,8 @@ impl Db {
         tokio::spawn(sending.notify(NOTIFY_GAP)); // and then what is asked for meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
-        // Both are sent by the first poll, in this order; the caller's answer does not wait for the second's.
+        // Both are sent by the first poll, in this order; the caller's answer does not wait for the
+        // second's.
         let (statement, notify) =
             (pin!(session.query_rows(sql, params, most)), pin!(session.query(&NOTIFY, &notification)));
         let rows = match select(statement, notify).await {

@@ -1,6 +1,7 @@
 //! Dequeued messages without a caller, on their way back to the queue.
 //!
-//! They go back in tasks. A task that ends with its runtime leaves them here, and the next dequeue sends them.
+//! They go back in tasks. A task that ends with its runtime leaves them here, and the next dequeue
+//! sends them.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,5 @@
-//! The ends of leases, gathered: calls that arrive while a statement is on its way share the next one.
+//! The ends of leases, gathered: calls that arrive while a statement is on its way share the next
+//! one.
 
 use std::{
     collections::HashSet,
@@ -69,7 +70,8 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<f64>,
     pub errors: Vec<String>,
-    /// Requests, by number, and the ids whose leases an earlier one of them ends: for them the lease is lost.
+    /// Requests, by number, and the ids whose leases an earlier one of them ends: for them the
+    /// lease is lost.
     ended_before: Vec<(usize, i64)>,
 }
 
@@ -104,8 +106,8 @@ impl Settler {
     }
 }
 
-/// The turn to settle gathered requests. However it ends, by a panic or with its runtime, no caller waits for it any longer: the next
-/// caller starts another.
+/// The turn to settle gathered requests. However it ends, by a panic or with its runtime, no caller
+/// waits for it any longer: the next caller starts another.
 pub(crate) struct Settling {
     settler: Arc<Settler>,
     is_done: bool,
@@ -247,7 +249,8 @@ impl Settlement {
     }
 }
 
-/// Which leases a statement did not settle: those that are not in the set, if there is one. Without it all were settled.
+/// Which leases a statement did not settle: those that are not in the set, if there is one. Without
+/// it all were settled.
 pub(crate) struct Lost(Option<HashSet<Lease>>);
 
 impl Lost {

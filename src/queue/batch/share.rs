@@ -1,5 +1,6 @@
-//! Calls that dequeue from one queue at the same time share a statement: while one is on its way, the calls that arrive gather for the
-//! next, which asks for as many messages as all of them together. Pure.
+//! Calls that dequeue from one queue at the same time share a statement: while one is on its way,
+//! the calls that arrive gather for the next, which asks for as many messages as all of them
+//! together. Pure.
 //!
 //! No timer and no linger: a call that finds no statement on its way begins one at once.
 
@@ -21,8 +22,8 @@ pub(crate) const PAGE: usize = 1 << 15;
 
 /// Statements on their way at the same time.
 const STATEMENTS: usize = 2;
-/// The second one starts when calls for so many messages wait, because it has a commit of its own; or behind one that asks for so many,
-/// because small calls should not wait for large ones.
+/// The second one starts when calls for so many messages wait, because it has a commit of its own;
+/// or behind one that asks for so many, because small calls should not wait for large ones.
 const WORTH_ANOTHER: usize = 1024;
 
 /// One call.
@@ -65,8 +66,8 @@ impl Dequeuer {
     }
 }
 
-/// The turn to dequeue for the calls that gather. However it ends, by a panic or with its runtime, no call waits for it any longer: the
-/// next one starts another.
+/// The turn to dequeue for the calls that gather. However it ends, by a panic or with its runtime,
+/// no call waits for it any longer: the next one starts another.
 pub(crate) struct Turn {
     dequeuer: Arc<Dequeuer>,
     /// Messages that its statement asks for.
@@ -75,8 +76,9 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// The calls that the next statement is for: the oldest, with those behind it that dequeue in the same way, for a page of messages at
-    /// most. Those that were dropped meanwhile are left out. None ends the turn.
+    /// The calls that the next statement is for: the oldest, with those behind it that dequeue in
+    /// the same way, for a page of messages at most. Those that were dropped meanwhile are left
+    /// out. None ends the turn.
     pub fn next(&mut self) -> Vec<Call> {
         let mut gathered = self.dequeuer.gathered();
         let (mut calls, mut others) = (Vec::<Call>::new(), VecDeque::new());

@@ -1,4 +1,5 @@
-//! What was dequeued for a caller who may be gone when the answer comes, as in a program of another language.
+//! What was dequeued for a caller who may be gone when the answer comes, as in a program of another
+//! language.
 
 use std::{mem, time::Duration};
 
@@ -15,10 +16,12 @@ use crate::{
     },
 };
 
-/// Messages that were taken or leased, and are nobody's yet. Accepted, they are the caller's; **dropped, they go back** to the queue, uncharged.
+/// Messages that were taken or leased, and are nobody's yet. Accepted, they are the caller's;
+/// **dropped, they go back** to the queue, uncharged.
 ///
-/// For programs that hand the outcome of a call over to somebody who may have stopped waiting for it: a thread, an event loop, another language.
-/// Who awaits a call in Rust needs none of this: see [`Queue::take`].
+/// For programs that hand the outcome of a call over to somebody who may have stopped waiting for
+/// it: a thread, an event loop, another language. Who awaits a call in Rust needs none of this: see
+/// [`Queue::take`].
 ///
 /// It is to be dropped within a tokio runtime, or its messages go back with the next dequeue.
 #[derive(Debug)]
@@ -41,8 +44,9 @@ impl<T: Payload> Offer<T> {
         self.count == 0
     }
 
-    /// Makes the messages the caller's. `read` makes of each payload what the program works with; one that it refuses cannot be read, and fails
-    /// its attempt with that reason, as one that is no `T` does ([`Queue::take`], [`Queue::lease`]); the others are returned.
+    /// Makes the messages the caller's. `read` makes of each payload what the program works with;
+    /// one that it refuses cannot be read, and fails its attempt with that reason, as one that is
+    /// no `T` does ([`Queue::take`], [`Queue::lease`]); the others are returned.
     ///
     /// # Errors
     /// The server's rows are not of this library.
@@ -50,9 +54,9 @@ impl<T: Payload> Offer<T> {
         Ok(self.accept_if(read, Some)?.unwrap_or_default())
     }
 
-    /// As [`accept`](Self::accept), and `confirm` makes of the messages what the program works with.
-    /// Where it returns `None` nothing is accepted: no attempt has failed, and all messages go back.
-    /// For a program in another language, which may be interrupted while it reads.
+    /// As [`accept`](Self::accept), and `confirm` makes of the messages what the program works
+    /// with. Where it returns `None` nothing is accepted: no attempt has failed, and all messages
+    /// go back. For a program in another language, which may be interrupted while it reads.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -77,7 +81,8 @@ impl<T: Payload> Queue<T> {
         self.offer(n, Dequeue::Take).await
     }
 
-    /// As [`Queue::lease`], or [`Queue::lease_for`] where a time is named, for somebody who may be gone when the answer comes.
+    /// As [`Queue::lease`], or [`Queue::lease_for`] where a time is named, for somebody who may be
+    /// gone when the answer comes.
     pub async fn offer_lease(&self, n: usize, lease: Option<Duration>) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Lease(lease.map(seconds))).await
     }
@@ -103,12 +108,14 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// As [`Consumer::take`], or [`Consumer::take_within`] where a longest wait is named, for somebody who may be gone when the answer comes.
+    /// As [`Consumer::take`], or [`Consumer::take_within`] where a longest wait is named, for
+    /// somebody who may be gone when the answer comes.
     pub async fn offer_take(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Take, longest).await
     }
 
-    /// As [`Consumer::lease`], or [`Consumer::lease_within`] where a longest wait is named, for somebody who may be gone when the answer comes.
+    /// As [`Consumer::lease`], or [`Consumer::lease_within`] where a longest wait is named, for
+    /// somebody who may be gone when the answer comes.
     pub async fn offer_lease(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Lease(None), longest).await
     }

@@ -30,7 +30,8 @@ impl<T: Payload> Consumer<T> {
     ) -> Result<Vec<Message<T>>> {
         loop {
             let rings = self.heard();
-            // What comes after a dequeue that left nothing is announced, or due later. With a limit to the wait there may be no later.
+            // What comes after a dequeue that left nothing is announced, or due later. With a limit
+            // to the wait there may be no later.
             let drained = self.drained.take();
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
@@ -63,7 +64,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Dequeues what is due now, and does not wait. No statement where the last one left nothing and nothing was announced since.
+    /// Dequeues what is due now, and does not wait. No statement where the last one left nothing
+    /// and nothing was announced since.
     pub(crate) async fn due_now(&mut self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         let rings = self.heard();
         let drained = self.drained.take();
@@ -93,8 +95,9 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Leasing, taking or looking again is within the contract where the connection was lost; the door waits for the database. Nor is it the caller's
-    /// business that another runtime ended, before or after the statement that was shared with it was sent. What else went wrong is.
+    /// Leasing, taking or looking again is within the contract where the connection was lost; the
+    /// door waits for the database. Nor is it the caller's business that another runtime ended,
+    /// before or after the statement that was shared with it was sent. What else went wrong is.
     pub(crate) fn try_again(&self, error: Error) -> Result<()> {
         let is_lost = error.is_outcome_unknown() && error.is_closed();
         if !is_lost && !error.is_ended() {
@@ -124,8 +127,8 @@ impl<T: Payload> Consumer<T> {
         heard(&mut self.subscription)
     }
 
-    /// After a dequeue, perhaps behind a pause: if it came back short, it left nothing due. Returns the notifications that had been heard before
-    /// it.
+    /// After a dequeue, perhaps behind a pause: if it came back short, it left nothing due. Returns
+    /// the notifications that had been heard before it.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
         if paused.is_some() {
             self.pace.lingered();
@@ -135,7 +138,8 @@ impl<T: Payload> Consumer<T> {
         rings
     }
 
-    /// A pause for what can wait until the next message, where none is due and the next one is announced.
+    /// A pause for what can wait until the next message, where none is due and the next one is
+    /// announced.
     pub(crate) fn linger(&self, rings: Option<u64>) -> Option<Linger> {
         let subscription = self.subscription.as_ref().filter(|subscription| hears(Some(subscription)))?;
         (rings.is_some() && self.drained == rings).then(|| Linger::new(subscription))
@@ -148,14 +152,14 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes nothing, so it may be
-    /// dropped at any time.
+    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes
+    /// nothing, so it may be dropped at any time.
     pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
         self.wait(None, rings, None).await.map(drop)
     }
 
-    /// One step of waiting, after a dequeue that left nothing due and began when `rings` had been heard. So many messages are dequeued
-    /// for it in that way, or none.
+    /// One step of waiting, after a dequeue that left nothing due and began when `rings` had been
+    /// heard. So many messages are dequeued for it in that way, or none.
     async fn wait(
         &mut self,
         wants: Option<(usize, Dequeue)>,

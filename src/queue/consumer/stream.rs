@@ -1,4 +1,5 @@
-//! A consumer as a stream: leased messages, one by one, from a buffer that releases those that are not asked for.
+//! A consumer as a stream: leased messages, one by one, from a buffer that releases those that are
+//! not asked for.
 
 use std::{
     collections::VecDeque,
@@ -26,24 +27,29 @@ use crate::{
     },
 };
 
-/// After an error the next lease waits so long, and twice as long after each further one, up to the second.
+/// After an error the next lease waits so long, and twice as long after each further one, up to the
+/// second.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 impl<T: Payload> Consumer<T> {
-    /// The consumer as a [`Stream`] of leased messages, at least once: each is the caller's until its lease ends, to acknowledge
-    /// ([`Queue::ack`](crate::Queue::ack)), retry, bury or release.
+    /// The consumer as a [`Stream`] of leased messages, at least once: each is the caller's until
+    /// its lease ends, to acknowledge ([`Queue::ack`](crate::Queue::ack)), retry, bury or release.
     ///
-    /// - Up to `prefetch` messages, from 1 to 32,768, are leased at a time, and only when the stream is polled and has none: so it never
-    ///   holds more than that, whatever waits in the queue. Make it no more than what is worked on in half of a lease.
-    /// - A message comes with about half of the queue's lease time or more. What the stream holds for longer, because the caller is slow,
-    ///   is given back, uncharged; and so is all that it holds when it is dropped.
-    /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases again a tenth of a second after an error,
-    ///   and later after several in a row, up to ten seconds. Whether to go on is for the caller to decide: of a queue that was dropped,
-    ///   each item is an error ([`Error::is_no_queue`]).
-    /// - It may be polled and left at any time, as in `select!`: what came meanwhile is there at the next poll.
+    /// - Up to `prefetch` messages, from 1 to 32,768, are leased at a time, and only when the
+    ///   stream is polled and has none: so it never holds more than that, whatever waits in the
+    ///   queue. Make it no more than what is worked on in half of a lease.
+    /// - A message comes with about half of the queue's lease time or more. What the stream holds
+    ///   for longer, because the caller is slow, is given back, uncharged; and so is all that it
+    ///   holds when it is dropped.
+    /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases
+    ///   again a tenth of a second after an error, and later after several in a row, up to ten
+    ///   seconds. Whether to go on is for the caller to decide: of a queue that was dropped, each
+    ///   item is an error ([`Error::is_no_queue`]).
+    /// - It may be polled and left at any time, as in `select!`: what came meanwhile is there at
+    ///   the next poll.
     ///
-    /// It is to be polled within a tokio runtime. Where several messages are to be worked on at the same time, with retries and renewed
-    /// leases, see [`Worker`](crate::Worker).
+    /// It is to be polled within a tokio runtime. Where several messages are to be worked on at the
+    /// same time, with retries and renewed leases, see [`Worker`](crate::Worker).
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
@@ -202,8 +208,8 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// Fills a buffer, in a task: so messages are looked after while nobody polls. If it ends with its runtime, whoever waits is told, and
-/// the next poll starts another.
+/// Fills a buffer, in a task: so messages are looked after while nobody polls. If it ends with its
+/// runtime, whoever waits is told, and the next poll starts another.
 struct Filler<T>(Arc<Buffer<T>>);
 
 impl<T> Drop for Filler<T> {

@@ -1,4 +1,5 @@
-//! A consumer's work in a transaction: a failure is rolled back and charged, and the next messages are waited for.
+//! A consumer's work in a transaction: a failure is rolled back and charged, and the next messages
+//! are waited for.
 
 use std::{fmt::Display, panic::AssertUnwindSafe};
 
@@ -40,17 +41,20 @@ pub(crate) enum Worked<R> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both together.
+    /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both
+    /// together.
     ///
-    /// If the work fails or panics, the transaction is rolled back. A failure of several messages is tried again one message at a
-    /// time, so that only those that fail are charged an attempt: they are due again after
-    /// [`Consumer::retry_after`], or dead letters after their last attempt. Then the next messages are waited for; the
-    /// method returns with the first work that succeeded and committed. The transaction runs at `read committed`.
+    /// If the work fails or panics, the transaction is rolled back. A failure of several messages
+    /// is tried again one message at a time, so that only those that fail are charged an attempt:
+    /// they are due again after [`Consumer::retry_after`], or dead letters after their last
+    /// attempt. Then the next messages are waited for; the method returns with the first work that
+    /// succeeded and committed. The transaction runs at `read committed`.
     ///
     /// A message that cannot be read as `T` fails its attempt without being worked on.
     ///
     /// # Errors
-    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the commit.
+    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown):
+    /// the connection broke during the commit.
     pub async fn take_with<R, E: Display>(
         &mut self,
         n: usize,

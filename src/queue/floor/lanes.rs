@@ -1,5 +1,6 @@
-//! The floors of a queue's lanes. Most queues have one; one with priorities has a lane for each, and a floor of its own for each, because a
-//! backlog in one lane must not hold the floor down in another.
+//! The floors of a queue's lanes. Most queues have one; one with priorities has a lane for each,
+//! and a floor of its own for each, because a backlog in one lane must not hold the floor down in
+//! another.
 
 use std::{
     collections::HashMap,
@@ -15,7 +16,8 @@ use crate::{
     queue::floor::{Floor, Look},
 };
 
-/// The floors of one queue in one process, by lane. The first one's clock tells when to look, to sweep, and to keep.
+/// The floors of one queue in one process, by lane. The first one's clock tells when to look, to
+/// sweep, and to keep.
 #[derive(Debug)]
 pub(crate) struct Lanes(Vec<Floor>);
 
@@ -89,8 +91,8 @@ impl Lanes {
         }
     }
 
-    /// Learns from a part of a sweep: no lane's floor may lie above a row that was found below its own. Returns how long the next part has to
-    /// wait.
+    /// Learns from a part of a sweep: no lane's floor may lie above a row that was found below its
+    /// own. Returns how long the next part has to wait.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         self.0.iter_mut().map(|floor| floor.swept(stray, now, cost)).max().unwrap_or_default()
     }

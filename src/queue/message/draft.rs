@@ -14,9 +14,11 @@ const LAST_TIME: f64 = 253_402_300_799.0;
 /// What most messages have.
 static NONE: Metadata = Metadata::new();
 
-/// A message that is to be enqueued with more than its payload: a delay or a time, metadata, a priority, a key, a unique key.
+/// A message that is to be enqueued with more than its payload: a delay or a time, metadata, a
+/// priority, a key, a unique key.
 ///
-/// A queue of `T`s takes a `T`, a `&T`, or a draft of either, wherever it enqueues. Without more words a message is due at once.
+/// A queue of `T`s takes a `T`, a `&T`, or a draft of either, wherever it enqueues. Without more
+/// words a message is due at once.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -71,7 +73,8 @@ impl<P> Draft<P> {
         Self { due: Due::After(delay), ..self }
     }
 
-    /// It is due at a time by the server's clock, to the microsecond, before the year 10000; at once where that has passed.
+    /// It is due at a time by the server's clock, to the microsecond, before the year 10000; at
+    /// once where that has passed.
     #[must_use]
     pub fn at(self, time: SystemTime) -> Self {
         Self { due: Due::At(time), ..self }
@@ -96,15 +99,17 @@ impl<P> Draft<P> {
         Self { priority, ..self }
     }
 
-    /// A key that it shares with no other message of the queue, until it has ended or for a time: see [`Unique`]. Where another has the key,
-    /// it is not enqueued, or replaces that one. In a queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
+    /// A key that it shares with no other message of the queue, until it has ended or for a time:
+    /// see [`Unique`]. Where another has the key, it is not enqueued, or replaces that one. In a
+    /// queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
     #[must_use]
     pub fn unique(self, key: impl Into<Unique>) -> Self {
         Self { unique: Some(Box::new(key.into())), ..self }
     }
 
-    /// Its key, 1 to 1,024 bytes, in a queue whose messages have keys ([`Settings::lanes`](crate::Settings::lanes)): those of one key are handled one
-    /// after another, in the order in which they are due, across failures, crashes and shutdowns.
+    /// Its key, 1 to 1,024 bytes, in a queue whose messages have keys
+    /// ([`Settings::lanes`](crate::Settings::lanes)): those of one key are handled one after
+    /// another, in the order in which they are due, across failures, crashes and shutdowns.
     #[must_use]
     pub fn key(self, key: impl Into<Box<str>>) -> Self {
         Self { key: Some(key.into()), ..self }
@@ -112,7 +117,8 @@ impl<P> Draft<P> {
 }
 
 impl Due {
-    /// As the statements take it: seconds from now; or, where it is negative, a time in seconds since 1970.
+    /// As the statements take it: seconds from now; or, where it is negative, a time in seconds
+    /// since 1970.
     pub fn number(self) -> Result<f64> {
         match self {
             Self::After(delay) if delay > MAX_DELAY => Err(Error::invalid(format!(

@@ -6,9 +6,10 @@ use crate::{error::caught, queue::message::reason::reason_of};
 
 /// Why a handler failed, and whether its message is tried again.
 ///
-/// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried again by the worker's
-/// [`RetryPolicy`](crate::RetryPolicy), which can ask for the error itself ([`Failure::downcast_ref`]). It is no error itself,
-/// because that conversion would be ambiguous then.
+/// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried
+/// again by the worker's [`RetryPolicy`](crate::RetryPolicy), which can ask for the error itself
+/// ([`Failure::downcast_ref`]). It is no error itself, because that conversion would be ambiguous
+/// then.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -55,7 +56,8 @@ impl Failure {
         Self { verdict: Verdict::ByPolicy, reason: reason_of(reason), error: None }
     }
 
-    /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead letter all the same.
+    /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead
+    /// letter all the same.
     #[must_use]
     pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::After(delay), reason: reason_of(reason), error: None }
@@ -67,8 +69,8 @@ impl Failure {
         Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
     }
 
-    /// The reason. It is kept with the message, and with the dead letter. Of one of more than 16,384 characters, the first 8,000 and the
-    /// last 8,000 are kept.
+    /// The reason. It is kept with the message, and with the dead letter. Of one of more than
+    /// 16,384 characters, the first 8,000 and the last 8,000 are kept.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

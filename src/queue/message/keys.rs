@@ -17,14 +17,16 @@ use crate::postgres::array::Elements;
 /// The longest key, in bytes.
 pub(crate) const LONGEST: usize = 1024;
 
-/// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes; as `trunkline.lane_of` computes it.
+/// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of
+/// lanes; as `trunkline.lane_of` computes it.
 pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     let hash = Sha256::digest(key);
     let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
     (first % lanes.max(1)) as u16
 }
 
-/// The lanes of a queue with keys, as last seen: there may be more by now, and those have other numbers.
+/// The lanes of a queue with keys, as last seen: there may be more by now, and those have other
+/// numbers.
 pub(crate) struct KeyLanes(AtomicU32);
 
 impl KeyLanes {
@@ -59,7 +61,8 @@ pub(crate) fn array(count: usize, keys: &[u8]) -> Elements<'_> {
     Elements { element: Type::TEXT.oid(), count: count as i32, nulls: false, values: keys }
 }
 
-/// How fast messages of a key may be begun with, as a lease tells it: a bucket of so many fills at a rate, and each that begins takes one.
+/// How fast messages of a key may be begun with, as a lease tells it: a bucket of so many fills at
+/// a rate, and each that begins takes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// From one message of a key to the next.

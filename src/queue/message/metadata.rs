@@ -1,4 +1,5 @@
-//! Metadata: names and texts beside a payload. In Postgres a JSON object, in a row an array of them.
+//! Metadata: names and texts beside a payload. In Postgres a JSON object, in a row an array of
+//! them.
 
 mod wire;
 
@@ -14,11 +15,12 @@ pub(crate) use self::wire::{Beside, Carried, Stamped};
 /// The largest metadata of a message, in bytes of JSON.
 pub const MAX_METADATA: usize = 16 << 10;
 
-/// Data beside a message's payload: a few names, each with a text. It stays with the message wherever that
-/// goes: through retries, to the dead letters and back, and to the archive.
+/// Data beside a message's payload: a few names, each with a text. It stays with the message
+/// wherever that goes: through retries, to the dead letters and back, and to the archive.
 ///
-/// The names `traceparent` and `tracestate` are the W3C's; see [`TraceContext`](crate::TraceContext). Empty metadata,
-/// which most messages have, takes no memory, and no room in the database.
+/// The names `traceparent` and `tracestate` are the W3C's; see
+/// [`TraceContext`](crate::TraceContext). Empty metadata, which most messages have, takes no
+/// memory, and no room in the database.
 ///
 /// ```
 /// # use trunkline::Metadata;

@@ -1,4 +1,5 @@
-//! Payloads, and their way to and from the wire: elements of a Postgres array, written once and read once.
+//! Payloads, and their way to and from the wire: elements of a Postgres array, written once and
+//! read once.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
@@ -19,11 +20,13 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 
 /// A payload: any type that can be written to and read from a Postgres value.
 ///
-/// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`, integers, `Uuid`,
-/// [`Json`](crate::Json), composite types with derived implementations, `Vec`s of them for queues of arrays.
+/// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`,
+/// integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations, `Vec`s of
+/// them for queues of arrays.
 ///
-/// An implementation of [`FromSql`] that errs or panics fails the attempt of that message, with the text of the error or the panic; its
-/// neighbours are delivered. A [`ToSql`] that panics does so in the call that enqueues, and nothing is enqueued.
+/// An implementation of [`FromSql`] that errs or panics fails the attempt of that message, with the
+/// text of the error or the panic; its neighbours are delivered. A [`ToSql`] that panics does so in
+/// the call that enqueues, and nothing is enqueued.
 pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
 
 impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
@@ -170,7 +173,8 @@ impl PayloadColumn {
         Ok(())
     }
 
-    /// The parameter for a batch of elements that [`PayloadColumn::encode`] wrote one after another.
+    /// The parameter for a batch of elements that [`PayloadColumn::encode`] wrote one after
+    /// another.
     pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
         Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
     }
@@ -180,8 +184,9 @@ impl PayloadColumn {
         self.element.oid()
     }
 
-    /// Hands each message of a received batch of so many to `each`: its id, its element, and what it decodes to straight from the
-    /// wire buffer, or why it is no `T`. Returns why the batch is none as a whole, if it is not.
+    /// Hands each message of a received batch of so many to `each`: its id, its element, and what
+    /// it decodes to straight from the wire buffer, or why it is no `T`. Returns why the batch is
+    /// none as a whole, if it is not.
     ///
     /// # Errors
     /// The elements are of another type than the column was.
@@ -219,7 +224,8 @@ impl PayloadColumn {
         Ok(None)
     }
 
-    /// All elements of a received batch with their ids, or the first error. Where none can be told from another, it is one null.
+    /// All elements of a received batch with their ids, or the first error. Where none can be told
+    /// from another, it is one null.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
         let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
         let without = |id, cause| match caught(|| T::from_sql_null(&self.base)) {
@@ -238,8 +244,8 @@ impl PayloadColumn {
         (0_i64..).map(|nr| first_id.wrapping_add(nr)).zip(elements).map(decode).collect()
     }
 
-    /// The elements, if it is one array of them. Of another type than the column was when the queue was opened, they would be read
-    /// as what they are not.
+    /// The elements, if it is one array of them. Of another type than the column was when the queue
+    /// was opened, they would be read as what they are not.
     fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, BadArray>> {
         match batch.element() {
             Some(found) if found != self.element.oid() => {

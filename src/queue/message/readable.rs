@@ -7,18 +7,20 @@ type Decoded<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
 /// A payload that may be no `T`: SQL and other programs enqueue what they like.
 ///
-/// Open a queue as `Queue<Readable<T>>` to see all of what `peek`, `dead_letters` and `archived` show, where one message that is
-/// no `T` would be the error of its whole page. The ids of dead letters lead on to `replay` and `discard`.
+/// Open a queue as `Queue<Readable<T>>` to see all of what `peek`, `dead_letters` and `archived`
+/// show, where one message that is no `T` would be the error of its whole page. The ids of dead
+/// letters lead on to `replay` and `discard`.
 ///
-/// Whoever consumes from such a queue gets what is no `T` like any other message, and has to end its lease; only a null is charged
-/// as ever.
+/// Whoever consumes from such a queue gets what is no `T` like any other message, and has to end
+/// its lease; only a null is charged as ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable<T> {
     /// It is one.
     Yes(T),
     /// It is none.
     No {
-        /// The payload in Postgres' binary format; nothing where it is null or its row is malformed.
+        /// The payload in Postgres' binary format; nothing where it is null or its row is
+        /// malformed.
         raw: Option<Bytes>,
         /// Why it cannot be read.
         why: String,

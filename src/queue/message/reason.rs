@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 /// Characters of a reason's beginning that are kept where it is too long, and as many of its end.
 const KEPT: usize = 8000;
-/// The longest reason, in characters: room for both ends and a line between them. Tracebacks begin with the call and end with the
-/// error, so both matter.
+/// The longest reason, in characters: room for both ends and a line between them. Tracebacks begin
+/// with the call and end with the error, so both matter.
 const LONGEST: usize = 16 << 10;
 
-/// A reason as Postgres can store it: it has no NUL in text, and at most 16,384 characters. Of a longer one a line says how many are
-/// left out in the middle.
+/// A reason as Postgres can store it: it has no NUL in text, and at most 16,384 characters. Of a
+/// longer one a line says how many are left out in the middle.
 pub(crate) fn reason_of(text: impl Into<String>) -> String {
     let mut text: String = text.into();
     if let Some(bounded) = bounded(&text) {

@@ -1,5 +1,5 @@
-//! Which trace a piece of work belongs to, as the W3C's recommendation writes it, and how it gets from a handler into the messages
-//! that the handler enqueues.
+//! Which trace a piece of work belongs to, as the W3C's recommendation writes it, and how it gets
+//! from a handler into the messages that the handler enqueues.
 
 use std::{borrow::Cow, fmt};
 
@@ -15,12 +15,14 @@ tokio::task_local! {
 /// The longest `tracestate` that is passed on, in bytes; the W3C asks for at least as much.
 const MAX_STATE: usize = 512;
 
-/// A place in a distributed trace: the trace, and the span that what comes next belongs under. It travels as `traceparent` and
-/// `tracestate` of [W3C Trace Context](https://www.w3.org/TR/trace-context/) in a message's [`Metadata`].
+/// A place in a distributed trace: the trace, and the span that what comes next belongs under. It
+/// travels as `traceparent` and `tracestate` of [W3C Trace
+/// Context](https://www.w3.org/TR/trace-context/) in a message's [`Metadata`].
 ///
-/// Within [`TraceContext::scope`], whatever is enqueued continues the trace. A [`Worker`](crate::Worker) runs each handler within the
-/// scope of its message, so a message's follow-ups belong to its trace, without a line of code. Outside of any scope nothing is
-/// added to messages. Spans and their export are the business of `tracing` and whoever subscribes to it.
+/// Within [`TraceContext::scope`], whatever is enqueued continues the trace. A
+/// [`Worker`](crate::Worker) runs each handler within the scope of its message, so a message's
+/// follow-ups belong to its trace, without a line of code. Outside of any scope nothing is added to
+/// messages. Spans and their export are the business of `tracing` and whoever subscribes to it.
 ///
 /// ```
 /// # use trunkline::{Queue, Result, TraceContext};
@@ -45,8 +47,9 @@ impl TraceContext {
         Self { trace_id: u128::from(high) << 64 | u128::from(low), span_id: random(), sampled: true, state: None }
     }
 
-    /// Reads what was written by any version of the recommendation. `None` where `traceparent` is malformed: then the trace begins
-    /// again, as the W3C asks. A `tracestate` is passed on as it is, up to 512 characters.
+    /// Reads what was written by any version of the recommendation. `None` where `traceparent` is
+    /// malformed: then the trace begins again, as the W3C asks. A `tracestate` is passed on as it
+    /// is, up to 512 characters.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let (version, rest) = traceparent.split_at_checked(2)?;

@@ -9,12 +9,14 @@ const MAX_KEY: usize = 1024;
 /// The longest time for which a key is kept.
 const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 
-/// The key that a message shares with no other in its queue, and for how long. The queue must be one with
-/// [`Settings::uniqueness`](crate::Settings::uniqueness).
+/// The key that a message shares with no other in its queue, and for how long. The queue must be
+/// one with [`Settings::uniqueness`](crate::Settings::uniqueness).
 ///
-/// Until the message has ended, unless it says [`Unique::within`]: acknowledged, archived, taken, dead, cancelled or purged. The key is free at the
-/// commit of that. A lease, a retry and whatever else happens to a message that stays does not free it. A dead letter that is replayed comes back without its
-/// key, because by then another may have it; and so does a message that was taken for a caller who is gone.
+/// Until the message has ended, unless it says [`Unique::within`]: acknowledged, archived, taken,
+/// dead, cancelled or purged. The key is free at the commit of that. A lease, a retry and whatever
+/// else happens to a message that stays does not free it. A dead letter that is replayed comes back
+/// without its key, because by then another may have it; and so does a message that was taken for a
+/// caller who is gone.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -45,14 +47,17 @@ impl Unique {
         Self { key: key.into(), within: None, replaces: false }
     }
 
-    /// No other message gets the key for so long from its enqueue on, whatever becomes of this one; more than zero, at most 36,500 days, to the microsecond.
+    /// No other message gets the key for so long from its enqueue on, whatever becomes of this one;
+    /// more than zero, at most 36,500 days, to the microsecond.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {
         Self { within: Some(time), ..self }
     }
 
-    /// A message that has the key and waits is replaced by this one: its payload, its metadata, and when it is due. Its id, its attempts, its priority and the time
-    /// for which its key is kept stay. One that is leased is not replaced, nor one that a transaction has locked for longer than a tenth of a second.
+    /// A message that has the key and waits is replaced by this one: its payload, its metadata, and
+    /// when it is due. Its id, its attempts, its priority and the time for which its key is kept
+    /// stay. One that is leased is not replaced, nor one that a transaction has locked for longer
+    /// than a tenth of a second.
     ///
     /// It needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
     #[must_use]
@@ -100,7 +105,8 @@ pub enum Enqueued {
     New(i64),
     /// It is not stored: the message with this id has its unique key.
     Duplicate(i64),
-    /// The message with this id, which has its unique key and waits, has its payload, metadata and due time now.
+    /// The message with this id, which has its unique key and waits, has its payload, metadata and
+    /// due time now.
     Replaced(i64),
 }
 

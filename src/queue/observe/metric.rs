@@ -1,5 +1,6 @@
-//! Every metric of the library: its name, and the only calls that move it. Handles are made once a queue, so moving one costs an
-//! atomic, and nothing where no recorder is installed. The table for users is `docs/observability.md`; a test compares.
+//! Every metric of the library: its name, and the only calls that move it. Handles are made once a
+//! queue, so moving one costs an atomic, and nothing where no recorder is installed. The table for
+//! users is `docs/observability.md`; a test compares.
 
 use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
@@ -206,7 +207,8 @@ impl Metrics {
         self.handle_seconds[end as usize].record(took);
     }
 
-    /// Records delivery lag, of first attempts only: for a retry the time at which it became due is unknown.
+    /// Records delivery lag, of first attempts only: for a retry the time at which it became due is
+    /// unknown.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
             self.delivery_lag.record(Lag { since: message.enqueued_at, watch });

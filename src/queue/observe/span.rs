@@ -1,10 +1,12 @@
-//! Every span of the library, with its name and its fields. A span without a subscriber costs the read of an atomic.
+//! Every span of the library, with its name and its fields. A span without a subscriber costs the
+//! read of an atomic.
 
 use tracing::{Span, debug_span, field::Empty, info_span};
 
 use crate::queue::message::{Message, trace::TraceContext};
 
-/// Messages on their way into a queue, until they are committed. Of more interest where it is part of a trace.
+/// Messages on their way into a queue, until they are committed. Of more interest where it is part
+/// of a trace.
 pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Span {
     match trace {
         None => debug_span!("enqueue", queue, n),

@@ -1,4 +1,5 @@
-//! `ack` and the other ends of leases: calls gather for a task that settles them, or run in the caller's transaction.
+//! `ack` and the other ends of leases: calls gather for a task that settles them, or run in the
+//! caller's transaction.
 
 use std::{
     sync::Arc,
@@ -30,11 +31,12 @@ const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
 const LONGEST: f64 = 365.0 * 86_400.0;
 
 impl<T> Queue<T> {
-    /// Acknowledges messages: they are done and gone. Takes messages or their [`Lease`]s; concurrent calls share
-    /// statements.
+    /// Acknowledges messages: they are done and gone. Takes messages or their [`Lease`]s;
+    /// concurrent calls share statements.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) for those of [`Error::lost_ids`](crate::Error::lost_ids); the others are acknowledged.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) for those of
+    /// [`Error::lost_ids`](crate::Error::lost_ids); the others are acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Ack, leases).await
     }
@@ -47,8 +49,9 @@ impl<T> Queue<T> {
         self.settle(Ending::Archive, leases).await
     }
 
-    /// Gives messages back after a failure: due again after a delay, or dead letters after their last attempt, with
-    /// `error` as the reason. Of a reason of more than 16,384 characters, the first 8,000 and the last 8,000 are kept.
+    /// Gives messages back after a failure: due again after a delay, or dead letters after their
+    /// last attempt, with `error` as the reason. Of a reason of more than 16,384 characters, the
+    /// first 8,000 and the last 8,000 are kept.
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -61,7 +64,8 @@ impl<T> Queue<T> {
         self.settle(Ending::Retry(after.as_secs_f64(), reason_of(error)), leases).await
     }
 
-    /// Makes messages dead letters at once, with `reason`, however many attempts are left. A long reason is kept as by [`Queue::retry`].
+    /// Makes messages dead letters at once, with `reason`, however many attempts are left. A long
+    /// reason is kept as by [`Queue::retry`].
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -81,7 +85,8 @@ impl<T> Queue<T> {
         self.settle(Ending::Extend(by.as_secs_f64()), leases).await
     }
 
-    /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases end with it.
+    /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases
+    /// end with it.
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -89,11 +94,13 @@ impl<T> Queue<T> {
         self.settle(Ending::Release, leases).await
     }
 
-    /// Acknowledges messages inside the caller's transaction: the effects and the acknowledgement commit together,
-    /// which makes the effects exactly once, without a transaction being open during the work.
+    /// Acknowledges messages inside the caller's transaction: the effects and the acknowledgement
+    /// commit together, which makes the effects exactly once, without a transaction being open
+    /// during the work.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): roll back, so that the effects are undone; someone else has the message.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): roll back, so that the effects are
+    /// undone; someone else has the message.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
         transaction: &impl InTransaction,
@@ -104,7 +111,8 @@ impl<T> Queue<T> {
             return Ok(());
         }
         let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
-        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a transaction of our own.
+        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a
+        // transaction of our own.
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
@@ -118,8 +126,9 @@ impl<T> Queue<T> {
         lost_or_ok(shared.name(), lost)
     }
 
-    /// As [`Queue::ack_in`], without waiting: the acknowledgement leaves with the transaction's next statements. **Await what is
-    /// returned before the commit**, or with it: only its answer says whether a lease was lost.
+    /// As [`Queue::ack_in`], without waiting: the acknowledgement leaves with the transaction's
+    /// next statements. **Await what is returned before the commit**, or with it: only its answer
+    /// says whether a lease was lost.
     ///
     /// Commit soon: until then, others wait who settle messages of the same rows.
     ///
@@ -174,8 +183,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Sorted and distinct. One that no queue has given is refused here, where it is its own caller's error: in a statement it
-/// would be an error of everybody who shares that.
+/// Sorted and distinct. One that no queue has given is refused here, where it is its own caller's
+/// error: in a statement it would be an error of everybody who shares that.
 pub(crate) fn checked<L: Into<Lease>>(queue: &str, leases: impl IntoIterator<Item = L>) -> Result<Vec<Lease>> {
     let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
     if let Some(lease) = leases.iter().find(|lease| !IDS.contains(&lease.id)) {
@@ -210,8 +219,8 @@ async fn settle_all(shared: Arc<Shared>, mut settling: Settling) {
 }
 
 impl Shared {
-    /// Settles and answers. What the server refuses of several calls together, it is asked for each of them alone: strangers do
-    /// not fail for each other.
+    /// Settles and answers. What the server refuses of several calls together, it is asked for each
+    /// of them alone: strangers do not fail for each other.
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
@@ -238,7 +247,8 @@ impl Shared {
         }
     }
 
-    /// Ends the leases of one call. A reason that the database's encoding cannot hold is no reason to keep its message.
+    /// Ends the leases of one call. A reason that the database's encoding cannot hold is no reason
+    /// to keep its message.
     async fn end_alone(&self, alone: &mut Settlement) -> Result<Vec<Settled>> {
         match self.end_leases(alone).await {
             Err(error) if error.is_of_encoding() && alone.is_beyond_ascii() => {

@@ -40,7 +40,8 @@ impl<T: Payload> Queue<T> {
     /// A page of up to `n` archived messages, by id, after the id `after` (0 for the first page).
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
+    /// A payload that is no `T` fails its whole page, and the error names its id; with
+    /// [`Readable`](crate::Readable) none does.
     pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let mut archived = Vec::new();
@@ -65,8 +66,8 @@ impl<T> Queue<T> {
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 
-    /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay. Returns how many
-    /// messages.
+    /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay.
+    /// Returns how many messages.
     pub async fn purge(&self) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())

@@ -66,7 +66,8 @@ pub struct Found<T> {
     pub state: State,
     /// Deliveries so far; for what is dead or archived, those that were charged.
     pub attempt: i32,
-    /// When it may be dequeued (next); for a lease, when it ends. `None` for what is dead or archived.
+    /// When it may be dequeued (next); for a lease, when it ends. `None` for what is dead or
+    /// archived.
     pub due_at: Option<SystemTime>,
     /// When it died or was archived.
     pub ended_at: Option<SystemTime>,
@@ -85,8 +86,8 @@ pub struct Found<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Finds one message by its id, without touching it; `None` where there is none, or none any more. Costs the same whatever
-    /// the queue holds.
+    /// Finds one message by its id, without touching it; `None` where there is none, or none any
+    /// more. Costs the same whatever the queue holds.
     ///
     /// # Errors
     /// A payload that is no `T`; with [`Readable`](crate::Readable) it is none.
@@ -119,7 +120,8 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// The ids of those leases that are there no more, but for those that are merely over by the clock.
+    /// The ids of those leases that are there no more, but for those that are merely over by the
+    /// clock.
     pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
         let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();
         let rows = self.shared.query_again(&self.shared.sql.gone, &[&ids, &attempts]).await?;

@@ -1,4 +1,5 @@
-//! Messages that are named by their ids: gone, or due at another time; by statements of their own, or in the caller's transaction.
+//! Messages that are named by their ids: gone, or due at another time; by statements of their own,
+//! or in the caller's transaction.
 
 use std::{
     sync::Arc,
@@ -42,19 +43,22 @@ impl Change {
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages for good. Returns the ids that are gone, in order; others are passed over. What is dead or archived is not
-    /// touched: see [`Queue::discard`] and [`Queue::prune`].
+    /// Deletes messages for good. Returns the ids that are gone, in order; others are passed over.
+    /// What is dead or archived is not touched: see [`Queue::discard`] and [`Queue::prune`].
     ///
-    /// A message that waits is never delivered any more; the rest of its batch stays as it was. **The lease of a leased one ends
-    /// now**: its handler may have done its work, and goes on until it notices, but whatever acknowledges, retries or renews
-    /// it then finds the lease lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker) looks after
-    /// its leases twice a second, and so cancels the token of [`Attempt::lost`](crate::Attempt::lost) within a second. While its
-    /// statements are not answered it cannot look: then the token is cancelled when they are, or when the lease has ended by the
-    /// worker's own clock.
+    /// A message that waits is never delivered any more; the rest of its batch stays as it was.
+    /// **The lease of a leased one ends now**: its handler may have done its work, and goes on
+    /// until it notices, but whatever acknowledges, retries or renews it then finds the lease lost
+    /// ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker) looks
+    /// after its leases twice a second, and so cancels the token of
+    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements are not
+    /// answered it cannot look: then the token is cancelled when they are, or when the lease has
+    /// ended by the worker's own clock.
     ///
-    /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for, for up to ten seconds: gone with its
-    /// commit, it is not among the ids; nor is one that is not let go of by then. If the call is dropped, it waits for none of them any more,
-    /// and what was under way happens all the same.
+    /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for,
+    /// for up to ten seconds: gone with its commit, it is not among the ids; nor is one that is not
+    /// let go of by then. If the call is dropped, it waits for none of them any more, and what was
+    /// under way happens all the same.
     ///
     /// # Errors
     /// The database's; some of the messages may be gone then.
@@ -62,10 +66,12 @@ impl<T> Queue<T> {
         self.change(Change::Cancelled, ids).await
     }
 
-    /// Makes messages that wait due after that time, sooner or later than they were; at once for [`Duration::ZERO`]. Returns the
-    /// ids of those, in order. Leased, dead and archived messages are passed over. At most 36,500 days.
+    /// Makes messages that wait due after that time, sooner or later than they were; at once for
+    /// [`Duration::ZERO`]. Returns the ids of those, in order. Leased, dead and archived messages
+    /// are passed over. At most 36,500 days.
     ///
-    /// What is due already and is to be due at once keeps its place. A message that failed keeps its error and its attempts.
+    /// What is due already and is to be due at once keeps its place. A message that failed keeps
+    /// its error and its attempts.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
@@ -82,17 +88,19 @@ impl<T> Queue<T> {
         self.change(Change::DueAt(at.max(SystemTime::UNIX_EPOCH)), ids).await
     }
 
-    /// As [`Queue::cancel`], in the caller's transaction: the messages are gone if and when it commits. Until then, whoever ends or
-    /// renews a lease of them waits.
+    /// As [`Queue::cancel`], in the caller's transaction: the messages are gone if and when it
+    /// commits. Until then, whoever ends or renews a lease of them waits.
     ///
-    /// What somebody else has locked for longer than a tenth of a second is passed over: a transaction that waits for others with locks
-    /// in its hands could be what they wait for. Larger batches are split beforehand, outside the transaction.
+    /// What somebody else has locked for longer than a tenth of a second is passed over: a
+    /// transaction that waits for others with locks in its hands could be what they wait for.
+    /// Larger batches are split beforehand, outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
         self.change_in(transaction, None, ids).await
     }
 
-    /// As [`Queue::reschedule`], in the caller's transaction: the messages are due at their new time if and when it commits, and
-    /// then consumers are woken. What somebody else has locked is passed over, as with [`Queue::cancel_in`].
+    /// As [`Queue::reschedule`], in the caller's transaction: the messages are due at their new
+    /// time if and when it commits, and then consumers are woken. What somebody else has locked is
+    /// passed over, as with [`Queue::cancel_in`].
     pub async fn reschedule_in(
         &self,
         transaction: &impl InTransaction,
@@ -102,8 +110,8 @@ impl<T> Queue<T> {
         self.change_in(transaction, Some(Due::After(after).number()?), ids).await
     }
 
-    /// Tries again what others have locked, in a transaction of its own each time: one that waits for them with locks in its hands
-    /// could be what they wait for.
+    /// Tries again what others have locked, in a transaction of its own each time: one that waits
+    /// for them with locks in its hands could be what they wait for.
     async fn change(&self, change: Change, ids: &[i64]) -> Result<Vec<i64>> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
@@ -126,7 +134,8 @@ impl<T> Queue<T> {
         }
         let (shared, name, change) =
             (&self.shared, self.shared.name(), after.map_or(Change::Cancelled, Change::DueAfter));
-        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a transaction of our own.
+        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a
+        // transaction of our own.
         shared.query_again(&shared.sql.pick, &[&ids, &change.ends_leases()]).await?;
         let sql = match after {
             None => shared.db.statement("cancel_in", include_str!("../../../sql/statements/cancel_in.sql")),
@@ -147,8 +156,8 @@ impl<T> Queue<T> {
 }
 
 impl Shared {
-    /// One try, in a transaction of its own; returns what was changed, and what is locked. What is due at another time wakes who waits,
-    /// whether or not the caller stays.
+    /// One try, in a transaction of its own; returns what was changed, and what is locked. What is
+    /// due at another time wakes who waits, whether or not the caller stays.
     async fn change(self: &Arc<Self>, change: Change, ids: Vec<i64>) -> Result<(Vec<i64>, Vec<i64>)> {
         let (shared, span) = (self.clone(), change.span(self.name(), ids.len()));
         let noted = span.clone();

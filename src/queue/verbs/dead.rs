@@ -39,7 +39,8 @@ impl<T: Payload> Queue<T> {
     /// A page of up to `n` dead letters, by id, after the id `after` (0 for the first page).
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
+    /// A payload that is no `T` fails its whole page, and the error names its id; with
+    /// [`Readable`](crate::Readable) none does.
     pub async fn dead_letters(&self, after: i64, n: usize) -> Result<Vec<DeadLetter<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let rows = shared.query_again(&shared.sql.dead, &[&after, &limit]).await?;
@@ -62,8 +63,8 @@ impl<T: Payload> Queue<T> {
 const PAGE: i64 = 10_000;
 
 impl<T> Queue<T> {
-    /// Makes dead letters due again, at once, under the same ids and with attempts forgiven. Returns how many; ids that
-    /// are no dead letters are passed over.
+    /// Makes dead letters due again, at once, under the same ids and with attempts forgiven.
+    /// Returns how many; ids that are no dead letters are passed over.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
         self.shared.replay(Some(ids.to_vec()), i64::MAX).await
     }

@@ -1,5 +1,6 @@
-//! Between the statement and the caller: a dequeue runs in a task of its own, and its messages are given back if the
-//! caller went away meanwhile. So a dropped future neither loses messages nor holds them until their lease ends.
+//! Between the statement and the caller: a dequeue runs in a task of its own, and its messages are
+//! given back if the caller went away meanwhile. So a dropped future neither loses messages nor
+//! holds them until their lease ends.
 
 mod back;
 
@@ -65,7 +66,8 @@ impl Shared {
         self.open(pages, got)
     }
 
-    /// Ends leases and begins others, both in one transaction. Where nothing is due, something may come first.
+    /// Ends leases and begins others, both in one transaction. Where nothing is due, something may
+    /// come first.
     pub async fn dequeue_and_ack<T: Payload>(
         self: &Arc<Self>,
         n: usize,
@@ -101,7 +103,8 @@ impl Shared {
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
-                // The leased rows first: if the rest of the reply cannot be read, they are given back.
+                // The leased rows first: if the rest of the reply cannot be read, they are given
+                // back.
                 let leased = shared.dequeued(leased, how, began, &noted);
                 let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
                 let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
@@ -300,7 +303,8 @@ async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
 /// A payload as its reader makes it, or why it is none.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Rows of a dequeue of `n` messages: at most one for each, and one that says that something was left alone.
+/// Rows of a dequeue of `n` messages: at most one for each, and one that says that something was
+/// left alone.
 fn most_rows(n: i32) -> usize {
     n.unsigned_abs() as usize + 1
 }
@@ -327,7 +331,8 @@ struct Opened<'a> {
 /// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Messages that are no `T`. Those of a take by a statement of its own are on their way back already.
+    /// Messages that are no `T`. Those of a take by a statement of its own are on their way back
+    /// already.
     pub unreadable: Vec<Unreadable>,
     /// Whether there was any; where there was nothing else, something else may be due.
     pub met_unreadable: bool,

@@ -48,21 +48,25 @@ thread_local! {
 const SCRATCH_KEPT: usize = 1 << 20;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message and returns its id once it is committed, as durable as the server's settings make a commit. A message is a
-    /// payload, or a [`Draft`](crate::Draft) of one, which says when it is due and has metadata.
+    /// Enqueues a message and returns its id once it is committed, as durable as the server's
+    /// settings make a commit. A message is a payload, or a [`Draft`](crate::Draft) of one, which
+    /// says when it is due and has metadata.
     ///
-    /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the message may be
-    /// enqueued all the same. For a message that need not survive and should be fast, see [`Queue::hand_over`].
+    /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the
+    /// message may be enqueued all the same. For a message that need not survive and should be
+    /// fast, see [`Queue::hand_over`].
     ///
     /// # Errors
-    /// A payload that cannot be stored fails its own caller only. [`Error::is_outcome_unknown`](crate::Error): the
-    /// connection broke before the answer, and the message may or may not be in the queue. A delay or time is out of bounds, or the
-    /// metadata is larger than [`MAX_METADATA`](crate::MAX_METADATA).
+    /// A payload that cannot be stored fails its own caller only.
+    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer, and the
+    /// message may or may not be in the queue. A delay or time is out of bounds, or the metadata is
+    /// larger than [`MAX_METADATA`](crate::MAX_METADATA).
     pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<i64> {
         self.enqueue_unique(message).await.map(Enqueued::id)
     }
 
-    /// As [`Queue::enqueue`], and says whether the message is new, or another has its unique key: see [`Unique`](crate::Unique).
+    /// As [`Queue::enqueue`], and says whether the message is new, or another has its unique key:
+    /// see [`Unique`](crate::Unique).
     ///
     /// # Errors
     /// As [`Queue::enqueue`]; and the key is out of bounds, or the queue was created without
@@ -111,7 +115,8 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Enqueues all messages in one transaction, and returns their ids in their order. Neighbours that are due together share rows.
+    /// Enqueues all messages in one transaction, and returns their ids in their order. Neighbours
+    /// that are due together share rows.
     ///
     /// # Errors
     /// As [`Queue::enqueue`]; one bad payload fails the whole call, and then none is stored.
@@ -131,7 +136,8 @@ impl<T: Payload> Queue<T> {
         let mut learned = 0;
         loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                // It may get more again meanwhile; each time at least twice as many, and never more than 256.
+                // It may get more again meanwhile; each time at least twice as many, and never more
+                // than 256.
                 Err(error) if error.is_of_other_lanes() && learned < 8 => {
                     self.shared.learn_lanes().await?;
                     learned += 1;
@@ -172,7 +178,8 @@ impl<T: Payload> Queue<T> {
         let shared = self.shared.clone();
         // The commit runs in a task of its own: a dropped caller must not leave consumers unwoken.
         if cut.is_done() {
-            // The usual case: one statement is the transaction. On a connection of others, in one round trip.
+            // The usual case: one statement is the transaction. On a connection of others, in one
+            // round trip.
             return finish(ENQUEUE, async move {
                 let session = shared.db.session(Class::Store).await?;
                 shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
@@ -302,8 +309,9 @@ impl Shared {
         self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
     }
 
-    /// Finds the messages that the server refuses, by halves, and stores the others; and, where there are more lanes than was known, the messages of each
-    /// lane: a single one is stored whatever is known.
+    /// Finds the messages that the server refuses, by halves, and stores the others; and, where
+    /// there are more lanes than was known, the messages of each lane: a single one is stored
+    /// whatever is known.
     async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);

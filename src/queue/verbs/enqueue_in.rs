@@ -1,4 +1,5 @@
-//! `enqueue_in` and `send_enqueue`: in the caller's transaction, by a statement that cuts messages into rows itself.
+//! `enqueue_in` and `send_enqueue`: in the caller's transaction, by a statement that cuts messages
+//! into rows itself.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -29,14 +30,16 @@ use crate::{
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message in the caller's transaction: it is there if and when that commits, and then wakes consumers.
+    /// Enqueues a message in the caller's transaction: it is there if and when that commits, and
+    /// then wakes consumers.
     ///
-    /// The notification is part of the transaction, which therefore takes a database-wide lock for the time of its
-    /// commit, as every `NOTIFY` does.
+    /// The notification is part of the transaction, which therefore takes a database-wide lock for
+    /// the time of its commit, as every `NOTIFY` does.
     ///
     /// # Errors
-    /// A payload that cannot be stored; the database's, after which the transaction can only be rolled back. `TL002`: the queue got more lanes while this
-    /// was under way (see [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
+    /// A payload that cannot be stored; the database's, after which the transaction can only be
+    /// rolled back. `TL002`: the queue got more lanes while this was under way (see
+    /// [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<i64> {
         if message.unique().is_some() {
             return self.enqueue_unique_in(transaction, message).await.map(Enqueued::id);
@@ -46,7 +49,8 @@ impl<T: Payload> Queue<T> {
         ids.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
-    /// Enqueues messages in the caller's transaction, by a statement for each due time and each priority that they have.
+    /// Enqueues messages in the caller's transaction, by a statement for each due time and each
+    /// priority that they have.
     pub async fn enqueue_many_in<M: IntoDraft<T>>(
         &self,
         transaction: &impl InTransaction,
@@ -61,12 +65,15 @@ impl<T: Payload> Queue<T> {
         self.enqueue_all_in(transaction, together).await
     }
 
-    /// As [`Queue::enqueue_in`], and says whether the message is new, or another has its unique key: see [`Unique`](crate::Unique). Where another
-    /// transaction has claimed the key, this waits for its end, as others wait for yours.
+    /// As [`Queue::enqueue_in`], and says whether the message is new, or another has its unique
+    /// key: see [`Unique`](crate::Unique). Where another transaction has claimed the key, this
+    /// waits for its end, as others wait for yours.
     ///
-    /// A transaction that enqueues several messages with keys does so in the order of the keys, or by one call of [`Queue::enqueue_unique_many_in`]: two that
-    /// wait for each other are a deadlock, which Postgres ends with an error for one. If it is repeatable read or serializable, it errs with `40001` where
-    /// another transaction claimed the key after its snapshot was taken.
+    /// A transaction that enqueues several messages with keys does so in the order of the keys, or
+    /// by one call of [`Queue::enqueue_unique_many_in`]: two that wait for each other are a
+    /// deadlock, which Postgres ends with an error for one. If it is repeatable read or
+    /// serializable, it errs with `40001` where another transaction claimed the key after its
+    /// snapshot was taken.
     pub async fn enqueue_unique_in(
         &self,
         transaction: &impl InTransaction,
@@ -137,8 +144,8 @@ impl<T: Payload> Queue<T> {
         Ok(in_order(all))
     }
 
-    /// As [`Queue::enqueue_in`], without waiting: the message leaves with the transaction's next statements, and what is returned
-    /// waits for its id.
+    /// As [`Queue::enqueue_in`], without waiting: the message leaves with the transaction's next
+    /// statements, and what is returned waits for its id.
     ///
     /// # Errors
     /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_in`].

@@ -1,4 +1,5 @@
-//! A message inside its notification, for at-most-once consumers that wait: nothing is stored, nothing is flushed.
+//! A message inside its notification, for at-most-once consumers that wait: nothing is stored,
+//! nothing is flushed.
 
 use std::{
     sync::Arc,
@@ -40,11 +41,13 @@ impl std::fmt::Debug for Inbox {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Hands a message to one consumer that waits for it with [`Consumer::handed_over`](crate::Consumer::handed_over),
-    /// inside the notification that wakes it: nothing is stored and no disk is waited for, and it is lost if that
-    /// consumer dies. Where nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
+    /// Hands a message to one consumer that waits for it with
+    /// [`Consumer::handed_over`](crate::Consumer::handed_over), inside the notification that wakes
+    /// it: nothing is stored and no disk is waited for, and it is lost if that consumer dies. Where
+    /// nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
     ///
-    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a unique key, is enqueued, too.
+    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a
+    /// unique key, is enqueued, too.
     pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<i64> {
         if message.due().number()? != 0.0 || message.unique().is_some() {
             return self.enqueue(message).await;
@@ -92,8 +95,8 @@ impl Inbox {
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Until a message was handed over, or the place has to be left and entered again: the listener changed, or what came cannot be
-    /// read.
+    /// Until a message was handed over, or the place has to be left and entered again: the listener
+    /// changed, or what came cannot be read.
     pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         tokio::select! {
             biased;
@@ -116,7 +119,8 @@ impl Inbox {
         Ok(None)
     }
 
-    /// Leaves the list without waiting for a message that is on its way by then: the next call gets it.
+    /// Leaves the list without waiting for a message that is on its way by then: the next call gets
+    /// it.
     pub async fn withdraw(&mut self) -> Result<()> {
         if self.entered.is_none() {
             return Ok(());
@@ -145,8 +149,9 @@ impl Inbox {
         Ok(letter)
     }
 
-    /// The letter that is on its way, unless the session that listened when the list was entered is gone: then none arrives any more. After a
-    /// crash of the server and after a failover the list is empty, though nothing was sent.
+    /// The letter that is on its way, unless the session that listened when the list was entered is
+    /// gone: then none arrives any more. After a crash of the server and after a failover the list
+    /// is empty, though nothing was sent.
     async fn arriving(&mut self) -> Option<String> {
         while self.subscription.heard.borrow_and_update().alive == self.entered {
             tokio::select! {
@@ -158,7 +163,8 @@ impl Inbox {
         self.letters.try_recv().ok()
     }
 
-    /// A message that cannot be read is enqueued, where it is charged and dies like any other of its kind.
+    /// A message that cannot be read is enqueued, where it is charged and dies like any other of
+    /// its kind.
     fn read<T: Payload>(&self, letter: &str) -> Result<Option<Message<T>>> {
         let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);

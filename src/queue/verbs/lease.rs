@@ -41,11 +41,13 @@ impl<T: Payload> Queue<T> {
 
     /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
     ///
-    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody else gets them. What
-    /// is neither acknowledged nor retried by then comes back, one message a row; after the last attempt it is a dead
-    /// letter. If the call is dropped before it returns, they are given back and the attempt is not charged.
+    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody
+    /// else gets them. What is neither acknowledged nor retried by then comes back, one message a
+    /// row; after the last attempt it is a dead letter. If the call is dropped before it returns,
+    /// they are given back and the attempt is not charged.
     ///
-    /// A message that cannot be read as `T` fails its attempt with that error; the others are returned.
+    /// A message that cannot be read as `T` fails its attempt with that error; the others are
+    /// returned.
     pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
         self.dequeue(n, Dequeue::Lease(None)).await
     }
@@ -66,13 +68,14 @@ impl<T: Payload> Queue<T> {
         dequeued.messages
     }
 
-    /// Leases up to `n` messages for the queue's lease time, in the caller's transaction and without waiting: they are leased
-    /// if and when it commits. Others pass over them meanwhile.
+    /// Leases up to `n` messages for the queue's lease time, in the caller's transaction and
+    /// without waiting: they are leased if and when it commits. Others pass over them meanwhile.
     ///
     /// # Errors
     /// As [`Transaction::send`]; what is returned errs with the statement's error.
     ///
-    /// A message that cannot be read as `T` is passed over: it comes back when its lease ends, and is charged for it.
+    /// A message that cannot be read as `T` is passed over: it comes back when its lease ends, and
+    /// is charged for it.
     pub async fn send_lease(
         &self,
         transaction: &Transaction,
@@ -84,19 +87,22 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            // A message that cannot be read comes back when its lease ends: before the commit it cannot be retried.
+            // A message that cannot be read comes back when its lease ends: before the commit it
+            // cannot be retried.
             let dequeued = shared.read_fetched(&leased.await?, Dequeue::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)
         }))
     }
 
-    /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one commit. Returns the leased messages,
-    /// and the ids of those whose lease was lost before they were acknowledged.
+    /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one
+    /// commit. Returns the leased messages, and the ids of those whose lease was lost before they
+    /// were acknowledged.
     ///
-    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365 days. For callers that work on many
-    /// messages at a time: one whose last lease ran out may have killed its worker, so it comes alone, in a call of its own. For the
-    /// rest see [`Queue::lease`] and [`Queue::ack`].
+    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365
+    /// days. For callers that work on many messages at a time: one whose last lease ran out may
+    /// have killed its worker, so it comes alone, in a call of its own. For the rest see
+    /// [`Queue::lease`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -106,7 +112,8 @@ impl<T: Payload> Queue<T> {
         self.ack_and_lease_soon(done, n, (lease, true), None, None).await
     }
 
-    /// The same, after a pause, and along the lanes of a holder where there is one. With the lease time, whether a message whose lease ran out comes apart.
+    /// The same, after a pause, and along the lanes of a holder where there is one. With the lease
+    /// time, whether a message whose lease ran out comes apart.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -133,7 +140,8 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// A lease time as a number that Postgres can make an interval of, to say that it is out of bounds where it is.
+/// A lease time as a number that Postgres can make an interval of, to say that it is out of bounds
+/// where it is.
 pub(crate) fn seconds(lease: Duration) -> f64 {
     lease.as_secs_f64().min(1e9)
 }

@@ -127,10 +127,12 @@ impl Stats {
 const PAGE: i64 = 64;
 
 impl<T: Payload> Queue<T> {
-    /// The first `n` messages in the order of their due times, leased and delayed ones included, without touching them.
+    /// The first `n` messages in the order of their due times, leased and delayed ones included,
+    /// without touching them.
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id; with [`Readable`](crate::Readable) none does.
+    /// A payload that is no `T` fails its whole page, and the error names its id; with
+    /// [`Readable`](crate::Readable) none does.
     pub async fn peek(&self, n: usize) -> Result<Vec<Peeked<T>>> {
         let shared = &self.shared;
         let mut peeked: Vec<Peeked<T>> = Vec::new();

@@ -10,14 +10,17 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this returns: if the
-    /// consumer dies before it is done with them, they are lost. If the call is dropped before it returns, they are
-    /// put back. For messages that need not be stored at all, see [`Queue::hand_over`].
+    /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this
+    /// returns: if the consumer dies before it is done with them, they are lost. If the call is
+    /// dropped before it returns, they are put back. For messages that need not be stored at all,
+    /// see [`Queue::hand_over`].
     ///
     /// # Errors
-    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the messages may be lost.
+    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the
+    /// messages may be lost.
     ///
-    /// A message that cannot be read as `T` is put back and fails an attempt with that error; the others are returned.
+    /// A message that cannot be read as `T` is put back and fails an attempt with that error; the
+    /// others are returned.
     pub async fn take(&self, n: usize) -> Result<Vec<Message<T>>> {
         self.dequeue(n, Dequeue::Take).await
     }

@@ -1,4 +1,5 @@
-//! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll back and it is there.
+//! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll
+//! back and it is there.
 
 use std::time::Instant;
 
@@ -21,15 +22,17 @@ use crate::{
 const CUTS: usize = 16;
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages inside the caller's transaction, oldest first; none where none is due.
+    /// Takes up to `n` messages inside the caller's transaction, oldest first; none where none is
+    /// due.
     ///
-    /// If the transaction commits, the messages are gone together with whatever else it did; if it rolls back or its
-    /// connection breaks, they are due again at once and no attempt is charged. Other consumers pass over them
-    /// meanwhile. A batch larger than what is wanted is split beforehand, outside the transaction, so that the rest
-    /// stays available to everybody.
+    /// If the transaction commits, the messages are gone together with whatever else it did; if it
+    /// rolls back or its connection breaks, they are due again at once and no attempt is charged.
+    /// Other consumers pass over them meanwhile. A batch larger than what is wanted is split
+    /// beforehand, outside the transaction, so that the rest stays available to everybody.
     ///
-    /// A message that cannot be read as `T` stays in the queue and fails an attempt with that error, if the transaction commits;
-    /// the others are returned. So commit where nothing was returned, too.
+    /// A message that cannot be read as `T` stays in the queue and fails an attempt with that
+    /// error, if the transaction commits; the others are returned. So commit where nothing was
+    /// returned, too.
     pub async fn take_in(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
         Ok(self.take_and_charge(transaction, n).await?.messages)
     }
@@ -61,7 +64,8 @@ impl<T: Payload> Queue<T> {
 }
 
 impl Shared {
-    /// Takes what fits as it is. Says whether something due was left alone because it has to be cut first.
+    /// Takes what fits as it is. Says whether something due was left alone because it has to be cut
+    /// first.
     async fn take_whole<T: Payload>(
         self: &std::sync::Arc<Self>,
         transaction: &impl InTransaction,

@@ -1,4 +1,5 @@
-//! The watch that a lookout's consumers share: sleeps until something may be due, and dequeues for all of them.
+//! The watch that a lookout's consumers share: sleeps until something may be due, and dequeues for
+//! all of them.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Waits until something is due, or the time is up. What is dequeued for a call that is dropped meanwhile is given back.
+    /// Waits until something is due, or the time is up. What is dequeued for a call that is dropped
+    /// meanwhile is given back.
     pub async fn wait(self: &Arc<Self>, waiter: Waiter<'_>, until: Option<Instant>) -> Result<Woken> {
         let (answer, mut answered) = oneshot::channel();
         let (place, watch) = self.lookout.sit(Seat::of(waiter, until, answer));
@@ -57,7 +59,8 @@ impl Shared {
         }
     }
 
-    /// Seconds until the oldest visible message is due. Every so often what lies below the floor is looked for, too.
+    /// Seconds until the oldest visible message is due. Every so often what lies below the floor is
+    /// looked for, too.
     async fn outlook(self: &Arc<Self>, watch: &mut Watch) -> Result<Option<f64>> {
         if watch.claim_sweep() {
             self.db.rest();
@@ -66,8 +69,8 @@ impl Shared {
         self.look().await
     }
 
-    /// One statement for all seats that dequeue in the same way, and a word to those that do not dequeue here. Says whether as much was found as
-    /// was asked for, so that more may be due.
+    /// One statement for all seats that dequeue in the same way, and a word to those that do not
+    /// dequeue here. Says whether as much was found as was asked for, so that more may be due.
     async fn serve(self: &Arc<Self>, watch: &mut Watch) -> bool {
         self.send_back_kept();
         watch.tell();

@@ -1,4 +1,5 @@
-//! What a consumer or a worker tells while it works: to tests, and to logs and metrics of one's own.
+//! What a consumer or a worker tells while it works: to tests, and to logs and metrics of one's
+//! own.
 
 use std::{fmt, sync::Arc};
 

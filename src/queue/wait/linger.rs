@@ -12,7 +12,8 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::postgres::db::{Heard, Subscription};
 
-/// What is acknowledged waits so long for the next message, where nothing is due: then both are one transaction.
+/// What is acknowledged waits so long for the next message, where nothing is due: then both are one
+/// transaction.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// A pause in which a notification is waited for.

@@ -1,8 +1,10 @@
-//! Consumers of one queue that wait in this process share a lookout: one look at what is due next, one notification that wakes, one
-//! statement for all of them. So a hundred that wait cost what one costs.
+//! Consumers of one queue that wait in this process share a lookout: one look at what is due next,
+//! one notification that wakes, one statement for all of them. So a hundred that wait cost what one
+//! costs.
 //!
-//! A consumer takes a seat, and a watch is kept while there are seats (`watch.rs`). When something may be due, the watch dequeues for all of
-//! them together; a consumer that gets nothing keeps its seat.
+//! A consumer takes a seat, and a watch is kept while there are seats (`watch.rs`). When something
+//! may be due, the watch dequeues for all of them together; a consumer that gets nothing keeps its
+//! seat.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +27,8 @@ const FAR: Duration = Duration::from_secs(86_400);
 
 /// A consumer that is about to wait.
 pub(crate) struct Waiter<'a> {
-    /// Messages to dequeue for it, and how; none where it only wants to know that something may be due.
+    /// Messages to dequeue for it, and how; none where it only wants to know that something may be
+    /// due.
     pub wants: Option<(usize, Dequeue)>,
     pub wakes: Wakes<'a>,
     pub hooks: &'a Hooks,
@@ -35,14 +38,16 @@ pub(crate) struct Waiter<'a> {
 pub(crate) enum Wakes<'a> {
     /// The end of an interval, again and again.
     Every(Duration),
-    /// A notification that was not among those heard before its last dequeue, which left nothing due.
+    /// A notification that was not among those heard before its last dequeue, which left nothing
+    /// due.
     Ring(&'a Subscription, u64),
 }
 
 /// How a wait ended.
 #[derive(Debug)]
 pub(crate) enum Woken {
-    /// By messages. Unless more may be due: notifications heard before the dequeue, which left nothing.
+    /// By messages. Unless more may be due: notifications heard before the dequeue, which left
+    /// nothing.
     With(Batches, Option<u64>),
     /// Something may be due.
     Told,
@@ -162,7 +167,8 @@ impl Drop for Place {
     }
 }
 
-/// The watch for the seats of a lookout. However it ends, with its runtime or by a panic, whoever waits is told and may begin another.
+/// The watch for the seats of a lookout. However it ends, with its runtime or by a panic, whoever
+/// waits is told and may begin another.
 pub(crate) struct Watch {
     lookout: Arc<Lookout>,
     heard: Option<watch::Receiver<Heard>>,
@@ -211,7 +217,8 @@ impl Watch {
         self.rings = self.heard.as_mut().map(|heard| heard.borrow_and_update().rings);
     }
 
-    /// Whether a notification came between somebody's last dequeue and the seat, or an interval has ended.
+    /// Whether a notification came between somebody's last dequeue and the seat, or an interval has
+    /// ended.
     pub fn missed(&self) -> bool {
         let now = Instant::now();
         self.lookout.state().seats.iter().any(|seat| match seat.wakes {
@@ -258,7 +265,8 @@ impl Watch {
         calls
     }
 
-    /// Hands out what a statement found: a share for each of the first seats. Those without a message are seats again, if they have time left.
+    /// Hands out what a statement found: a share for each of the first seats. Those without a
+    /// message are seats again, if they have time left.
     pub fn deal(&mut self, seats: Vec<Seat>, shares: Vec<Batches>, is_full: bool) {
         let drained = self.rings.filter(|_| !is_full);
         let (now, mut left, mut shares, mut found) = (Instant::now(), Vec::new(), shares.into_iter(), false);
@@ -282,7 +290,8 @@ impl Watch {
         if found {
             state.pace.found(now.into_std());
         }
-        // Asked while nobody can leave: whoever could not, because the seat was away, is told; and whoever sits down again can.
+        // Asked while nobody can leave: whoever could not, because the seat was away, is told; and
+        // whoever sits down again can.
         let late: Vec<_> = left.extract_if(.., |seat| seat.until.is_some_and(|by| by <= Instant::now())).collect();
         left.append(&mut state.seats); // whoever came meanwhile sits behind
         state.seats = left;
@@ -298,8 +307,9 @@ impl Watch {
         }
     }
 
-    /// Sleeps until something may be due, or until it is time to look again. Says whether something may be due. The next message is due in
-    /// so many seconds, going by a look; not known where nobody listens.
+    /// Sleeps until something may be due, or until it is time to look again. Says whether something
+    /// may be due. The next message is due in so many seconds, going by a look; not known where
+    /// nobody listens.
     pub async fn sleep(&mut self, due_in: Option<f64>) -> bool {
         let listened = self.listens();
         let (until, then_due) = if listened {

@@ -1,8 +1,9 @@
 //! Fields of cron by the clock of a time zone, which jumps ahead and is set back.
 //!
-//! croner finds the times of a day that fields name; at which moments a clock shows these is said here. An expression that names hours has a tick for each time that
-//! it names: the first moment that shows it, or the jump that leaves it out. One whose hours are all hours goes on as time does: it ticks whenever the clock shows a
-//! time that fits.
+//! croner finds the times of a day that fields name; at which moments a clock shows these is said
+//! here. An expression that names hours has a tick for each time that it names: the first moment
+//! that shows it, or the jump that leaves it out. One whose hours are all hours goes on as time
+//! does: it ticks whenever the clock shows a time that fits.
 
 use croner::Cron;
 use jiff::{
@@ -30,7 +31,8 @@ impl Fields {
         if !self.names_hours {
             return self.next_as_time_goes_on(after);
         }
-        // What the clock shows later comes no earlier, so the first that comes after it is the next.
+        // What the clock shows later comes no earlier, so the first that comes after it is the
+        // next.
         let mut shown = self.zone.to_datetime(after);
         loop {
             shown = self.cron.find_next_occurrence(&shown, false).ok()?;
@@ -115,7 +117,8 @@ impl Fields {
         }
     }
 
-    /// Whether the clock differs from that moment on: what changes the name of the time alone does not matter.
+    /// Whether the clock differs from that moment on: what changes the name of the time alone does
+    /// not matter.
     fn is_another(&self, offset: Offset, from: Timestamp) -> bool {
         self.zone.to_offset(from) != offset
     }

@@ -1,7 +1,8 @@
-//! A message whose lease ran out may have killed its worker, and would again. So it runs alone: it begins when nothing else runs, and nothing begins
-//! beside it. Nobody waits for longer than a second, neither that message for the others nor they for it: what has lived for so long is company.
-//! What was leased before it runs before it, and nothing is leased while it waits for a hand, so that few are charged if it kills again: those that
-//! wait behind others of their keys.
+//! A message whose lease ran out may have killed its worker, and would again. So it runs alone: it
+//! begins when nothing else runs, and nothing begins beside it. Nobody waits for longer than a
+//! second, neither that message for the others nor they for it: what has lived for so long is
+//! company. What was leased before it runs before it, and nothing is leased while it waits for a
+//! hand, so that few are charged if it kills again: those that wait behind others of their keys.
 
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,16 @@ impl<T> Held<T> {
         self.waiting.push_back(new);
     }
 
-    /// The last of those that wait and need not run alone: given back, one of the others would come among many.
+    /// The last of those that wait and need not run alone: given back, one of the others would come
+    /// among many.
     pub(super) fn last_of_many(&mut self) -> Option<Prefetched<T>> {
         let last = self.waiting.iter().rposition(|waiting| !waiting.message.ran_out)?;
         self.waiting.remove(last)
     }
 
-    /// Of those that wait to run alone, the ones whose leases are to be renewed: given back instead, they would come among many. Where keys have a
-    /// rate, nothing may begin late, and they go back.
+    /// Of those that wait to run alone, the ones whose leases are to be renewed: given back
+    /// instead, they would come among many. Where keys have a rate, nothing may begin late, and
+    /// they go back.
     pub(super) fn keeps(&self, until: Instant) -> Vec<Lease> {
         if self.to_run_alone == 0 {
             return Vec::new();

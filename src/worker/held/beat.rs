@@ -19,8 +19,9 @@ pub(in crate::worker) struct Beat {
 }
 
 impl<T> Held<T> {
-    /// What has to be done now and then: parts of rows that have waited for the rest are settled; and, while nothing else
-    /// is being sent, what waits too long is given back, what runs is renewed, and handlers whose lease is over are told.
+    /// What has to be done now and then: parts of rows that have waited for the rest are settled;
+    /// and, while nothing else is being sent, what waits too long is given back, what runs is
+    /// renewed, and handlers whose lease is over are told.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
@@ -52,7 +53,8 @@ impl<T> Held<T> {
             order.late(half).into_iter().for_each(|group| self.groups.close(group));
         }
         release.extend(self.give_back());
-        // Begun before it is asked who ends a lease by itself: whoever does so from then on waits for it.
+        // Begun before it is asked who ends a lease by itself: whoever does so from then on waits
+        // for it.
         let renewal = self.renewals.begin();
         let mut renew = self.keeps(now + self.lease * 2 / 3);
         for hand in &mut self.hands {
@@ -71,7 +73,8 @@ impl<T> Held<T> {
         Beat { release, renewal: (!renew.is_empty()).then_some(renewal), renew, changed: false }
     }
 
-    /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the reply arrived.
+    /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the
+    /// reply arrived.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         let kept = self.waiting.iter_mut().filter(|waiting| waiting.is_kept());

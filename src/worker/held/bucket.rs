@@ -7,7 +7,8 @@ use std::{
 
 use crate::queue::message::keys::Rate;
 
-/// A message that begins takes as much as the rate fills in the time from one to the next. So one time says all: when the bucket is full again.
+/// A message that begins takes as much as the rate fills in the time from one to the next. So one
+/// time says all: when the bucket is full again.
 pub(super) struct Bucket {
     rate: Arc<Rate>,
     full_at: Instant,
@@ -35,7 +36,8 @@ impl Bucket {
         (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
     }
 
-    /// For how long a key may rest of which so many wait: until half a bucket may begin behind them, less what time it takes to get that.
+    /// For how long a key may rest of which so many wait: until half a bucket may begin behind
+    /// them, less what time it takes to get that.
     pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
         let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
         self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)

@@ -20,7 +20,8 @@ impl<T> Held<T> {
         self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
     }
 
-    /// The leases of running messages that are not lost, to be released after their handlers were dropped.
+    /// The leases of running messages that are not lost, to be released after their handlers were
+    /// dropped.
     pub fn give_up_running(&mut self) -> Vec<Lease> {
         let mut given_up = Vec::new();
         for nr in 0..self.hands.len() {

@@ -9,8 +9,8 @@ use super::{Held, order::Order};
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
-    /// Messages of keys that are to be given back, in their order: they came behind one that failed, or too many of them. Say with
-    /// [`Held::confirm`] when they are.
+    /// Messages of keys that are to be given back, in their order: they came behind one that
+    /// failed, or too many of them. Say with [`Held::confirm`] when they are.
     pub fn give_back(&mut self) -> Vec<Lease> {
         self.order.as_mut().map(Order::give_back).unwrap_or_default()
     }

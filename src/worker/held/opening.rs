@@ -8,7 +8,8 @@ use super::{
 };
 
 impl<T> Held<T> {
-    /// Lets messages begin whose bucket has opened. Returns whether there are any, and when the next one opens.
+    /// Lets messages begin whose bucket has opened. Returns whether there are any, and when the
+    /// next one opens.
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
@@ -26,7 +27,8 @@ impl<T> Held<T> {
         self.order.as_mut().is_some_and(Order::is_sooner)
     }
 
-    /// Where keys have a rate, nothing begins that was leased longer ago than a quarter of its lease: whoever has the lane next counts on it.
+    /// Where keys have a rate, nothing begins that was leased longer ago than a quarter of its
+    /// lease: whoever has the lane next counts on it.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
         next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
     }

@@ -1,10 +1,12 @@
-//! The order of keys: of each so many messages run at the same time, and the next ones wait behind them.
+//! The order of keys: of each so many messages run at the same time, and the next ones wait behind
+//! them.
 //!
-//! What came behind a message that failed goes back to the queue. Until the server has that, and whatever was leased meanwhile has come, the key
-//! is barred: messages of it that come could belong behind those that went back.
+//! What came behind a message that failed goes back to the queue. Until the server has that, and
+//! whatever was leased meanwhile has come, the key is barred: messages of it that come could belong
+//! behind those that went back.
 //!
-//! A key that has a rate has a bucket. What may not begin yet waits behind, for an eighth of a lease at most; what is beyond that goes back, and the key
-//! rests.
+//! A key that has a rate has a bucket. What may not begin yet waits behind, for an eighth of a
+//! lease at most; what is beyond that goes back, and the key rests.
 
 mod key;
 
@@ -24,7 +26,8 @@ use crate::queue::message::Lease;
 const BEHIND: usize = 64;
 /// Messages to ask for at least, however few of the last ones could be kept.
 const LEAST: usize = 64;
-/// A key of which enough is held rests while half of that runs, if it has no rate, and for so long at least and at most.
+/// A key of which enough is held rests while half of that runs, if it has no rate, and for so long
+/// at least and at most.
 const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// What became of a message that came.
@@ -81,8 +84,8 @@ impl<T> Order<T> {
         }
     }
 
-    /// Messages to ask for at most: twice as many as could be kept the last time. Where few keys have long backlogs, all else would be leased to be
-    /// given back at once.
+    /// Messages to ask for at most: twice as many as could be kept the last time. Where few keys
+    /// have long backlogs, all else would be leased to be given back at once.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -219,8 +222,8 @@ impl<T> Order<T> {
         next
     }
 
-    /// A message of the key comes again: what is behind it goes back. With a lease, the server is yet to end that. Returns the rows of what goes
-    /// back.
+    /// A message of the key comes again: what is behind it goes back. With a lease, the server is
+    /// yet to end that. Returns the rows of what goes back.
     pub fn failed(&mut self, name: &Arc<str>, lease: Option<Lease>) -> Vec<usize> {
         let is_ordered = self.is_ordered();
         let key = self.keys.entry(name.clone()).or_default();
@@ -297,7 +300,8 @@ impl<T> Order<T> {
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            // What waits behind has to ask it, though it has been full for long because nobody had time to look.
+            // What waits behind has to ask it, though it has been full for long because nobody had
+            // time to look.
             key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });

@@ -1,4 +1,5 @@
-//! Leases that are there no more long before their time: a message was cancelled, or its queue purged.
+//! Leases that are there no more long before their time: a message was cancelled, or its queue
+//! purged.
 
 use std::{
     collections::HashSet,
@@ -8,14 +9,16 @@ use std::{
 use super::{HandState, Held};
 use crate::queue::message::Lease;
 
-/// Leases are looked after this often: at every second beat, of which there are four a second, and whose timer may be a little early …
+/// Leases are looked after this often: at every second beat, of which there are four a second, and
+/// whose timer may be a little early …
 const CHECK: Duration = Duration::from_millis(450);
-/// … but for those that have only begun: most handlers are quick, and the next look finds them gone. A handler is so told of a lease
-/// that is gone after 750 ms, and the round trip.
+/// … but for those that have only begun: most handlers are quick, and the next look finds them
+/// gone. A handler is so told of a lease that is gone after 750 ms, and the round trip.
 const YOUNG: Duration = Duration::from_millis(250);
 
 impl<T> Held<T> {
-    /// Leases to look after: those of handlers that want to know, every so often. Say with [`Held::gone`] which are there no more.
+    /// Leases to look after: those of handlers that want to know, every so often. Say with
+    /// [`Held::gone`] which are there no more.
     pub fn check(&mut self, now: Instant) -> Vec<Lease> {
         if now.duration_since(self.checked) < CHECK {
             return Vec::new();

@@ -16,7 +16,8 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
     let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
     let mut consumers = Vec::new();
     for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
-        // A transaction of the caller's own that is open holds a lock on the table: nobody can drop it then.
+        // A transaction of the caller's own that is open holds a lock on the table: nobody can drop
+        // it then.
         for guarantee in GUARANTEES.into_iter().filter(|guarantee| *guarantee != Guarantee::ExactlyOnceIn) {
             let (queue, mut sql) = (queue.clone(), connect(&url).await);
             consumers.push(tokio::spawn(async move {

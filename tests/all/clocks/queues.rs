@@ -144,7 +144,8 @@ async fn keys_enqueued_before_a_worker_begins_are_handled_whatever_the_clock_sho
         number += 20;
     }
     ahead.stop().await;
-    // What is enqueued now lies below the floors of the lanes; the clock has passed these when the next worker begins.
+    // What is enqueued now lies below the floors of the lanes; the clock has passed these when the
+    // next worker begins.
     clock.is_ahead_by(Duration::ZERO);
     Kind::Keyed.enqueue(&queue, number..number + 20).await;
     clock.is_ahead_by(Duration::from_secs(90));

@@ -13,7 +13,8 @@ pub struct Case {
 pub enum Step {
     /// Alone, which is a transaction.
     Run(Call),
-    /// In one transaction: each group is sent before the first of its answers is awaited, where the transport can do that.
+    /// In one transaction: each group is sent before the first of its answers is awaited, where the
+    /// transport can do that.
     Transaction(Vec<Vec<Call>>, End),
     /// A value of a type, written as SQL writes it: from the server, and there and back again.
     Value(Meant),
@@ -164,11 +165,14 @@ impl Case {
         })
     }
 
-    /// What a transport of the library has to say where libpq says this. In three things they are meant to differ:
+    /// What a transport of the library has to say where libpq says this. In three things they are
+    /// meant to differ:
     ///
     /// - A parameter too many or too few is told before anything is sent.
-    /// - In a transaction that has failed, every statement is told the reason, and so is the commit; the server says only that it has failed.
-    /// - What is sent together succeeds or fails together, so that the answers before the one that failed are that failure, too.
+    /// - In a transaction that has failed, every statement is told the reason, and so is the
+    ///   commit; the server says only that it has failed.
+    /// - What is sent together succeeds or fails together, so that the answers before the one that
+    ///   failed are that failure, too.
     pub fn as_told(&self, way: Way, libpq: &[Vec<Vec<Answer>>]) -> Vec<Vec<Vec<Answer>>> {
         self.steps
             .iter()

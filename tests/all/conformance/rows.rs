@@ -1,4 +1,5 @@
-//! Rows: none, many, without columns, with large values; how many were touched; and what comes between them.
+//! Rows: none, many, without columns, with large values; how many were touched; and what comes
+//! between them.
 
 use std::sync::LazyLock;
 

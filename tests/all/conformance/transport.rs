@@ -21,7 +21,8 @@ pub type Told = Vec<Vec<Vec<Answer>>>;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Where a transport finds tables of its own, and types that it shares with the others. No statement goes on without end.
+/// Where a transport finds tables of its own, and types that it shares with the others. No
+/// statement goes on without end.
 fn place(cluster: &Cluster, schema: &str) -> String {
     let options = format!("-c search_path={schema},public -c statement_timeout=60s -c lc_messages=C");
     format!("{} options='{options}' target_session_attrs=any connect_timeout=10", cluster.url("conformance"))

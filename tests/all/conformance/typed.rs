@@ -8,7 +8,8 @@ use trunkline::Error;
 
 use super::{answer::Answer, case::Meant, transport::Ours};
 
-/// Types of the user's. The fields of a composite type say theirs in every value, so all transports have to share them.
+/// Types of the user's. The fields of a composite type say theirs in every value, so all transports
+/// have to share them.
 pub const TYPES: &str = "
     create type mood as enum ('glad', 'very_sad', 'so lala');
     create domain email as text check (value ~ '@');
@@ -60,7 +61,8 @@ impl<T: ToSql + FromSqlOwned + Debug + Send + Sync> Known for T {
     fn echo<'a>(&'a self, ours: &'a Ours, text: &'a str) -> BoxFuture<'a, Result<Answer, Error>> {
         Box::pin(async move {
             let (came, meant) = ours.answer::<(T, T)>(text, &[self]).await?;
-            // No float that is none is equal to another, but they look alike; and the two zeros do not.
+            // No float that is none is equal to another, but they look alike; and the two zeros do
+            // not.
             let shown = format!("{self:?}");
             assert_eq!((format!("{came:?}"), format!("{meant:?}")), (shown.clone(), shown), "{text}");
             ours.answer(text, &[self]).await

@@ -1,4 +1,5 @@
-//! A value of every type, and the odd ones of each: the bytes that libpq gets, from the server and for what was sent.
+//! A value of every type, and the odd ones of each: the bytes that libpq gets, from the server and
+//! for what was sent.
 
 use std::{
     collections::BTreeMap,

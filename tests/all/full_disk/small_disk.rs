@@ -14,7 +14,8 @@ use std::{
 
 use trunkline_embedded::Cluster;
 
-/// It goes away with the value, and with the process: whoever made it only has to let go of the shell's input.
+/// It goes away with the value, and with the process: whoever made it only has to let go of the
+/// shell's input.
 const MOUNT: &str =
     r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && cat >/dev/null && umount -l "$0"; rmdir "$0""#;
 

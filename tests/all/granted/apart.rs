@@ -175,7 +175,8 @@ async fn a_producer_cannot_take_a_unique_key_away_or_keep_it_for_a_message_that_
     drop(here);
 }
 
-/// A role that was given its rights under an older version has those of this one after a migration, and no more.
+/// A role that was given its rights under an older version has those of this one after a migration,
+/// and no more.
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_of_an_older_schema_are_taken_back_by_a_migration() {
     let (here, sql, url) = two("consumer", "apart_consumer").await;

@@ -1,11 +1,13 @@
-//! A role with a right to one queue, and with types, tables, views and values of its own: none of them reaches the owner or another queue.
+//! A role with a right to one queue, and with types, tables, views and values of its own: none of
+//! them reaches the owner or another queue.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Draft, Settings};
 
 use crate::fixture::{Place, connect, place, superuser};
 
-/// A queue and another, and a session of a role that has rights to the first and may create schemas.
+/// A queue and another, and a session of a role that has rights to the first and may create
+/// schemas.
 async fn outsider(kind: &str, role: &str, settings: Settings) -> (Place<i64>, Client) {
     let here = place::<i64>(settings).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
@@ -61,12 +63,14 @@ async fn owners_triggers_serve_no_table_of_another_role() {
     assert_eq!(seen.get::<_, i64>(0), 0, "nothing of its own ran as the owner");
 }
 
-/// What such a function compares with a text is compared as the column says: by a collation of the caller's, all names could be one.
+/// What such a function compares with a text is compared as the column says: by a collation of the
+/// caller's, all names could be one.
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_functions_compare_by_no_collation_of_the_caller() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("insert into trunkline.waiting values ('abcdef', 'other', 1)").await.expect("inserted");
-    // A server without ICU has no collation by which other letters are the same; then the default one is as good as any.
+    // A server without ICU has no collation by which other letters are the same; then the default
+    // one is as good as any.
     let collation = "create collation own.any (provider = icu, locale = 'und-u-ks-level1', deterministic = false)";
     let collation = match sql.batch_execute(collation).await {
         Ok(()) => "own.any",

@@ -1,4 +1,5 @@
-//! Unique keys with the least rights: a producer claims them, a consumer frees them, and who has both replaces what waits.
+//! Unique keys with the least rights: a producer claims them, a consumer frees them, and who has
+//! both replaces what waits.
 
 use trunkline::{Db, Draft, Enqueued, Settings, Unique};
 

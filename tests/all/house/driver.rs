@@ -2,8 +2,9 @@
 
 use super::{files, read, tree::code};
 
-/// Words of the storeys above, whole or as a part of a name. Not among them is what PostgreSQL, libpq or Rust have as well: the messages of
-/// the protocol, the payload of a notification, the priority of nothing, a key of a map or of TLS, and the bytes queued on a connection.
+/// Words of the storeys above, whole or as a part of a name. Not among them is what PostgreSQL,
+/// libpq or Rust have as well: the messages of the protocol, the payload of a notification, the
+/// priority of nothing, a key of a map or of TLS, and the bytes queued on a connection.
 const ABOVE: [&str; 22] = [
     "queue", "enqueue", "dequeue", "lease", "lane", "stripe", "letter", "attempt", "ack", "archive", "bury", "replay",
     "draft", "consumer", "worker", "handler", "floor", "sweep", "dead", "settle", "coalesce", "schedule",

@@ -1,5 +1,5 @@
-//! Which file may import which: `src/` is five storeys on a ground floor, the rooms of the queue stand one above another, and no two
-//! files of a crate need each other.
+//! Which file may import which: `src/` is five storeys on a ground floor, the rooms of the queue
+//! stand one above another, and no two files of a crate need each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ use super::{
 /// From the ground up. A file names what is on its own storey or below.
 const STOREYS: [&str; 6] = ["error", "postgres", "queue", "schedule", "worker", "stripes"];
 
-/// Where sources are, and the circles of files that are left there: take them out of this list as they end, and add none.
+/// Where sources are, and the circles of files that are left there: take them out of this list as
+/// they end, and add none.
 const SOURCES: [(&str, &[&str]); 16] = [
     ("src", &[]),
     ("crates/cli/src", &[]),
@@ -86,7 +87,8 @@ fn modules_import_only_what_their_list_names_above_them() {
     assert!(seen["queue"] > 100 && of_queue > 5, "only these were found: {seen:?}");
 }
 
-/// The files that need each other, each circle with its files in order. A parent may need its children, whatever they need of it.
+/// The files that need each other, each circle with its files in order. A parent may need its
+/// children, whatever they need of it.
 fn circles(folder: &str) -> Vec<String> {
     let needs = Tree::read(folder).needs();
     let is_parent = |from: &Module, to: &Module| folder != "src" && to.starts_with(from);

@@ -1,4 +1,5 @@
-//! Plain English in comments, documents and pages. Each number is what is left of a habit in a folder: it can only fall.
+//! Plain English in comments, documents and pages. Each number is what is left of a habit in a
+//! folder: it can only fall.
 
 use std::{fs, path::PathBuf};
 
@@ -25,7 +26,8 @@ const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 0), ("crate
 /// Lines of comments over 100 columns in Rust, by folder.
 const WIDE: [(&str, usize); 4] = [("src", 0), ("tests", 0), ("crates", 0), ("lab", 0)];
 
-/// Doc comments that begin with a function word, by folder. In other houses they are one in a hundred.
+/// Doc comments that begin with a function word, by folder. In other houses they are one in a
+/// hundred.
 const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 0), ("crates", 0), ("lab", 0)];
 
 /// The sources and pages below a folder, without what is built there.
@@ -49,7 +51,8 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a text has a word, in letters of any size, as a word by itself. "So many … that" and "so long as" are no numbers.
+/// Whether a text has a word, in letters of any size, as a word by itself. "So many … that" and "so
+/// long as" are no numbers.
 fn has(line: &str, word: &str) -> bool {
     let line = line.to_lowercase();
     let is_edge = |at: Option<char>| at.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -60,7 +63,8 @@ fn has(line: &str, word: &str) -> bool {
     })
 }
 
-/// Fails where a folder has more than is known, with some of them; and where it has less, so that the number is lowered.
+/// Fails where a folder has more than is known, with some of them; and where it has less, so that
+/// the number is lowered.
 fn compare(known: &[(&str, usize)], found: impl Fn(&str) -> Vec<String>) {
     let mut other = Vec::new();
     for (folder, left) in known {

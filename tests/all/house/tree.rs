@@ -121,7 +121,8 @@ impl Tree {
         Some([&base[..], names].concat())
     }
 
-    /// The module whose file says what the path means: what a file only passes on is where it comes from.
+    /// The module whose file says what the path means: what a file only passes on is where it comes
+    /// from.
     fn home(&self, path: &[String], depth: u32) -> Module {
         let known = |length: &usize| self.modules.contains_key(&path[..*length]);
         let length = (0..=path.len()).rev().find(known).unwrap_or_default();

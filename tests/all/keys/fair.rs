@@ -121,7 +121,8 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
     eventually("nobody holds any", async || shares().await.is_empty()).await;
 }
 
-/// A worker leases what it can use: of keys that are busy it would get the same messages again and again.
+/// A worker leases what it can use: of keys that are busy it would get the same messages again and
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     const KEYS: usize = 5;
@@ -145,7 +146,8 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
 
-/// Whichever lane is read first: a backlog would else take all that a call may lease, again and again.
+/// Whichever lane is read first: a backlog would else take all that a call may lease, again and
+/// again.
 #[tokio::test]
 async fn a_backlog_leaves_room_for_what_is_due_in_other_lanes() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;

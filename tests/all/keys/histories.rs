@@ -1,5 +1,5 @@
-//! Random histories, each looked at whole: keys, failures, workers that come, stop, vanish, lose their connections, and are so late that others take their
-//! lanes.
+//! Random histories, each looked at whole: keys, failures, workers that come, stop, vanish, lose
+//! their connections, and are so late that others take their lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -96,7 +96,8 @@ impl Log {
         self.0.lock().expect("no panic").iter().filter(|(.., event)| *event == Event::Ended).count()
     }
 
-    /// Of a key no message begins before those ahead of it were handled, no worker runs more of it than it may, and all of it is done.
+    /// Of a key no message begins before those ahead of it were handled, no worker runs more of it
+    /// than it may, and all of it is done.
     fn check(&self, per_key: usize, enqueued: &BTreeMap<u8, i64>) {
         let all = self.0.lock().expect("no panic");
         let mut running: BTreeMap<(usize, u8), usize> = BTreeMap::new();
@@ -244,7 +245,8 @@ impl Case {
         self.queue.stats().await.expect("counted").messages
     }
 
-    /// Whether another handler ends soon, or nothing is left. A machine that is merely busy has time for it.
+    /// Whether another handler ends soon, or nothing is left. A machine that is merely busy has
+    /// time for it.
     async fn goes_on(&self) -> bool {
         let (before, began) = (self.log.ended(), Instant::now());
         while began.elapsed() < Duration::from_millis(500) {

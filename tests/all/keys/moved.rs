@@ -137,7 +137,8 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
     runs.stop().await;
 }
 
-/// The backlog of a key that rests goes to its own line in many short calls, so that it holds up nobody for as long as it is.
+/// The backlog of a key that rests goes to its own line in many short calls, so that it holds up
+/// nobody for as long as it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_is_moved_in_short_calls_and_as_it_is() {
     let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;

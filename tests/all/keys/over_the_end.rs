@@ -1,5 +1,5 @@
-//! A holder says of a message what became of it just before its lease ends, and commits after that: whoever has the lane next does not pass the message
-//! over.
+//! A holder says of a message what became of it just before its lease ends, and commits after that:
+//! whoever has the lane next does not pass the message over.
 
 use tokio_postgres::Client;
 
@@ -16,7 +16,8 @@ fn payloads(leased: &[(i64, i32, String)]) -> Vec<&str> {
     leased.iter().map(|(.., payload)| &**payload).collect()
 }
 
-/// Messages 0 to 5 of a key, of which a holder has the first `n`. It calls this of the first in a transaction that goes on, and its lane is free by then.
+/// Messages 0 to 5 of a key, of which a holder has the first `n`. It calls this of the first in a
+/// transaction that goes on, and its lane is free by then.
 async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
     let there = place::<i64>(settings().lanes(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);

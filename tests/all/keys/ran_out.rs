@@ -1,4 +1,5 @@
-//! What a lease along lanes brings of messages whose leases ran out, each of which may have killed its worker.
+//! What a lease along lanes brings of messages whose leases ran out, each of which may have killed
+//! its worker.
 
 use tokio_postgres::Client;
 use trunkline::Settings;
@@ -6,7 +7,8 @@ use trunkline::Settings;
 use super::{nth, settings};
 use crate::fixture::{Place, place, run_out};
 
-/// Four messages whose leases ran out, each in a lane of its own, and one in each of the other four that was never leased.
+/// Four messages whose leases ran out, each in a lane of its own, and one in each of the other four
+/// that was never leased.
 async fn four_ran_out(settings: Settings) -> Place<i64> {
     let place = place::<i64>(settings).await;
     let one_each = "select distinct on (trunkline.lane_of('key ' || k, 8)) k from generate_series(0, 99) k order by trunkline.lane_of('key ' || k, 8), k";
@@ -27,7 +29,8 @@ async fn crash(sql: &Client) {
     sql.batch_execute("update trunkline.lane_q set held_until = clock_timestamp()").await.expect("the lanes are free");
 }
 
-/// Messages that a call brings: those that are told to have run out, those that were leased before, and all.
+/// Messages that a call brings: those that are told to have run out, those that were leased before,
+/// and all.
 async fn brought(sql: &Client, call: &str) -> (i64, i64, i64) {
     let counted = format!(
         "select count(*) filter (where b.ran_out), count(*) filter (where b.attempt > 1), count(*) from trunkline.{call} b"

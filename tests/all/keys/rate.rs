@@ -1,4 +1,5 @@
-//! A rate for each key: never more of it in any time, over all workers, whatever becomes of them; and the others pass.
+//! A rate for each key: never more of it in any time, over all workers, whatever becomes of them;
+//! and the others pass.
 
 use std::{
     collections::BTreeMap,
@@ -13,8 +14,8 @@ use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 const RATE: f64 = 20.0;
 const BURST: u32 = 5;
-/// Between the moment in which a message begins and that in which its handler looks at the clock, its thread may rest. On a runtime of one thread no
-/// other begins meanwhile.
+/// Between the moment in which a message begins and that in which its handler looks at the clock,
+/// its thread may rest. On a runtime of one thread no other begins meanwhile.
 const JITTER: f64 = 0.08;
 
 fn limits() -> Limits {

@@ -1,4 +1,5 @@
-//! A database whose functions are not this library's, with queues in use, brought up to date; and what must not be.
+//! A database whose functions are not this library's, with queues in use, brought up to date; and
+//! what must not be.
 
 use tokio_postgres::NoTls;
 use trunkline::{Db, SCHEMA_VERSION, Settings};
@@ -15,7 +16,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     let queue = db.queue::<String>("q").await.expect("opened");
     let id = queue.enqueue("kept".to_owned()).await.expect("enqueued");
     let wanted = schema(&sql).await;
-    // As another library's functions would be: one differs, one is gone, one template was never there.
+    // As another library's functions would be: one differs, one is gone, one template was never
+    // there.
     sql.batch_execute(
         "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
          create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
@@ -140,7 +142,8 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
     }
 }
 
-/// A role that may create in `public` puts better matches there than the system's own functions and operators.
+/// A role that may create in `public` puts better matches there than the system's own functions and
+/// operators.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_else_s_function_runs_with_the_rights_of_a_caller() {
     let url = database().await;

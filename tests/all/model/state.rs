@@ -146,7 +146,8 @@ impl Model {
         }
     }
 
-    /// The next `n` due messages in order. What used up its attempts and stands before or between them is dead.
+    /// The next `n` due messages in order. What used up its attempts and stands before or between
+    /// them is dead.
     pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
         let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
         due.sort_by_key(|(id, known)| (known.due_at, **id));
@@ -176,7 +177,8 @@ impl Model {
         self.messages.get(&lease.id).is_some_and(held)
     }
 
-    /// Leased messages stay where they are; returns the others. A lease that ran out is a failure when the message is due later.
+    /// Leased messages stay where they are; returns the others. A lease that ran out is a failure
+    /// when the message is due later.
     pub fn reschedule(&mut self, ids: &[i64], delayed: bool) -> Vec<i64> {
         let mut moved = Vec::new();
         for id in ids {

@@ -1,4 +1,5 @@
-//! A database is replicated logically, by the page's steps: queues of every kind go on where they were.
+//! A database is replicated logically, by the page's steps: queues of every kind go on where they
+//! were.
 
 use std::{
     sync::{Arc, Mutex},
@@ -28,7 +29,8 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.migrate().await.expect("migrated");
     let sql = connect(&here.url()).await;
 
-    // A queue whose partitions grew, in which the first of a key waits for its retry; one with a claim; a limit, a pause, a schedule.
+    // A queue whose partitions grew, in which the first of a key waits for its retry; one with a
+    // claim; a limit, a pause, a schedule.
     db.create_queue("keys", &Settings::new("int8").lanes(64)).await.expect("created");
     db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
     let keys = db.queue::<i64>("keys").await.expect("opened");

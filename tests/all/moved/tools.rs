@@ -12,7 +12,8 @@ use crate::{fixture::cluster, versions::found};
 pub struct Tools(Binaries);
 
 impl Tools {
-    /// Of the server of the other tests, or of the newest that has them: one that was fetched for users comes without.
+    /// Of the server of the other tests, or of the newest that has them: one that was fetched for
+    /// users comes without.
     pub fn found(needed: &[&str]) -> Self {
         let others = found();
         let all = [cluster().binaries().clone()].into_iter().chain(others.into_values().rev());

@@ -10,7 +10,8 @@ use std::{
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
 
-/// The metrics of all queues, by queue and then by name without `trunkline_`, with the outcome where there is one.
+/// The metrics of all queues, by queue and then by name without `trunkline_`, with the outcome
+/// where there is one.
 #[derive(Default)]
 pub struct Recorder {
     counters: Mutex<BTreeMap<(String, String), Arc<AtomicU64>>>,

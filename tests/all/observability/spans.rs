@@ -78,8 +78,8 @@ impl Kept {
 #[tokio::test]
 async fn each_verb_has_a_span_and_says_what_it_did() {
     let kept = Kept::default();
-    // With a second one, `tracing` asks all of them what they want; with one, only that of the thread that comes by first, which is
-    // another test's.
+    // With a second one, `tracing` asks all of them what they want; with one, only that of the
+    // thread that comes by first, which is another test's.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _subscribed = tracing::subscriber::set_default(kept.clone());
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;

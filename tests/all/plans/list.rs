@@ -1,10 +1,11 @@
-//! Every statement and function of the house, with its way to a queue's rows; and those that touch none, with the reason.
+//! Every statement and function of the house, with its way to a queue's rows; and those that touch
+//! none, with the reason.
 
 /// How a statement may come to its rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
-    /// By these alone, and the first has to be used. `TIDSCAN` is the way to a row that is locked already,
-    /// `TIDRANGESCAN` to a number of pages.
+    /// By these alone, and the first has to be used. `TIDSCAN` is the way to a row that is locked
+    /// already, `TIDRANGESCAN` to a number of pages.
     Along(&'static [&'static str]),
     /// By some of these, as the table is.
     Either(&'static [&'static str]),
@@ -35,12 +36,13 @@ const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
 const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
-/// The sequence itself has no index; a table that is read to its end would have an aggregate over it.
+/// The sequence itself has no index; a table that is read to its end would have an aggregate over
+/// it.
 const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", "SEQSCAN"]);
 
-/// A file's name without its ending, what is called, and its way. `IDS` are ten leased messages and one that is nowhere,
-/// so that a row is looked for that has to be cut; `ONES`, `ZEROS`, `TEXTS` are as many. `LETTERS` are dead letters, and
-/// one that is nowhere.
+/// A file's name without its ending, what is called, and its way. `IDS` are ten leased messages and
+/// one that is nowhere, so that a row is looked for that has to be cut; `ONES`, `ZEROS`, `TEXTS`
+/// are as many. `LETTERS` are dead letters, and one that is nowhere.
 pub type Planned = (&'static str, &'static str, Way);
 
 /// The files of `sql/statements`, with their parameters.
@@ -104,7 +106,8 @@ pub const STATEMENTS: &[Planned] = &[
 pub const WITH_PRIORITIES: &[Planned] =
     &[("enqueue_priority", "0, 1, '{1}', null, 2", NoRows), ("enqueue_in_priority", "'{1}', 0, null, 2", NoRows)];
 
-/// Those of queues with uniqueness; the first is of a key that is free, the next of some that are not.
+/// Those of queues with uniqueness; the first is of a key that is free, the next of some that are
+/// not.
 pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
     ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),

@@ -24,7 +24,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// `cache` is the session's `plan_cache_mode`: Postgres goes over from one to the other when it likes.
+    /// `cache` is the session's `plan_cache_mode`: Postgres goes over from one to the other when it
+    /// likes.
     pub async fn connect(url: &str, cache: &str) -> Self {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
         let (sender, plans) = mpsc::unbounded_channel();

@@ -16,8 +16,9 @@ use crate::fixture::{cluster, eventually, through, user};
 /// Connections to the server, for each database.
 pub const SERVERS: usize = 2;
 
-/// Ends with the value, and with the process: whoever started it only has to let go of its input. From 1.23 on any other signal waits for
-/// the clients, and these wait for the thread that waits here.
+/// Ends with the value, and with the process: whoever started it only has to let go of its input.
+/// From 1.23 on any other signal waits for the clients, and these wait for the thread that waits
+/// here.
 const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
@@ -62,7 +63,8 @@ impl Pgbouncer {
     async fn start_with(program: &Path, more: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-pgb-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // Not in a folder of root's alone: it does not run as root, but as whoever runs the cluster.
+        // Not in a folder of root's alone: it does not run as root, but as whoever runs the
+        // cluster.
         let folder = cluster().socket_dir().parent().expect("not the root").join(name);
         fs::create_dir(&folder).expect("a folder is made");
         let (mine, theirs) = (fs::metadata(&folder), fs::metadata(cluster().data_dir()));

@@ -1,4 +1,5 @@
-//! Random histories: whatever is taken was among the first, going by age and head start, to within a sixteenth of one.
+//! Random histories: whatever is taken was among the first, going by age and head start, to within
+//! a sixteenth of one.
 
 use proptest::prelude::*;
 use trunkline::Settings;

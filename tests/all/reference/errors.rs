@@ -1,4 +1,5 @@
-//! The errors that a function raises, or one that it calls: read off the texts, so that no list of them is kept by hand.
+//! The errors that a function raises, or one that it calls: read off the texts, so that no list of
+//! them is kept by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,8 @@ const CODES: [(&str, &str); 17] = [
     ("undefined_table", "42P01"),
 ];
 
-/// The codes that a function raises itself, and the functions that it calls. Those of a queue are called `do_take` and the like.
+/// The codes that a function raises itself, and the functions that it calls. Those of a queue are
+/// called `do_take` and the like.
 #[derive(Default)]
 struct Direct {
     raised: BTreeSet<&'static str>,

@@ -53,7 +53,8 @@ pub fn texts(folder: &str) -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), fs::read_to_string(file).expect("readable"))).collect()
 }
 
-/// The overloads of a function follow each other: the file `enqueue.sql` is before `enqueue_text.sql`.
+/// The overloads of a function follow each other: the file `enqueue.sql` is before
+/// `enqueue_text.sql`.
 pub fn functions() -> Vec<Function> {
     texts("sql/functions").iter().map(|(_, text)| Function::of(text)).collect()
 }

@@ -22,13 +22,16 @@ use tokio::{
 
 use crate::fixture::{cluster, eventually};
 
-/// While it is far, an answer takes this long: time enough for a program to say all that it has to say before it.
+/// While it is far, an answer takes this long: time enough for a program to say all that it has to
+/// say before it.
 const AWAY: Duration = Duration::from_millis(500);
-/// Nothing was said or heard for this long: what went on beside has ended, the notification after an enqueue for one.
+/// Nothing was said or heard for this long: what went on beside has ended, the notification after
+/// an enqueue for one.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// A port of the cluster. It counts turns: whatever is said after an answer was heard, on any connection, until the next answer is
-/// heard. So the count does not depend on how long anything takes, and what is asked side by side is one turn.
+/// A port of the cluster. It counts turns: whatever is said after an answer was heard, on any
+/// connection, until the next answer is heard. So the count does not depend on how long anything
+/// takes, and what is asked side by side is one turn.
 pub struct Distance {
     pub port: u16,
     state: Arc<State>,

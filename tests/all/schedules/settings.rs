@@ -1,4 +1,5 @@
-//! What a schedule's message says depends on no settings of the sessions that declare it and that make its ticks.
+//! What a schedule's message says depends on no settings of the sessions that declare it and that
+//! make its ticks.
 
 use trunkline::{Db, Schedule, Settings};
 
@@ -91,7 +92,8 @@ async fn schedule_is_set_where_strings_have_escapes() {
     }
 }
 
-/// A backslash in a body means itself only where the function says so: sessions may have it otherwise.
+/// A backslash in a body means itself only where the function says so: sessions may have it
+/// otherwise.
 #[test]
 fn functions_with_backslashes_say_how_strings_are_read() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/functions");

@@ -11,7 +11,8 @@ async fn the_floor_of_a_session_rises_and_finds_what_is_below_in_the_end() {
     };
     assert!(!reached().await, "at first, everything may be there");
     eventually("the floor rises", reached).await;
-    // A tenth of a second after its last look the session looks again, and finds it: then it was too slow, and nothing has happened.
+    // A tenth of a second after its last look the session looks again, and finds it: then it was
+    // too slow, and nothing has happened.
     eventually("it is below", async || {
         assert!(reached().await, "it stays where it is");
         sql.batch_execute(

@@ -1,4 +1,5 @@
-//! Three servers, of which one goes away and comes back: nothing that was said is untrue, and the others go on meanwhile.
+//! Three servers, of which one goes away and comes back: nothing that was said is untrue, and the
+//! others go on meanwhile.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -87,7 +88,8 @@ impl Load {
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
                 Ok(_) => drop(told.enqueued.insert(n)),
-                // The only error while two servers are there: it was on its way when its server died.
+                // The only error while two servers are there: it was on its way when its server
+                // died.
                 Err(error) if error.is_outcome_unknown() => drop(told.unknown.insert(n)),
                 Err(error) => panic!("{error:?}"),
             }
@@ -123,7 +125,8 @@ impl Load {
         }
     }
 
-    /// So many at once, round all stripes, however loaded each is: the numbers of the hashes may all be one stripe's.
+    /// So many at once, round all stripes, however loaded each is: the numbers of the hashes may
+    /// all be one stripe's.
     async fn probe(&self, count: i64) -> BTreeMap<StripeId, usize> {
         let first = self.number.fetch_add(count, Ordering::Relaxed);
         let queue = self.queue.spread(Spread::RoundRobin);

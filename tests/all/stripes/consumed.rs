@@ -1,4 +1,5 @@
-//! What is on several stripes is consumed from all of them, by every guarantee and in every way to wait.
+//! What is on several stripes is consumed from all of them, by every guarantee and in every way to
+//! wait.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,5 @@
-//! What waits on a stripe that drains moves to the others, each message once, whatever is interrupted.
+//! What waits on a stripe that drains moves to the others, each message once, whatever is
+//! interrupted.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -96,7 +97,8 @@ async fn priorities_and_the_order_go_along() {
     assert_eq!(seen, (0..90).collect::<Vec<_>>());
 }
 
-/// Lets a move stop between two of its steps, for as long as somebody holds a lock; drops it there, as a kill does.
+/// Lets a move stop between two of its steps, for as long as somebody holds a lock; drops it there,
+/// as a kill does.
 async fn interrupted(three: &Three, id: StripeId, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
     let locker = superuser(on).await;
     locker.batch_execute(&format!("begin; lock table trunkline.{lock} in share mode")).await.expect("locked");
@@ -105,7 +107,8 @@ async fn interrupted(three: &Three, id: StripeId, lock: &str, on: &str, is_there
     eventually("it is between two steps", || is_there()).await;
     draining.abort();
     assert!(draining.await.expect_err("aborted").is_cancelled());
-    // What was sent is still waiting for the lock, and goes on as it would for a client that was killed.
+    // What was sent is still waiting for the lock, and goes on as it would for a client that was
+    // killed.
     locker.batch_execute("commit").await.expect("unlocked");
 }
 

@@ -33,7 +33,8 @@ async fn a_stream_has_each_message_of_all_stripes_in_turns_and_gives_back_what_i
     seen.sort_unstable();
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
 
-    // What came to a stripe that joined while nobody polled is there, and what nobody asked for comes back.
+    // What came to a stripe that joined while nobody polled is there, and what nobody asked for
+    // comes back.
     let url = stripe().await;
     three.stripes.add(&url).await.expect("added");
     let waiting = async { stream.next().await.expect("it never ends").expect("leased") };

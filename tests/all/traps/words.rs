@@ -15,7 +15,8 @@ enum Kind {
 
 type Token = (Kind, String);
 
-/// What a statement leaves to the session's path: functions, operators, types, and constructs that hide an operator.
+/// What a statement leaves to the session's path: functions, operators, types, and constructs that
+/// hide an operator.
 pub fn left_to_the_path(text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let at = |place: usize| tokens.get(place).map_or("", |token| token.1.as_str());

@@ -1,4 +1,5 @@
-//! What keys cost: linear in what is brought and what ends, and the same whatever is dead around them.
+//! What keys cost: linear in what is brought and what ends, and the same whatever is dead around
+//! them.
 
 use tokio_postgres::Client;
 use trunkline::Db;

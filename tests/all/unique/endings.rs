@@ -1,4 +1,5 @@
-//! Whatever ends a message frees its key with it, in the same transaction; whatever does not end it frees nothing.
+//! Whatever ends a message frees its key with it, in the same transaction; whatever does not end it
+//! frees nothing.
 
 use std::time::Duration;
 

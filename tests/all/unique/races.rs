@@ -1,4 +1,5 @@
-//! However many enqueue at once: exactly one wins, all are told its id, nobody errs and nobody waits without end.
+//! However many enqueue at once: exactly one wins, all are told its id, nobody errs and nobody
+//! waits without end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +58,8 @@ async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
         tokio::spawn(async move {
             let mut told = BTreeMap::new();
             for round in 0..5_usize {
-                // Each in an order of its own, some with a time, in several rows, others without a key among them.
+                // Each in an order of its own, some with a time, in several rows, others without a
+                // key among them.
                 let drafts: Vec<Draft<i64>> = (0..100_usize)
                     .map(|at| (at * (2 * nr + 1) + round * 31 + nr) % 100)
                     .map(|key| match key % 4 {

@@ -1,4 +1,5 @@
-//! A message that waits is replaced by the next with its key, if that says so: the last one counts, once nobody asks any more.
+//! A message that waits is replaced by the next with its key, if that says so: the last one counts,
+//! once nobody asks any more.
 
 use std::time::{Duration, SystemTime};
 
@@ -73,7 +74,8 @@ async fn a_leased_message_is_not_replaced_and_one_that_failed_is() {
     assert_eq!(queue.enqueue_unique(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
 }
 
-/// Whatever the consumer took is what was told to be replaced by then, and nothing is lost that was new.
+/// Whatever the consumer took is what was told to be replaced by then, and nothing is lost that was
+/// new.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
     let Place { queue, db: _db, .. } = place::<i64>(settings().max_batch(16)).await;

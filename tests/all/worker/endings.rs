@@ -34,7 +34,8 @@ async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
     let stopping = tokio::spawn(runs.stop());
     gate.add_permits(30);
     let summary = stopping.await.expect("no panic");
-    // Some more may have begun before it heard of its end; what began is done, and what did not is there.
+    // Some more may have begun before it heard of its end; what began is done, and what did not is
+    // there.
     assert!(summary.done >= 10 && summary.lost == 0, "{summary:?}");
     assert_eq!(summary.done, seen.all().len() as u64);
     let stats = queue.stats().await.expect("counted");
@@ -143,7 +144,8 @@ async fn a_lease_out_of_bounds_is_an_error_at_once() {
     }
 }
 
-/// Handlers finish all the while, and the stop comes in the middle: whatever is not done is there, uncharged.
+/// Handlers finish all the while, and the stop comes in the middle: whatever is not done is there,
+/// uncharged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_under_load_loses_and_doubles_nothing() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;

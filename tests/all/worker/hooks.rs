@@ -1,4 +1,5 @@
-//! What a worker and a consumer tell: tests wait on it instead of sleeping, and policies decide by it.
+//! What a worker and a consumer tell: tests wait on it instead of sleeping, and policies decide by
+//! it.
 
 use std::{
     io,

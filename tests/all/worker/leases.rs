@@ -146,7 +146,8 @@ async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
 
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
 
-/// Of twenty, four change their mind the first time. Once by the worker's own transaction, once by one of `tokio_postgres`.
+/// Of twenty, four change their mind the first time. Once by the worker's own transaction, once by
+/// one of `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_and_acknowledgement_commit_together() {
     for own in [true, false] {

@@ -18,13 +18,13 @@ const ROLE: &str = "TRUNKLINE_TEST_WORKER";
 const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
 const POISON: i64 = 13;
 
-/// What the handlers of all processes write down; and from one that is poison and has killed a process before: what ran beside it, and for
-/// how long.
+/// What the handlers of all processes write down; and from one that is poison and has killed a
+/// process before: what ran beside it, and for how long.
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 
-/// What may have killed its worker runs alone, but is not waited for longer than that: a second in truth, less what a handler's own clock may
-/// miss of it.
+/// What may have killed its worker runs alone, but is not waited for longer than that: a second in
+/// truth, less what a handler's own clock may miss of it.
 const ALONE: i64 = 900;
 
 /// A process that works until it is killed.
@@ -116,7 +116,8 @@ async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
     (url, queue, sql)
 }
 
-/// One of two thousand aborts its process, whoever has it. Its neighbours are charged for the first crash, and for no other.
+/// One of two thousand aborts its process, whoever has it. Its neighbours are charged for the first
+/// crash, and for no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
     let attempts = 4;
@@ -161,7 +162,8 @@ async fn what_a_killed_worker_held_is_back_when_the_lease_ends() {
     assert_eq!(handled(&sql, "count(*) filter (where attempt = 2)").await, 50);
 }
 
-/// A worker that sleeps past its leases changes nothing when it wakes: what it holds is somebody else's.
+/// A worker that sleeps past its leases changes nothing when it wakes: what it holds is somebody
+/// else's.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_its_own() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
@@ -171,7 +173,8 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
     let gate = connect(&url).await;
     let mut sent = 1000; // payloads from here on are distinct
     for _ in 0..3 {
-        // Nobody gets past the gate, so it is stopped in the middle of its work, however long that takes.
+        // Nobody gets past the gate, so it is stopped in the middle of its work, however long that
+        // takes.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
         queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         eventually("it is in its handlers", || async {
@@ -187,7 +190,8 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
         let its = format!("count(*) filter (where pid = {})", second.0.id());
         eventually("another works", || async { handled(&sql, &its).await > 20 }).await;
         first.signal("CONT");
-        // What ran out may have killed its worker, so it runs alone, one after another: that may take long, as long as there is less and less.
+        // What ran out may have killed its worker, so it runs alone, one after another: that may
+        // take long, as long as there is less and less.
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
         while least >= 1_000 {
@@ -211,7 +215,8 @@ async fn of_sixteen_workers_none_has_less_than_half_of_its_share() {
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
     eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
         .await;
-    // The best of three: on a small machine a process may not run for longer than all the others take.
+    // The best of three: on a small machine a process may not run for longer than all the others
+    // take.
     for round in 1.. {
         queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
         drained(&queue).await;

@@ -232,7 +232,8 @@ async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worke
     assert_eq!((summary.done, summary.lost, *until_given_up.borrow()), (2, 0, 1), "{summary:?}");
 }
 
-/// A renewal is on its way when the handler begins: the transaction comes after it, so that nothing waits for its end.
+/// A renewal is on its way when the handler begins: the transaction comes after it, so that nothing
+/// waits for its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;

@@ -1,4 +1,5 @@
-//! A worker, as far as the lanes' protocol goes: the real [`Order`] decides, and everything around it happens in any order.
+//! A worker, as far as the lanes' protocol goes: the real [`Order`] decides, and everything around
+//! it happens in any order.
 
 use std::{
     sync::{Arc, LazyLock},

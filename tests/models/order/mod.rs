@@ -1,5 +1,6 @@
-//! The lanes' protocol, whole: every order in which a few holders of a lane, its server and time can take their steps, with [`Order`] itself
-//! as what decides in a holder. See docs/design/keys.md.
+//! The lanes' protocol, whole: every order in which a few holders of a lane, its server and time
+//! can take their steps, with [`Order`] itself as what decides in a holder. See
+//! docs/design/keys.md.
 
 mod protocol;
 mod server;
@@ -32,7 +33,8 @@ struct State {
 enum Step {
     /// The clock goes on.
     Tick,
-    /// A holder asks for so many messages; the server lists lanes, then leases; the answer comes, or never.
+    /// A holder asks for so many messages; the server lists lanes, then leases; the answer comes,
+    /// or never.
     Fetch(usize, usize),
     List(usize),
     Lease(usize),

@@ -1,7 +1,7 @@
 //! What is gone through, and what may happen in it.
 
-/// Messages of one key, holders of its lane, and what may happen to them. Everything goes wrong with the first holder alone; what the
-/// others ask of the server is done and answered at once.
+/// Messages of one key, holders of its lane, and what may happen to them. Everything goes wrong
+/// with the first holder alone; what the others ask of the server is done and answered at once.
 #[derive(Debug, Clone)]
 pub(super) struct Protocol {
     pub messages: usize,

@@ -3,7 +3,8 @@
 use super::protocol::{Defect, Protocol};
 use crate::queue::message::Lease;
 
-/// So long lasts a lease that is renewed, and so long a lane is held from then on: one and a half as long.
+/// So long lasts a lease that is renewed, and so long a lane is held from then on: one and a half
+/// as long.
 pub(super) const LEASE: u8 = 2;
 pub(super) const HOLD: u8 = 3;
 /// A message that failed is due again so much later.
@@ -127,7 +128,8 @@ impl Server {
         }
     }
 
-    /// As `do_along_`: what is due, in its order, along the line of the lane or, where it has one, of the key.
+    /// As `do_along_`: what is due, in its order, along the line of the lane or, where it has one,
+    /// of the key.
     fn along(&mut self, protocol: &Protocol, n: usize, until: u8, by: u8) -> Vec<Lease> {
         let clock = self.clock;
         let is_due = |row: &Row| !row.gone && row.due <= clock;

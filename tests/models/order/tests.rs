@@ -21,7 +21,8 @@ const CALM: Protocol = Protocol {
     defect: None,
 };
 
-/// One holder, from whose hands things go back in every order; with more messages than wait behind another, and with fewer, which come again.
+/// One holder, from whose hands things go back in every order; with more messages than wait behind
+/// another, and with fewer, which come again.
 const FULL: Protocol = Protocol { messages: 3, behind: 1, failures: 1, ..CALM };
 const ALONE: Protocol = Protocol { end: 1, attempts: 3, failures: 1, given_up: 1, acks_at_once: true, ..CALM };
 const TWO_AT_ONCE: Protocol = Protocol { messages: 3, per_key: 2, behind: 1, ..CALM };

@@ -21,7 +21,8 @@ use crate::{
     progress,
 };
 
-/// Consumers at the same time: while one waits for the server, the other works through its messages.
+/// Consumers at the same time: while one waits for the server, the other works through its
+/// messages.
 const CONSUMERS: usize = 2;
 /// Messages that a consumer leases at a time at most.
 const LEASED: usize = 8192;
@@ -108,8 +109,8 @@ impl Load {
         }
     }
 
-    /// One consumer: leases the next messages while the last ones are being acknowledged. Returns when its last
-    /// acknowledgement was answered.
+    /// One consumer: leases the next messages while the last ones are being acknowledged. Returns
+    /// when its last acknowledgement was answered.
     async fn consume(self: Arc<Self>) -> Result<Duration> {
         let mut consumer = self.queue.consumer(Wait::Adaptive);
         let mut deliveries = self.deliveries.recorder();

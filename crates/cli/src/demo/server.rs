@@ -28,7 +28,8 @@ impl Server {
     }
 }
 
-/// Writes of 8 KB that reach the disk in a second, one after another, as a write-ahead log does them.
+/// Writes of 8 KB that reach the disk in a second, one after another, as a write-ahead log does
+/// them.
 pub fn fsyncs_per_s(folder: &Path) -> Result<f64> {
     const WRITES: u32 = 100;
     let path = folder.join("trunkline-demo-fsync");

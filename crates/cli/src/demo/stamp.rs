@@ -6,8 +6,8 @@ use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 /// The bytes of a number and a time.
 pub const LEAST: usize = 16;
 
-/// A payload of some size: a number, the microseconds since the start, and filling. It is read where it lies in the
-/// received batch, as any payload type of a program can be.
+/// A payload of some size: a number, the microseconds since the start, and filling. It is read
+/// where it lies in the received batch, as any payload type of a program can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub number: u64,

@@ -1,4 +1,5 @@
-//! What came back, counted by number, and how long it took; nothing here is a lock that every message takes.
+//! What came back, counted by number, and how long it took; nothing here is a lock that every
+//! message takes.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -81,7 +82,8 @@ impl Tally {
         self.lost() == 0
     }
 
-    /// Whether every message came exactly once, given how many are left in the queue: those would come again.
+    /// Whether every message came exactly once, given how many are left in the queue: those would
+    /// come again.
     pub fn verdict(&self, left: u64) -> Result<()> {
         let wrong: Vec<String> = [
             (self.lost(), "lost"),

@@ -31,7 +31,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Whether it goes on. After an error it can be called again: what is leased is kept until it is settled.
+    /// Whether it goes on. After an error it can be called again: what is leased is kept until it
+    /// is settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
             held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when it began
@@ -61,7 +62,8 @@ impl Delivery {
         Ok(true)
     }
 
-    /// Returns when the chunk is written, cannot be, or a signal came; extends the leases meanwhile.
+    /// Returns when the chunk is written, cannot be, or a signal came; extends the leases
+    /// meanwhile.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
         let lease = self.queue.description().lease;
         let mut soon = tokio::time::interval(lease / 3);

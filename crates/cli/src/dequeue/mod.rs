@@ -175,7 +175,8 @@ impl Delivery {
     }
 }
 
-/// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database is away.
+/// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database
+/// is away.
 async fn unless_stopped<R>(mut stop: Stop, dequeue: impl Future<Output = R>) -> Option<R> {
     tokio::select! {
         answer = dequeue => Some(answer),

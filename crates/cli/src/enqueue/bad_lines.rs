@@ -1,4 +1,5 @@
-//! Lines that are no messages of the queue: one ends the verb, or they are passed over, or set aside in a file.
+//! Lines that are no messages of the queue: one ends the verb, or they are passed over, or set
+//! aside in a file.
 
 use std::{
     fs::{File, OpenOptions},

@@ -13,7 +13,8 @@ use crate::{text::Text, time};
 
 /// Fields that make a message.
 const KNOWN: [&str; 9] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key"];
-/// What the program prints of a message besides: another queue gives another id, and begins to count again.
+/// What the program prints of a message besides: another queue gives another id, and begins to
+/// count again.
 const PASSED_OVER: [&str; 9] =
     ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
 

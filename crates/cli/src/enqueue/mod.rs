@@ -88,24 +88,28 @@ pub struct Args {
     queue: String,
     /// A message each, `-` for standard input; all of them are enqueued, or none
     payload: Vec<OsString>,
-    /// A message that is the whole of a file, as it is, `-` for standard input; once for each message
+    /// A message that is the whole of a file, as it is, `-` for standard input; once for each
+    /// message
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// A message for each line of a file, `-` for standard input; a line is all bytes but the line break at its end
+    /// A message for each line of a file, `-` for standard input; a line is all bytes but the line
+    /// break at its end
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
-    /// A message for each line, which is an object in JSON and also says when the message is due, and its metadata
+    /// A message for each line, which is an object in JSON and also says when the message is due,
+    /// and its metadata
     #[arg(long, value_name = "FILE")]
     json_lines: Option<PathBuf>,
-    /// What happens to lines that are no messages of the queue: `fail` ends at the first and names it (what is before it
-    /// is enqueued), `skip` passes over them, and a FILE gets them at its end, as they are, for a next try
+    /// What happens to lines that are no messages of the queue: `fail` ends at the first and names
+    /// it (what is before it is enqueued), `skip` passes over them, and a FILE gets them at its
+    /// end, as they are, for a next try
     #[arg(long, value_name = "fail|skip|FILE", default_value = "fail", conflicts_with_all = ["payload", "file"])]
     bad_lines: Fate,
     /// When the messages are due, from now
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::duration)]
     delay: Duration,
-    /// When the messages are due, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00; one that has passed is
-    /// now
+    /// When the messages are due, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00;
+    /// one that has passed is now
     #[arg(long, value_name = "WHEN", value_parser = time::instant, conflicts_with = "delay")]
     at: Option<SystemTime>,
     /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
@@ -114,17 +118,20 @@ pub struct Args {
     /// The priority of the messages, in a queue that has some: from 0, the lowest
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
-    /// A key that the message shares with no other, in a queue with uniqueness: where another has it, that one's id is
-    /// printed, and nothing is enqueued
+    /// A key that the message shares with no other, in a queue with uniqueness: where another has
+    /// it, that one's id is printed, and nothing is enqueued
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Keep unique keys for this time, whatever becomes of the messages; without it, until they have ended
+    /// Keep unique keys for this time, whatever becomes of the messages; without it, until they
+    /// have ended
     #[arg(long, value_name = "TIME", value_parser = time::duration)]
     unique_for: Option<Duration>,
-    /// Replace a message that has the unique key and waits: its payload, its metadata and when it is due
+    /// Replace a message that has the unique key and waits: its payload, its metadata and when it
+    /// is due
     #[arg(long)]
     replace: bool,
-    /// The key of the messages, in a queue whose messages have keys: those of one are handled in order
+    /// The key of the messages, in a queue whose messages have keys: those of one are handled in
+    /// order
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }
@@ -226,8 +233,8 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Enqueues messages. One that is refused is found by halving: neither the library nor the server says which of many
-    /// it is.
+    /// Enqueues messages. One that is refused is found by halving: neither the library nor the
+    /// server says which of many it is.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
         let mut parts = vec![all];
         while let Some(part) = parts.pop() {

@@ -21,7 +21,8 @@ Examples:
 pub struct Create {
     /// The name of the queue
     pub name: String,
-    /// The type of its payloads: any type that Postgres knows; bytea, for any bytes, if not set. It stays for good
+    /// The type of its payloads: any type that Postgres knows; bytea, for any bytes, if not set. It
+    /// stays for good
     #[arg(long = "type", value_name = "TYPE")]
     pub payload: Option<String>,
     /// Deliveries before a message is a dead letter
@@ -36,17 +37,19 @@ pub struct Create {
     /// How many priorities it has, 1 to 10, numbered from 0, the lowest; for good
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>)]
     pub priorities: u32,
-    /// What a step of priority is worth: a message of it counts as older by this time. 36500d is strict: the highest first
+    /// What a step of priority is worth: a message of it counts as older by this time. 36500d is
+    /// strict: the highest first
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
     pub head_start: Duration,
     /// Messages may have unique keys; for good
     #[arg(long)]
     pub uniqueness: bool,
-    /// As many lanes, 1 to 256, for messages that have keys; 64 for most. Those of a key are handled in order. Not
-    /// together with priorities or --uniqueness
+    /// As many lanes, 1 to 256, for messages that have keys; 64 for most. Those of a key are
+    /// handled in order. Not together with priorities or --uniqueness
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
     pub lanes: u32,
-    /// Messages of a key that are handled at the same time, at most; with more than 1 they are in no order
+    /// Messages of a key that are handled at the same time, at most; with more than 1 they are in
+    /// no order
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>, requires = "lanes")]
     pub per_key: u32,
 }
@@ -83,8 +86,9 @@ pub struct Alter {
     /// Messages of a key that are handled at the same time, at most
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub per_key: Option<u32>,
-    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256. The queue stands still until what waits
-    /// in it is put in order: some 20 seconds for each million messages
+    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256. The queue
+    /// stands still until what waits in it is put in order: some 20 seconds for each million
+    /// messages
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub lanes: Option<u32>,
     /// One line of JSON
@@ -122,7 +126,8 @@ pub struct Limit {
     /// Messages of each key that workers begin with in a second, in a queue with keys
     #[arg(long, value_name = "N")]
     pub key_per_second: Option<f64>,
-    /// Messages of a key that may be begun with at once, after a rest; those of a second if not given
+    /// Messages of a key that may be begun with at once, after a rest; those of a second if not
+    /// given
     #[arg(long, value_name = "N", requires = "key_per_second", value_parser = number::count::<u32>)]
     pub key_burst: Option<u32>,
     /// No limits

@@ -189,7 +189,8 @@ fn right((role, kind, all): &(String, String, bool)) -> String {
     format!("{role} ({kind}{})", if *all { " of all queues" } else { "" })
 }
 
-/// Bytes of a queue's tables, with all that belongs to them. Every name is qualified, and no operator is used.
+/// Bytes of a queue's tables, with all that belongs to them. Every name is qualified, and no
+/// operator is used.
 async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     static SIZE: Statement<(&str,), (Option<i64>,)> =
         Statement::new("select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1))");

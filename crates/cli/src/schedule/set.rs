@@ -34,7 +34,8 @@ pub struct Args {
     /// The time zone whose clock the fields of the expression mean
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
-    /// What becomes of ticks that were not made in time: none of them, one for all, or each is made, the last 1,000 at most
+    /// What becomes of ticks that were not made in time: none of them, one for all, or each is
+    /// made, the last 1,000 at most
     #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
     missed: Missed,
     /// The priority of each message, in a queue that has some: from 0, the lowest

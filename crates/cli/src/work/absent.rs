@@ -1,4 +1,5 @@
-//! A command that does not exist, or cannot be executed: no message is to blame for it, and none is charged.
+//! A command that does not exist, or cannot be executed: no message is to blame for it, and none is
+//! charged.
 
 use std::{
     fs, io,
@@ -19,8 +20,9 @@ const CODES: [i32; 2] = [126, 127];
 
 /// Whether the command is there.
 ///
-/// The exit codes of the shell say so, but a script may exit with them itself. So they count as long as no command of
-/// this program has ended otherwise; from then on only if the first word of the command line has gone away since.
+/// The exit codes of the shell say so, but a script may exit with them itself. So they count as
+/// long as no command of this program has ended otherwise; from then on only if the first word of
+/// the command line has gone away since.
 #[derive(Debug)]
 pub struct Absent {
     exec: String,
@@ -86,7 +88,8 @@ impl Absent {
     }
 }
 
-/// Whether a command that could not be started can be started later, with more memory or fewer processes.
+/// Whether a command that could not be started can be started later, with more memory or fewer
+/// processes.
 pub fn may_pass(cause: &io::Error) -> bool {
     use io::ErrorKind::{ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied};
     ![ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied].contains(&cause.kind())

@@ -33,8 +33,9 @@ fn running() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a process that kills the groups when this program ends without having done so. It works on every Unix, and
-/// reaches what a command has started, which the signal that Linux can send at a parent's death does not.
+/// Starts a process that kills the groups when this program ends without having done so. It works
+/// on every Unix, and reaches what a command has started, which the signal that Linux can send at a
+/// parent's death does not.
 pub fn guard() -> Result<()> {
     let mut guard = std::process::Command::new("sh");
     guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);

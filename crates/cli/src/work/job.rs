@@ -1,4 +1,5 @@
-//! A command, run for a message. Its life as one sentence: started, fed, listened to, ended, judged.
+//! A command, run for a message. Its life as one sentence: started, fed, listened to, ended,
+//! judged.
 
 use std::{
     io,
@@ -34,7 +35,8 @@ const DEAD: i32 = 100;
 const SIGNALLED: Duration = Duration::from_millis(500);
 /// Before a command that could not be started is tried again.
 const BREATH: Duration = Duration::from_secs(1);
-/// Before a message that could not be given back is tried to be given back again; then twice as long.
+/// Before a message that could not be given back is tried to be given back again; then twice as
+/// long.
 const SOON: Duration = Duration::from_millis(100);
 
 /// What is to be run, and how.
@@ -108,7 +110,8 @@ impl Job {
             ("TRUNKLINE_ATTEMPT", message.charged().to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
-        // The names that programs look for, as in OpenTelemetry's proposal for environment variables.
+        // The names that programs look for, as in OpenTelemetry's proposal for environment
+        // variables.
         let trace = [("TRACEPARENT", message.metadata.traceparent()), ("TRACESTATE", message.metadata.tracestate())];
         all.extend(trace.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))));
         all
@@ -125,7 +128,8 @@ impl Job {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
-            // Where the lease is lost, the message is someone else's already, and what is answered here is discarded.
+            // Where the lease is lost, the message is someone else's already, and what is answered
+            // here is discarded.
             Ending::GivenUp => return self.give_back(attempt).await,
             Ending::Exited(status) if self.absent.is_said_by(status).await => {
                 self.absent.note(reason);
@@ -151,8 +155,8 @@ impl Job {
         Err(failure)
     }
 
-    /// Whether a command was ended by a signal that came to this program, too: service managers signal all processes of
-    /// a service.
+    /// Whether a command was ended by a signal that came to this program, too: service managers
+    /// signal all processes of a service.
     async fn is_stopped_with(&self, status: ExitStatus) -> bool {
         let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
         // A shell that waits for a command exits with 128 and its signal.

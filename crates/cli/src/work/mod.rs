@@ -78,15 +78,16 @@ pub struct Args {
     /// Commands that run at the same time; as many as there are processors if not set
     #[arg(long, value_name = "N", value_parser = number::more_than_zero)]
     concurrency: Option<NonZeroUsize>,
-    /// How long a command may take; then it is ended, and has failed. As long as it likes if not set
+    /// How long a command may take; then it is ended, and has failed. As long as it likes if not
+    /// set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
-    /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own maximum of attempts
-    /// holds beside it
+    /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own
+    /// maximum of attempts holds beside it
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     retries: Option<u32>,
-    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says how soon messages
-    /// come back after a crash
+    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says
+    /// how soon messages come back after a crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
     /// End when nothing is due any more; what failed and waits for its next try is not waited for
@@ -95,7 +96,8 @@ pub struct Args {
     /// How long an orderly end waits for running commands, before it ends them
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::duration)]
     shutdown_after: Duration,
-    /// Write every ten seconds what was handled, what failed and how long it took, for `trunkline console` to show
+    /// Write every ten seconds what was handled, what failed and how long it took, for `trunkline
+    /// console` to show
     #[arg(long)]
     report: bool,
     /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are kept from it otherwise
@@ -177,7 +179,8 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let job = Arc::new(job);
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
-    // The commands are ended and their messages given back before; this is for what does not go as it should.
+    // The commands are ended and their messages given back before; this is for what does not go as
+    // it should.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |stripe: Option<StripeId>, queue: Queue<Text>| {

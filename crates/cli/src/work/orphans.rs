@@ -1,5 +1,5 @@
-//! Processes that commands leave behind, where this program is the first process of a container: the system makes it
-//! their parent, and nothing else takes note of their ends.
+//! Processes that commands leave behind, where this program is the first process of a container:
+//! the system makes it their parent, and nothing else takes note of their ends.
 
 use std::{collections::BTreeSet, convert::Infallible, fs, future::pending, time::Duration};
 
@@ -36,7 +36,8 @@ fn ended(but: &BTreeSet<i32>) -> Vec<Pid> {
     ended.filter_map(Pid::from_raw).collect()
 }
 
-/// Whether a line of `/proc/ID/stat` says so: `ID (NAME) STATE PARENT …`, where the name may have anything in it.
+/// Whether a line of `/proc/ID/stat` says so: `ID (NAME) STATE PARENT …`, where the name may have
+/// anything in it.
 fn is_zombie_of(stat: &str, parent: &str) -> bool {
     let mut words = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
     words.next() == Some("Z") && words.next() == Some(parent)

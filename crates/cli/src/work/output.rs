@@ -1,5 +1,5 @@
-//! What commands print: written line by line by one thread, so that no line is torn and no slow reader keeps leases from
-//! being renewed.
+//! What commands print: written line by line by one thread, so that no line is torn and no slow
+//! reader keeps leases from being renewed.
 
 use std::{
     io::{self, Write},
@@ -91,7 +91,8 @@ impl Output {
     }
 }
 
-/// For lines that may be missed: while the program runs, and unless so much waits that nobody seems to read.
+/// For lines that may be missed: while the program runs, and unless so much waits that nobody seems
+/// to read.
 #[derive(Debug)]
 pub struct Aside(mpsc::WeakSender<Piece>);
 
@@ -104,10 +105,12 @@ impl Aside {
 }
 
 impl Writing {
-    /// Returns when all is written, once nobody says anything any more; a reader that does not read on is not waited for.
+    /// Returns when all is written, once nobody says anything any more; a reader that does not read
+    /// on is not waited for.
     ///
     /// # Errors
-    /// What was printed could not be written. A reader that went away is no error: it wants no more.
+    /// What was printed could not be written. A reader that went away is no error: it wants no
+    /// more.
     pub async fn end(self) -> Result<(), Error> {
         match tokio::time::timeout(PATIENCE, self.0).await {
             Ok(Ok(Some(cause))) if cause.kind() != io::ErrorKind::BrokenPipe => Err(Error::output(&cause)),

@@ -1,4 +1,5 @@
-//! The library's warnings, among what the commands print: a database that is away must not look like an empty queue.
+//! The library's warnings, among what the commands print: a database that is away must not look
+//! like an empty queue.
 
 use std::fmt::{self, Write};
 

@@ -18,7 +18,8 @@ fn messages(trunkline: &Trunkline) -> u64 {
     trunkline.json(&["stats", "q", "--json"])[0]["messages"].as_u64().expect("a number")
 }
 
-/// Types, a good line, and a bad one with a part of what is said about it. The first are found here, the others there.
+/// Types, a good line, and a bad one with a part of what is said about it. The first are found
+/// here, the others there.
 const CASES: [(&str, &str, &[u8], &str); 8] = [
     ("int4", "7", b"seven", "\"seven\" is not a whole number"),
     ("int2", "-7", b"70000", "\"70000\" is not a whole number of 16 bits"),

@@ -1,4 +1,5 @@
-//! Connections that break while a statement is under way: a follower goes on, and nothing is missing.
+//! Connections that break while a statement is under way: a follower goes on, and nothing is
+//! missing.
 
 use std::{
     io::{BufRead, BufReader},

@@ -33,8 +33,8 @@ pub fn program() -> Command {
     command
 }
 
-/// Where the tests themselves run under `nohup`, programs would inherit that they ignore SIGHUP. A signal that is heard is not ignored
-/// after an exec.
+/// Where the tests themselves run under `nohup`, programs would inherit that they ignore SIGHUP. A
+/// signal that is heard is not ignored after an exec.
 fn hear_hangups() {
     static HEARD: OnceLock<()> = OnceLock::new();
     HEARD.get_or_init(|| {
@@ -125,7 +125,8 @@ pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
-/// What fails is due in an hour, whatever pauses; `run_out` makes it due. What is given back is due at once, as ever.
+/// What fails is due in an hour, whatever pauses; `run_out` makes it due. What is given back is due
+/// at once, as ever.
 pub fn retry_late(url: &str) {
     sql(
         url,

@@ -1,4 +1,5 @@
-//! Messages as lines of JSON: what is printed can be enqueued, and a line that is no message is a bad one.
+//! Messages as lines of JSON: what is printed can be enqueued, and a line that is no message is a
+//! bad one.
 
 use std::{collections::BTreeSet, fs, io::Write, process::Output};
 

@@ -14,8 +14,8 @@ use crate::fixture::{Folder, Trunkline};
 const LINES: usize = 1_000_000;
 const LIMIT_KB: u64 = 64 << 10;
 
-/// Words of the machine's dictionary or, where it has none, made up, over and over, numbered; some lines are empty, and
-/// some are not text.
+/// Words of the machine's dictionary or, where it has none, made up, over and over, numbered; some
+/// lines are empty, and some are not text.
 fn write_lines(path: &Path) {
     let dictionary = fs::read("/usr/share/dict/words").unwrap_or_default();
     let mut words: Vec<Vec<u8>> = dictionary.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();

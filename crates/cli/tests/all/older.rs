@@ -1,4 +1,5 @@
-//! Programs of the first release on this schema, as in the hours between a migration and the last pod's restart.
+//! Programs of the first release on this schema, as in the hours between a migration and the last
+//! pod's restart.
 
 use std::{
     env,
@@ -126,7 +127,8 @@ fn older_migrate_changes_nothing() {
     let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");
     assert_eq!(functions(&new.url), before);
-    // One that looked before this schema was there goes on to record its steps, and is refused as a whole.
+    // One that looked before this schema was there goes on to record its steps, and is refused as a
+    // whole.
     sql(
         &new.url,
         "do $$ begin

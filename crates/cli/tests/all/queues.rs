@@ -146,7 +146,8 @@ fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines()
     trunkline.ok(&["enqueue", "q", "--priority", "2", "high"]);
     let lines = b"{\"payload\": \"middle\", \"priority\": 1}\n{\"payload\": \"high too\"}\n";
     assert!(trunkline.fed(&["enqueue", "q", "--priority", "2", "--json-lines", "-"], lines).status.success());
-    // What is printed of them goes into another queue with it, and into one without any if it is the lowest.
+    // What is printed of them goes into another queue with it, and into one without any if it is
+    // the lowest.
     let peeked = trunkline.ok(&["peek", "q", "--json"]);
     assert!(peeked.contains(r#""error":null,"priority":2,"metadata""#), "{peeked}");
     trunkline.ok(&["queue", "create", "r", "--type", "text", "--priorities", "5"]);

@@ -1,4 +1,5 @@
-//! As in a failover: for a while, the only server that answers takes no writes. Who works and who follows waits for one that does.
+//! As in a failover: for a while, the only server that answers takes no writes. Who works and who
+//! follows waits for one that does.
 
 use std::{
     io::{BufRead, BufReader, Lines},
@@ -10,7 +11,8 @@ use crate::fixture::{Session, Trunkline, eventually, signal};
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
                      where application_name = 'trunkline' and datname = current_database()";
 
-/// A database whose clients want a server that takes writes, and a session that may say which one it is.
+/// A database whose clients want a server that takes writes, and a session that may say which one
+/// it is.
 struct Place {
     trunkline: Trunkline,
     session: Session,

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Trunkline, sql};
 
-/// A new role, and the program on the same database as that role. Roles belong to the whole cluster.
+/// A new role, and the program on the same database as that role. Roles belong to the whole
+/// cluster.
 fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = format!("{kind}_{}", NUMBER.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,5 @@
-//! A program that does not end fails its test, and says where it stands: tests wait for it without a time of their own.
+//! A program that does not end fails its test, and says where it stands: tests wait for it without
+//! a time of their own.
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +52,8 @@ fn is_ours(id: i32) -> bool {
     stat.contains("(trunkline)") && parent == Some(std::process::id())
 }
 
-/// Past the harness, which would keep this for the test that came first, and show it only if that one failed.
+/// Past the harness, which would keep this for the test that came first, and show it only if that
+/// one failed.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}"); // there is nobody else to tell
 }

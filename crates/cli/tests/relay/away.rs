@@ -14,7 +14,8 @@ const HANDS: u64 = 8192;
 /// A round of messages; so many a round that few transactions make a large backlog.
 const ROUND: usize = 5000;
 
-/// Until the program has tried so many more times: with full hands, where it is more than they hold. Returns what it has in memory then, in KiB.
+/// Until the program has tried so many more times: with full hands, where it is more than they
+/// hold. Returns what it has in memory then, in KiB.
 fn tried(place: &Place, program: &Program, more: u64) -> u64 {
     let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
     let before = number("again");
@@ -26,12 +27,14 @@ fn away(kind: Kind) {
     let mut place = Place::of(kind, &["--max-attempts", "1"]);
     let mut sent = Sent::default();
     if kind == Kind::Kafka {
-        // A topic that is made when it is written to first is none while the broker comes back, and its messages would be refused for good.
+        // A topic that is made when it is written to first is none while the broker comes back, and
+        // its messages would be refused for good.
         let sink = place.runtime.block_on(place.far.sink());
         place.runtime.block_on(place.far.write(&*sink, &mut sent, 1));
     }
     let program = place.out(&[]);
-    // The relay itself has sent nothing: a stream on a single node of RabbitMQ does not always keep what it has confirmed.
+    // The relay itself has sent nothing: a stream on a single node of RabbitMQ does not always keep
+    // what it has confirmed.
     within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
     match kind {
         // A stream on a single node is not always there again after a crash: docs/relay.md.

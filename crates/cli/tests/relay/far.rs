@@ -1,4 +1,5 @@
-//! The broker's end: a stream that what comes out is read from, and what is to come in is written to.
+//! The broker's end: a stream that what comes out is read from, and what is to come in is written
+//! to.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -103,7 +104,8 @@ fn arrived(message: Incoming) -> Arrived {
     Arrived { body: String::from_utf8(message.body.into()).expect("text"), id }
 }
 
-/// Asks for a stream of all subjects below `s`, as the protocol has it. Returns what the server said.
+/// Asks for a stream of all subjects below `s`, as the protocol has it. Returns what the server
+/// said.
 fn make_stream(server: SocketAddr) -> std::io::Result<String> {
     let mut socket = TcpStream::connect(server)?;
     socket.set_read_timeout(Some(Duration::from_secs(2)))?;

@@ -35,7 +35,8 @@ fn out(kind: Kind) {
             }
             sent
         });
-        // What was enqueued is counted later than it is there, so this is never more than was carried.
+        // What was enqueued is counted later than it is there, so this is never more than was
+        // carried.
         let carried = || enqueued.load(Ordering::Relaxed).saturating_sub(place.messages());
         let (mut one, mut other) = (start(), start());
         for more in KILLS {
@@ -81,7 +82,8 @@ fn inward(kind: Kind) {
             let until = place.messages() + more;
             within("it carries on", || place.messages() >= until);
             one.kill();
-            // As if nobody had heard of it for fifteen seconds. Where it was the other that has the position, that one is taken for dead, and is not.
+            // As if nobody had heard of it for fifteen seconds. Where it was the other that has the
+            // position, that one is taken for dead, and is not.
             sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
             one = other;
             other = place.inward();

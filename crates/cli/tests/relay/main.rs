@@ -1,4 +1,5 @@
-//! `trunkline relay` as its users run it, beside real brokers: killed, ended, and waiting for a broker that is away.
+//! `trunkline relay` as its users run it, beside real brokers: killed, ended, and waiting for a
+//! broker that is away.
 
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "shared with the relay's own tests")]
 #[path = "../../../relay/tests/all/brokers/mod.rs"]

@@ -45,9 +45,10 @@ pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &
 
 pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
 
-/// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when the oldest message is due,
-/// by one probe of the index for each lane: from the floor on, below which there are only dead rows. `{last}` are the messages that
-/// are due last, and `{of_keys}` what a queue with keys has besides.
+/// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when
+/// the oldest message is due, by one probe of the index for each lane: from the floor on, below
+/// which there are only dead rows. `{last}` are the messages that are due last, and `{of_keys}`
+/// what a queue with keys has besides.
 pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.lanes > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (

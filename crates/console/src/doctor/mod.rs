@@ -1,4 +1,5 @@
-//! The doctor: what is wrong with a database that holds queues, since when, why it matters, and the statement that mends it.
+//! The doctor: what is wrong with a database that holds queues, since when, why it matters, and the
+//! statement that mends it.
 //!
 //! ```no_run
 //! # async fn example(db: &trunkline::Db) -> trunkline::Result<()> {
@@ -11,8 +12,9 @@
 //! # }
 //! ```
 //!
-//! Nothing is changed, nothing is locked, and no payload is read. A check is a statement over the catalog, the statistics and what workers report, or, for each
-//! queue, a few probes of its index and a plan.
+//! Nothing is changed, nothing is locked, and no payload is read. A check is a statement over the
+//! catalog, the statistics and what workers report, or, for each queue, a few probes of its index
+//! and a plan.
 
 mod checks;
 mod plans;
@@ -85,7 +87,8 @@ impl Default for Doctor {
     }
 }
 
-/// How long the server may take for a statement, and the doctor may wait for it: a server that does not answer is a finding, not a wait.
+/// How long the server may take for a statement, and the doctor may wait for it: a server that does
+/// not answer is a finding, not a wait.
 const SERVER: &str = "10s";
 const ANSWER: Duration = Duration::from_secs(15);
 /// Queues that are looked at at a time.
@@ -98,7 +101,8 @@ impl Doctor {
         Self { patience: Duration::from_secs(300), skipped_checks: Vec::new(), skipped_queues: Vec::new() }
     }
 
-    /// For how long transactions may be open, slots unread and messages due before that is a finding. In milliseconds.
+    /// For how long transactions may be open, slots unread and messages due before that is a
+    /// finding. In milliseconds.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -136,8 +140,8 @@ impl Doctor {
         })
     }
 
-    /// All findings, the worst first. What the role may not look at is a finding, too, and so is a server that does not answer. What is the case in four queues
-    /// or more is one finding.
+    /// All findings, the worst first. What the role may not look at is a finding, too, and so is a
+    /// server that does not answer. What is the case in four queues or more is one finding.
     ///
     /// # Errors
     /// The database cannot be reached.

@@ -7,7 +7,8 @@ const MANY: usize = 4;
 /// Names that the text has.
 const NAMED: usize = 3;
 
-/// The findings in their order; those of one check, severity and reason are one, at the place of the first, where they are about many queues.
+/// The findings in their order; those of one check, severity and reason are one, at the place of
+/// the first, where they are about many queues.
 pub fn together(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {

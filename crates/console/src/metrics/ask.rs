@@ -18,7 +18,8 @@ macro_rules! sql {
 /// A queue: its name, whether it is paused, the rows it ever had.
 pub type Queue = (String, bool, Option<i64>);
 
-/// A table of a queue: the queue, which of its tables; bytes of the heap, of TOAST, of the indexes; dead rows.
+/// A table of a queue: the queue, which of its tables; bytes of the heap, of TOAST, of the indexes;
+/// dead rows.
 pub type Store = (String, String, i64, i64, i64, i64);
 
 /// Who holds the horizon back: what it is, for how many seconds, for how many transactions.
@@ -86,7 +87,8 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
 /// How long a look may take.
 const COUNTING: &str = "10min";
 
-/// On a connection of its own: nobody's statement waits behind it. Ends with an error after so long.
+/// On a connection of its own: nobody's statement waits behind it. Ends with an error after so
+/// long.
 pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }

@@ -1,4 +1,5 @@
-//! Samples that are kept, so that looking costs the server one per cent of a core at most, however many look and however large the queues are.
+//! Samples that are kept, so that looking costs the server one per cent of a core at most, however
+//! many look and however large the queues are.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +8,8 @@ use std::{
 
 use super::ask::{Counts, Database, Queue, Store};
 
-/// Quick looks together may take a third of a per cent of the time, and slow ones, too: the last third is for what is asked each time.
+/// Quick looks together may take a third of a per cent of the time, and slow ones, too: the last
+/// third is for what is asked each time.
 const SHARE: u32 = 300;
 /// From here on a look is slow.
 const SLOW: Duration = Duration::from_millis(10);

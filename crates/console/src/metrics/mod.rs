@@ -9,8 +9,10 @@
 //! # }
 //! ```
 //!
-//! A scrape is answered from samples that are kept. Each is taken again when a scrape asks and its pause is over: pauses are so long that all looks of this
-//! process cost the server one per cent of a core at most, in however many queues of whatever size. `trunkline_stats_age_seconds` says how old they are.
+//! A scrape is answered from samples that are kept. Each is taken again when a scrape asks and its
+//! pause is over: pauses are so long that all looks of this process cost the server one per cent of
+//! a core at most, in however many queues of whatever size. `trunkline_stats_age_seconds` says how
+//! old they are.
 
 mod text;
 pub(crate) mod ask;
@@ -53,21 +55,24 @@ impl Metrics {
         Self { patience: Duration::from_secs(3), picture: Arc::default(), looking: Arc::default() }
     }
 
-    /// How long a scrape waits for the database, and again for looks that take long: these go on without it, and the next scrape has what they found. Twice
-    /// this has to be less than the `scrape_timeout`, which is ten seconds unless you say otherwise.
+    /// How long a scrape waits for the database, and again for looks that take long: these go on
+    /// without it, and the next scrape has what they found. Twice this has to be less than the
+    /// `scrape_timeout`, which is ten seconds unless you say otherwise.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// All metrics, in the text format 0.0.4. Where the database does not answer, or does not hold the schema, `trunkline_up` is 0 and there is nothing else.
-    /// Where it cannot look at a queue, `trunkline_stats_failed` is 1, and its counts are missing.
+    /// All metrics, in the text format 0.0.4. Where the database does not answer, or does not hold
+    /// the schema, `trunkline_up` is 0 and there is nothing else. Where it cannot look at a queue,
+    /// `trunkline_stats_failed` is 1, and its counts are missing.
     pub async fn exposition(&self, db: &Db) -> String {
         self.refreshed(db).await.map_or_else(|_| exposed::down(), |picture| exposed::all(&picture))
     }
 
-    /// What is known, once those looks were made whose pause is over, or go on without this call; why there is nothing to be known.
+    /// What is known, once those looks were made whose pause is over, or go on without this call;
+    /// why there is nothing to be known.
     pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
         match timeout(self.patience, ask::queues(db)).await {
             Ok(Ok(queues)) => self.picture().with(queues),

@@ -37,7 +37,8 @@ pub enum Access {
     Anybody,
     /// Names with passwords.
     Passwords(Vec<User>),
-    /// A proxy before the console puts the user's name into a header; those that are named are operators, all others viewers.
+    /// A proxy before the console puts the user's name into a header; those that are named are
+    /// operators, all others viewers.
     Proxy {
         /// The header's name, in small letters.
         header: String,
@@ -133,7 +134,8 @@ impl Guard {
         same(said, token).then(|| self.plain("token", Role::Viewer))
     }
 
-    /// A new session's id, for a cookie. It takes the time of a hash whether or not there is such a user.
+    /// A new session's id, for a cookie. It takes the time of a hash whether or not there is such a
+    /// user.
     pub fn log_in(&self, from: IpAddr, name: &str, password: &str) -> Result<String, Refused> {
         let Access::Passwords(users) = &self.access else { return Err(Refused::Wrong) };
         self.count(from)?;
@@ -220,7 +222,8 @@ pub fn hash(password: &str) -> Result<String, String> {
     Ok(hash.to_string())
 }
 
-/// Users as a file has them: a line each, `name:viewer:$argon2id$…` or `name:operator:…`. Empty lines and those that begin with # are passed over.
+/// Users as a file has them: a line each, `name:viewer:$argon2id$…` or `name:operator:…`. Empty
+/// lines and those that begin with # are passed over.
 ///
 /// # Errors
 /// Which line cannot be read, and why.

@@ -113,7 +113,8 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
 }
 
 impl Action {
-    /// Errs, and says why, unless the queue takes what the action would enqueue. Nothing is enqueued.
+    /// Errs, and says why, unless the queue takes what the action would enqueue. Nothing is
+    /// enqueued.
     pub async fn check(&self, db: &Db, is: &Description) -> Result<()> {
         let fill = |text: &str| Text::of(db, text).with("type", &is.payload);
         match &self.deed {
@@ -144,7 +145,8 @@ impl Action {
         Ok(Some(count))
     }
 
-    /// Does it, and writes it down, in one transaction. Fails, and does nothing, where a form with this token has acted before.
+    /// Does it, and writes it down, in one transaction. Fails, and does nothing, where a form with
+    /// this token has acted before.
     pub async fn run(&self, db: &Db, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
         let of = (who, self.name(), queue, what.as_str(), token);
@@ -213,7 +215,8 @@ impl Action {
     }
 }
 
-/// What came of an action: how many messages, dead letters or schedules it was done to, and the message that was enqueued.
+/// What came of an action: how many messages, dead letters or schedules it was done to, and the
+/// message that was enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub count: i64,

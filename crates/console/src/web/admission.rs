@@ -1,4 +1,5 @@
-//! Who may stay connected: visitors who are let in before others, and of others only a share for each address, for a while.
+//! Who may stay connected: visitors who are let in before others, and of others only a share for
+//! each address, for a while.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +13,12 @@ use tokio::{
     time::timeout,
 };
 
-/// Of an address, this part of all connections may belong to visitors who are not let in; at least `LEAST`.
+/// Of an address, this part of all connections may belong to visitors who are not let in; at least
+/// `LEAST`.
 const SHARE: usize = 8;
 const LEAST: usize = 4;
-/// A stranger has this time for a first request before its address' share counts: a proxy before the console may open many connections at once.
+/// A stranger has this time for a first request before its address' share counts: a proxy before
+/// the console may open many connections at once.
 const GRACE: Duration = Duration::from_secs(2);
 /// A connection on which no visitor was let in ends after this time.
 const LIFE: Duration = Duration::from_secs(60);
@@ -61,7 +64,8 @@ impl Door {
         Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
     }
 
-    /// A place, once there is one. The oldest stranger loses its place where the address has more than its share of them, or where there is none left.
+    /// A place, once there is one. The oldest stranger loses its place where the address has more
+    /// than its share of them, or where there is none left.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
         let counts = |entry: &Entry| {
             entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)

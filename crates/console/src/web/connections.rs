@@ -35,7 +35,8 @@ use super::{
 pub struct Bounds {
     /// Connections at a time. A visitor who comes then waits until one ends.
     pub connections: usize,
-    /// How long a handshake, the head of a request, its body, and a write that makes no progress may take.
+    /// How long a handshake, the head of a request, its body, and a write that makes no progress
+    /// may take.
     pub patience: Duration,
 }
 

@@ -60,7 +60,8 @@ pub async fn change(
     }
 }
 
-/// Does it, and leads to the page on which to go on, which says what was done. A reload does nothing.
+/// Does it, and leads to the page on which to go on, which says what was done. A reload does
+/// nothing.
 pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
     let (action, _) = match checked(&site, &visitor, &form).await {
         Ok(checked) => checked,
@@ -100,7 +101,8 @@ fn has_acted(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "23505") && error.to_string().contains("audit_token")
 }
 
-/// Whether the form is one of the console's own, from a visitor who may act, about a queue that is there.
+/// Whether the form is one of the console's own, from a visitor who may act, about a queue that is
+/// there.
 async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(Action, Description), Response> {
     if !same(&form.csrf, &visitor.csrf) {
         return Err(plain(

@@ -1,4 +1,5 @@
-//! How many pages ask the database at a time: each has one connection to it at most, however many look.
+//! How many pages ask the database at a time: each has one connection to it at most, however many
+//! look.
 
 use std::{
     collections::HashMap,

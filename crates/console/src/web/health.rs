@@ -1,4 +1,5 @@
-//! Whether the database answers, for what looks after processes: one question a second at most, however many ask.
+//! Whether the database answers, for what looks after processes: one question a second at most,
+//! however many ask.
 
 use std::time::{Duration, Instant};
 

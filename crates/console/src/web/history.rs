@@ -9,10 +9,12 @@ use super::{
     statement::{ask, sql},
 };
 
-/// A minute of a queue: its name, how many seconds ago, the depth, the oldest due, and what came, went and died a second.
+/// A minute of a queue: its name, how many seconds ago, the depth, the oldest due, and what came,
+/// went and died a second.
 type Row = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
 
-/// Writes the last point of each queue, unless another console has written that minute, and returns the last hour, the oldest points first.
+/// Writes the last point of each queue, unless another console has written that minute, and returns
+/// the last hour, the oldest points first.
 pub async fn share(db: &Db, last: Vec<(&str, &Point)>) -> Result<Vec<(String, Point)>> {
     let flow = |of: fn(&Flow) -> f64| -> Vec<Option<f64>> {
         last.iter().map(|(_, point)| point.flow.as_ref().map(of)).collect()

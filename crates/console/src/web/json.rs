@@ -1,7 +1,8 @@
-//! JSON as people read it: a line for each part, keys and values in colours. Its own text is shown, not what a number in it would be once it was read, and in
-//! its own order.
+//! JSON as people read it: a line for each part, keys and values in colours. Its own text is shown,
+//! not what a number in it would be once it was read, and in its own order.
 
-/// A piece of the text, and what it is: `key`, `string`, `number`, `word`, or nothing in particular.
+/// A piece of the text, and what it is: `key`, `string`, `number`, `word`, or nothing in
+/// particular.
 pub type Piece = (&'static str, String);
 
 /// A text that is longer once it has its lines is shown as it is.
@@ -51,7 +52,8 @@ pub fn pieces(text: &str) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Whether the last piece is one that opens what ends now: an object or array without anything in it.
+/// Whether the last piece is one that opens what ends now: an object or array without anything in
+/// it.
 fn text_ends_open(pieces: &[Piece]) -> bool {
     pieces.last().is_some_and(|(_, text)| text == "{" || text == "[")
 }

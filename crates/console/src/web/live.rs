@@ -16,8 +16,8 @@ use super::{pulse::Known, row::Row, site::Site, verdict::Verdict};
 /// A session that has ended gets no more numbers after this time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Until the console ends, the visitor goes or is logged out. An event has the verdict, the queues whose numbers are others than in the one
-/// before, and the names of all where those are others.
+/// Until the console ends, the visitor goes or is logged out. An event has the verdict, the queues
+/// whose numbers are others than in the one before, and the names of all where those are others.
 pub fn live(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,

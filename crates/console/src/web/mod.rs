@@ -9,8 +9,9 @@
 //! # }
 //! ```
 //!
-//! Pages are made by the server and work without JavaScript; with it, the numbers move. A visitor who may act is asked first; what was done stands in the
-//! table `trunkline.audit`, written in the same transaction.
+//! Pages are made by the server and work without JavaScript; with it, the numbers move. A visitor
+//! who may act is asked first; what was done stands in the table `trunkline.audit`, written in the
+//! same transaction.
 
 mod json;
 mod words;

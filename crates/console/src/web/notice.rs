@@ -1,4 +1,5 @@
-//! What was done last, said once on the page that follows. It travels in a cookie, so that a reload of that page does nothing and any console can say it.
+//! What was done last, said once on the page that follows. It travels in a cookie, so that a reload
+//! of that page does nothing and any console can say it.
 
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -29,7 +30,8 @@ impl Notice {
         set(&value, LASTS, base, is_secure)
     }
 
-    /// The one that a request brings along. It is text to show, and nothing else: a visitor can write any.
+    /// The one that a request brings along. It is text to show, and nothing else: a visitor can
+    /// write any.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let value = cookie_named(headers, COOKIE).filter(|value| value.len() <= MOST)?;
         let text = percent_decode_str(&value).decode_utf8().ok()?;

@@ -1,6 +1,7 @@
-//! Pages that are long, compressed: the overview of hundreds of queues, the metrics, what all pages share. Nothing else is, because the length of a page that
-//! holds both a secret, such as the token of its forms, and what a visitor sent, would tell of the secret. The overview shows nothing that was sent with the
-//! request.
+//! Pages that are long, compressed: the overview of hundreds of queues, the metrics, what all pages
+//! share. Nothing else is, because the length of a page that holds both a secret, such as the token
+//! of its forms, and what a visitor sent, would tell of the secret. The overview shows nothing that
+//! was sent with the request.
 
 use std::io::Write;
 

@@ -205,7 +205,8 @@ pub async fn login(State(site): Here) -> Response {
     page(&Login { frame: Frame::nobody(&site), wrong: None })
 }
 
-/// Whether the database answers and has a schema: for what looks after processes. It tells nothing else.
+/// Whether the database answers and has a schema: for what looks after processes. It tells nothing
+/// else.
 pub async fn healthz(State(site): Here) -> Response {
     let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")

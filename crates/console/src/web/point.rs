@@ -14,8 +14,9 @@ pub struct Point {
     pub flow: Option<Flow>,
 }
 
-/// Messages a second. What came is read off the sequence of rows and by how many messages a row has, so that it is an estimate where the rows are of many
-/// sizes; what went is what came less what is more now.
+/// Messages a second. What came is read off the sequence of rows and by how many messages a row
+/// has, so that it is an estimate where the rows are of many sizes; what went is what came less
+/// what is more now.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Flow {
     /// Enqueued.

@@ -1,4 +1,5 @@
-//! The pulse: what the pages show of all queues, and what that was in the last hour. The looks, and what they may cost, are those of the metrics.
+//! The pulse: what the pages show of all queues, and what that was in the last hour. The looks, and
+//! what they may cost, are those of the metrics.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,7 +19,8 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
 /// The pages' numbers change this often at most.
 const EVERY: Duration = Duration::from_secs(1);
-/// The list of queues is asked for again after so many times as long as it took, and their sequences, which take half as long, with it.
+/// The list of queues is asked for again after so many times as long as it took, and their
+/// sequences, which take half as long, with it.
 const SHARE: u32 = 450;
 /// What workers report and which schedules there are is asked for this often at most.
 const BESIDES: Duration = Duration::from_secs(5);
@@ -156,7 +158,8 @@ impl Pulse {
     }
 }
 
-/// Looks once, and says how long to wait before the next time. What is known stays where a look fails.
+/// Looks once, and says how long to wait before the next time. What is known stays where a look
+/// fails.
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());

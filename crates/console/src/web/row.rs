@@ -8,7 +8,8 @@ use super::{pulse::Known, spark, words};
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// `behind`, `dead`, `paused`, `hidden` where it was not counted yet or the role may not: all that is the case, the worst first; `ok` where nothing is.
+    /// `behind`, `dead`, `paused`, `hidden` where it was not counted yet or the role may not: all
+    /// that is the case, the worst first; `ok` where nothing is.
     pub states: Vec<&'static str>,
     pub is_paused: bool,
     pub due: String,

@@ -89,30 +89,34 @@ impl Console {
         self
     }
 
-    /// What all paths begin with, as `/ops/queues`, for a proxy that serves other sites beside the console. The proxy may pass it on or take it away.
+    /// What all paths begin with, as `/ops/queues`, for a proxy that serves other sites beside the
+    /// console. The proxy may pass it on or take it away.
     #[must_use]
     pub fn path_prefix(mut self, prefix: impl Into<String>) -> Self {
         prefix.into().trim_end_matches('/').clone_into(&mut self.base);
         self
     }
 
-    /// The doctor whose findings are shown: which checks and queues it leaves out, and its patience.
+    /// The doctor whose findings are shown: which checks and queues it leaves out, and its
+    /// patience.
     #[must_use]
     pub fn doctor(mut self, doctor: Doctor) -> Self {
         self.doctor = doctor;
         self
     }
 
-    /// Connections at a time: 512 if not set, at least 1. A visitor who comes then waits until one ends. Of visitors who are not let in, an address has an
-    /// eighth of them at most, each for a minute, and they make room for others.
+    /// Connections at a time: 512 if not set, at least 1. A visitor who comes then waits until one
+    /// ends. Of visitors who are not let in, an address has an eighth of them at most, each for a
+    /// minute, and they make room for others.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.bounds.connections = most.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// How long a handshake, the head of a request, its body, or an answer of which nothing is read may take: ten seconds if not set. A connection on which no
-    /// request comes ends after that time, too.
+    /// How long a handshake, the head of a request, its body, or an answer of which nothing is read
+    /// may take: ten seconds if not set. A connection on which no request comes ends after that
+    /// time, too.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.bounds.patience = patience;
@@ -122,7 +126,8 @@ impl Console {
     /// Whether it may listen there.
     ///
     /// # Errors
-    /// The address can be reached from other machines, and visitors would not be asked who they are; or the prefix of the paths is none.
+    /// The address can be reached from other machines, and visitors would not be asked who they
+    /// are; or the prefix of the paths is none.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);

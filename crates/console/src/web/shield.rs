@@ -1,4 +1,5 @@
-//! What every request passes before a page sees it: the name of the host, who sent it, and headers that tell the browser what not to do.
+//! What every request passes before a page sees it: the name of the host, who sent it, and headers
+//! that tell the browser what not to do.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -46,7 +47,8 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     if !path.starts_with("/assets/") {
-        // A browser that goes back to a question needs to have kept it: it does not send a form again.
+        // A browser that goes back to a question needs to have kept it: it does not send a form
+        // again.
         let kept = if path.starts_with("/act") { "private, no-cache" } else { "no-store" };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     }
@@ -58,7 +60,8 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
-        // A page of somebody else's can lead a name of its own to this machine, and would be let in.
+        // A page of somebody else's can lead a name of its own to this machine, and would be let
+        // in.
         return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
     if *request.method() == Method::POST && !is_same_origin(headers, host.as_deref()) {
@@ -99,7 +102,8 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Browsers say where a form comes from; programs, which have no cookies of anybody's, may say nothing.
+/// Browsers say where a form comes from; programs, which have no cookies of anybody's, may say
+/// nothing.
 fn is_same_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if said("sec-fetch-site").is_some_and(|site| site != "same-origin") {

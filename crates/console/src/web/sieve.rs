@@ -39,7 +39,8 @@ impl Sieve {
         *self == Self::default()
     }
 
-    /// Conditions on a dead letter `d`. The parameter, such as `$1`, gets what [`Sieve::values`] returns.
+    /// Conditions on a dead letter `d`. The parameter, such as `$1`, gets what [`Sieve::values`]
+    /// returns.
     pub fn conditions(&self, parameter: &str) -> String {
         let value = |name: &str| format!("({parameter}::text::jsonb ->> '{name}')");
         let mut all = format!("{parameter}::text is not null");
@@ -104,7 +105,8 @@ impl Sieve {
     }
 }
 
-/// The line of an error by which it is known: the first one, or of a traceback of Python the last that is not indented, which names the exception.
+/// The line of an error by which it is known: the first one, or of a traceback of Python the last
+/// that is not indented, which names the exception.
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
@@ -113,8 +115,9 @@ pub fn line(error: &str) -> String {
     )
 }
 
-/// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A status at the beginning, such as `404 Not Found` or `HTTP 500`,
-/// stays. The expressions are plain, as they are tried at each letter of each line.
+/// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A
+/// status at the beginning, such as `404 Not Found` or `HTTP 500`, stays. The expressions are
+/// plain, as they are tried at each letter of each line.
 pub fn kind(line: &str) -> String {
     let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
     let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");

@@ -1,4 +1,5 @@
-//! A connection that ends when its other side takes nothing for too long: whoever reads slowly would hold it without end.
+//! A connection that ends when its other side takes nothing for too long: whoever reads slowly
+//! would hold it without end.
 
 use std::{
     io,

@@ -17,11 +17,13 @@ macro_rules! sql {
 }
 pub(super) use sql;
 
-/// A message, wherever it is: state, attempt, due or ended at, enqueued at, error, the payload's beginning, its length, metadata, priority, key.
+/// A message, wherever it is: state, attempt, due or ended at, enqueued at, error, the payload's
+/// beginning, its length, metadata, priority, key.
 pub type Message =
     (String, i32, SystemTime, SystemTime, Option<String>, String, i64, Option<String>, i32, Option<String>);
 
-/// A line of a list: id, state, enqueued at, due at, attempt, error, the payload's beginning, its length, key.
+/// A line of a list: id, state, enqueued at, due at, attempt, error, the payload's beginning, its
+/// length, key.
 pub type Line = (i64, String, SystemTime, SystemTime, i32, Option<String>, String, i64, Option<String>);
 
 /// Dead letters of one error: the error, how many, the first, the last.
@@ -33,7 +35,8 @@ pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 /// An entry of the audit: id, at, who, the role in Postgres, action, queue, what, how many.
 pub type Entry = (i64, SystemTime, String, String, String, Option<String>, String, i64);
 
-/// A relay: `works` or `silent`, name, queue, way and broker, messages that arrived, those refused and held, the lag, the last error, when that was, when the relay was heard of.
+/// A relay: `works` or `silent`, name, queue, way and broker, messages that arrived, those refused
+/// and held, the lag, the last error, when that was, when the relay was heard of.
 pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);
 
 /// A consumer: what it calls itself, its sessions.
@@ -48,7 +51,8 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
     ask(db, sql!("programs"), ()).await
 }
 
-/// What the pulse asks besides: by queue, messages that failed a second; how many schedules there are, and their next tick. Nothing where the role may not see it.
+/// What the pulse asks besides: by queue, messages that failed a second; how many schedules there
+/// are, and their next tick. Nothing where the role may not see it.
 #[derive(Debug, Default)]
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
@@ -57,7 +61,8 @@ pub struct Besides {
     pub may_keep_history: bool,
 }
 
-/// Whether this role may read what workers report, and the schedules, and keep the history; and whether the server is a standby, which has no reports.
+/// Whether this role may read what workers report, and the schedules, and keep the history; and
+/// whether the server is a standby, which has no reports.
 pub async fn readable(db: &Db) -> Result<(bool, bool, bool, bool)> {
     ask(db, sql!("readable"), ()).await
 }
@@ -80,7 +85,8 @@ pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
     ask(db, sql!("message"), (queue, id)).await
 }
 
-/// Whether this role may write the audit, without which it may change nothing here; and whether the server is a standby, on which no role may.
+/// Whether this role may write the audit, without which it may change nothing here; and whether the
+/// server is a standby, on which no role may.
 pub async fn may_act(db: &Db) -> Result<(bool, bool)> {
     ask(db, sql!("may_act"), ()).await
 }
@@ -115,7 +121,8 @@ pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     Ok(refused)
 }
 
-/// How long what reads many rows may take: such a page has a connection of its own, and nobody waits for it.
+/// How long what reads many rows may take: such a page has a connection of its own, and nobody
+/// waits for it.
 pub const MOST: &str = "10s";
 /// Lines of a page, as the statements' limits have it.
 pub const PAGE: usize = 50;

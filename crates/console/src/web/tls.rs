@@ -1,5 +1,5 @@
-//! TLS by files that hold a certificate and its key, read again when they change: certificates are renewed every few weeks, and a console is not started again
-//! for that.
+//! TLS by files that hold a certificate and its key, read again when they change: certificates are
+//! renewed every few weeks, and a console is not started again for that.
 
 use std::{
     fs, io,
@@ -42,7 +42,8 @@ impl std::fmt::Debug for Last {
 }
 
 impl Certificate {
-    /// Reads both. The first file has the certificate, and behind it those that lead to one that visitors trust.
+    /// Reads both. The first file has the certificate, and behind it those that lead to one that
+    /// visitors trust.
     ///
     /// # Errors
     /// Which file cannot be read, or that they do not belong together.
@@ -54,7 +55,8 @@ impl Certificate {
         Ok(Self { chain: certificate, key, last })
     }
 
-    /// With what the files hold now. Files that make no sense, as while they are written, change nothing.
+    /// With what the files hold now. Files that make no sense, as while they are written, change
+    /// nothing.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.looked.elapsed() >= LOOK {

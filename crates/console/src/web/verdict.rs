@@ -35,7 +35,8 @@ pub struct Trouble {
     pub place: &'static str,
 }
 
-/// From the worst on, each with what the queues of that state are. A queue may have several, and counts in each.
+/// From the worst on, each with what the queues of that state are. A queue may have several, and
+/// counts in each.
 const STATES: [(&str, &str); 4] =
     [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
 /// Troubles on the page.

@@ -68,7 +68,8 @@ pub fn rate(rate: f64) -> String {
     }
 }
 
-/// A payload for the page: JSON on lines of its own and in colours, bytes by their digits, the rest as it is; and no more than a page can bear.
+/// A payload for the page: JSON on lines of its own and in colours, bytes by their digits, the rest
+/// as it is; and no more than a page can bear.
 pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     const MOST: usize = 64 * 1024;
     let whole = text.len() <= MOST;

@@ -31,7 +31,8 @@ pub struct WorkerRow {
     pub most: String,
 }
 
-/// Sessions of one program on one machine: its name, where, how many, when the last of them did something.
+/// Sessions of one program on one machine: its name, where, how many, when the last of them did
+/// something.
 pub type Sessions = (String, String, i64, String);
 
 /// A lane of a queue with keys.

@@ -11,7 +11,8 @@ use trunkline_embedded::{Cluster, Stop, test_database};
 
 use crate::web::connect;
 
-/// A queue with messages in each state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1 dead, 2 in the archive.
+/// A queue with messages in each state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1 dead, 2 in
+/// the archive.
 pub async fn in_all_states(db: &Db, name: &str) -> Queue<i64> {
     db.create_queue(name, &Settings::new("int8")).await.expect("created");
     let queue: Queue<i64> = db.queue(name).await.expect("opened");

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 /// What all pieces of a lane may weigh. A piece that comes while there is any room is taken whole.
 const BOUND: usize = 64 << 20;
-/// What a piece weighs beside its bytes: its place in the queue and the memory's own bookkeeping, generously.
+/// What a piece weighs beside its bytes: its place in the queue and the memory's own bookkeeping,
+/// generously.
 const EMPTY: usize = 128;
 
 /// One direction of a connection: what is on its way.
@@ -49,7 +50,8 @@ impl Lane {
         if state.closed {
             return false;
         }
-        // Where there are pieces already, whoever pops waits for the first of them to be due, and needs no waking.
+        // Where there are pieces already, whoever pops waits for the first of them to be due, and
+        // needs no waking.
         if state.pieces.is_empty() {
             self.filled.notify_one();
         }

@@ -24,8 +24,8 @@ pub enum Hold {
 
 /// Trouble on the line, besides a cut.
 impl DelayProxy {
-    /// Makes what is said from now on as late as this, in connections that are there already as well. What is on its way keeps
-    /// its delay, and nothing overtakes it.
+    /// Makes what is said from now on as late as this, in connections that are there already as
+    /// well. What is on its way keeps its delay, and nothing overtakes it.
     ///
     /// Fails for more than an hour.
     ///
@@ -43,8 +43,9 @@ impl DelayProxy {
         Ok(())
     }
 
-    /// Holds what would be delivered from now on, in all connections and in those that come: nothing is lost and no end is
-    /// seen, as on a line that went dead. Lasts until it is changed; then what was held is delivered in order.
+    /// Holds what would be delivered from now on, in all connections and in those that come:
+    /// nothing is lost and no end is seen, as on a line that went dead. Lasts until it is changed;
+    /// then what was held is delivered in order.
     ///
     /// ```
     /// # use std::{io::{ErrorKind, Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -68,15 +69,16 @@ impl DelayProxy {
         self.shared.answers_gate.set(matches!(hold, Hold::Answers | Hold::Both));
     }
 
-    /// Ends every connection at once, on both sides, and throws away what is on its way; also those that
-    /// [`DelayProxy::leave_half_open`] left. Connections that come later are served.
+    /// Ends every connection at once, on both sides, and throws away what is on its way; also those
+    /// that [`DelayProxy::leave_half_open`] left. Connections that come later are served.
     pub fn cut_all(&self) {
         self.connections().iter().for_each(|connection| connection.end());
     }
 
-    /// Ends every connection on the clients' side alone: the server hears neither an end nor anything else, as after the
-    /// loss of a machine, and keeps sessions, transactions and locks, until [`DelayProxy::cut_all`] or the end of the proxy.
-    /// Connections that come later are served.
+    /// Ends every connection on the clients' side alone: the server hears neither an end nor
+    /// anything else, as after the loss of a machine, and keeps sessions, transactions and locks,
+    /// until [`DelayProxy::cut_all`] or the end of the proxy. Connections that come later are
+    /// served.
     pub fn leave_half_open(&self) {
         for connection in self.connections() {
             connection.left.store(true, Ordering::Release);

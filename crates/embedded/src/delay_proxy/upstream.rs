@@ -13,8 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The server behind a [`DelayProxy`](crate::DelayProxy): a TCP address or a unix socket.
 ///
-/// As text it is `HOST:PORT`, or `FOLDER:PORT` with a folder that begins with `/`, where PostgreSQL's socket is. The
-/// host is looked up once, when the text is read; its addresses are tried in order.
+/// As text it is `HOST:PORT`, or `FOLDER:PORT` with a folder that begins with `/`, where
+/// PostgreSQL's socket is. The host is looked up once, when the text is read; its addresses are
+/// tried in order.
 ///
 /// ```
 /// use trunkline_embedded::Upstream;
@@ -37,8 +38,8 @@ enum Place {
 }
 
 impl Upstream {
-    /// Connects, and closes the connection again. Fails as connecting does: after five seconds an address at most, or
-    /// at once where nothing listens.
+    /// Connects, and closes the connection again. Fails as connecting does: after five seconds an
+    /// address at most, or at once where nothing listens.
     ///
     /// ```
     /// # use std::path::Path;
@@ -62,7 +63,8 @@ impl Upstream {
                 }
                 Err(failed)
             }
-            // To the system a socket is a socket: the one type reads, writes and shuts down the other kind as well.
+            // To the system a socket is a socket: the one type reads, writes and shuts down the
+            // other kind as well.
             Place::Unix(path) => Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?))),
         }
     }

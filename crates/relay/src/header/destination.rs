@@ -1,8 +1,10 @@
-//! Where a message can never go, said before it is sent: a broker closes the connection for some of it, and says nothing of the rest.
+//! Where a message can never go, said before it is sent: a broker closes the connection for some of
+//! it, and says nothing of the rest.
 
 use crate::template::shortened;
 
-/// A protocol line of NATS has 4,096 bytes at most, unless the server is set up otherwise; the place for the answer and the sizes are in it, too.
+/// A protocol line of NATS has 4,096 bytes at most, unless the server is set up otherwise; the
+/// place for the answer and the sizes are in it, too.
 const SUBJECT: usize = 3_900;
 const TOPIC: usize = 249;
 const ROUTING_KEY: usize = 255;
@@ -23,7 +25,8 @@ pub(super) fn subject(to: &str) -> Result<(), String> {
         return refused("it has white space or a control character");
     }
     let first = to.split('.').next().unwrap_or_default();
-    // $KV and $O are buckets, which streams store; what else begins so is the server's own interface.
+    // $KV and $O are buckets, which streams store; what else begins so is the server's own
+    // interface.
     if first.starts_with('$') && !matches!(first, "$KV" | "$O") || first.starts_with("_INBOX") {
         return refused("the server itself obeys what is sent there");
     }

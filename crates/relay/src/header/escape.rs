@@ -1,7 +1,9 @@
-//! `trunkline-header.NTH.KIND.NAME`: a header that has no plain place, in metadata as in the headers of a broker.
+//! `trunkline-header.NTH.KIND.NAME`: a header that has no plain place, in metadata as in the
+//! headers of a broker.
 //!
-//! NTH counts the headers by that name from 1. KIND is `text`, `base64` (bytes that are no text), `null` or `amqp`. NAME, and the value of a text, are graphic ASCII,
-//! with everything else written as in an address, `%0A`.
+//! NTH counts the headers by that name from 1. KIND is `text`, `base64` (bytes that are no text),
+//! `null` or `amqp`. NAME, and the value of a text, are graphic ASCII, with everything else written
+//! as in an address, `%0A`.
 
 use std::borrow::Cow;
 
@@ -40,7 +42,8 @@ impl<'a> Escaped<'a> {
         (format!("{PREFIX}{}.{kind}.{}", self.nth, percent_encode(&self.name, PLAIN)), text)
     }
 
-    /// What a name and a text stand for, if they are such: exactly what [`Escaped::encode`] makes, so that nothing has two names.
+    /// What a name and a text stand for, if they are such: exactly what [`Escaped::encode`] makes,
+    /// so that nothing has two names.
     pub fn decode(name: &str, text: &str) -> Option<Escaped<'static>> {
         let Parts { nth, kind, name: of } = Parts::of(name)?;
         let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));

@@ -19,7 +19,8 @@ pub(crate) struct Headers {
     pub key: Option<String>,
 }
 
-/// Names that have a meaning in metadata; a header by such a name that has not that meaning keeps the other name.
+/// Names that have a meaning in metadata; a header by such a name that has not that meaning keeps
+/// the other name.
 const MEANT: [&str; 3] = [KEY, KEY_ENCODING, TOMBSTONE];
 
 /// Metadata and key. Those of the relay's own making come first.

@@ -1,8 +1,10 @@
 //! Headers: names and values beside a body, of every broker and both ways.
 //!
-//! Metadata has names with one text each. Brokers have more: bytes that are no text, names without a value, a name several times; and names that they obey.
-//! What has no plain place on the other side travels under a name that says what it is, `trunkline-header.NTH.KIND.NAME`, and is put back where it can be: see
-//! [`escape`]. So it is carried exactly, or refused by name; it is never changed, and no broker obeys metadata.
+//! Metadata has names with one text each. Brokers have more: bytes that are no text, names without
+//! a value, a name several times; and names that they obey. What has no plain place on the other
+//! side travels under a name that says what it is, `trunkline-header.NTH.KIND.NAME`, and is put
+//! back where it can be: see [`escape`]. So it is carried exactly, or refused by name; it is never
+//! changed, and no broker obeys metadata.
 
 #![cfg_attr(
     not(all(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis")),

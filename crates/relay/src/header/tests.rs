@@ -1,4 +1,5 @@
-//! Whatever metadata or headers there are: there and back they are the same, or are refused with their name, and nothing that a broker obeys is among them.
+//! Whatever metadata or headers there are: there and back they are the same, or are refused with
+//! their name, and nothing that a broker obeys is among them.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trunkline::Metadata;

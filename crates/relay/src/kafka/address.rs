@@ -29,8 +29,9 @@ const OURS: [&str; 13] = [
 const ALIASES: [(&str, &str); 2] =
     [("message.timeout.ms", "delivery.timeout.ms"), ("linger.ms", "queue.buffering.max.ms")];
 
-/// What an address says of the brokers. User and password are for SASL PLAIN, unless the options name another mechanism; options are settings of librdkafka, but for
-/// those that the relay's promises rest on.
+/// What an address says of the brokers. User and password are for SASL PLAIN, unless the options
+/// name another mechanism; options are settings of librdkafka, but for those that the relay's
+/// promises rest on.
 pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     let wrong = |why: &str| Error::usage(format!("the address {} cannot be used: {why}", address.shown()));
     let (login, hosts) = match address.servers.rsplit_once('@') {

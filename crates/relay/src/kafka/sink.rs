@@ -39,21 +39,26 @@ const ASKED: &str = "5000";
 /// How long the brokers have to say whether a topic is there, and how they say that it is not.
 const ASKS: Duration = Duration::from_secs(5);
 const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];
-/// As large as a broker takes a request, unless it is set up otherwise: what is larger it would not refuse, but hang up on.
+/// As large as a broker takes a request, unless it is set up otherwise: what is larger it would not
+/// refuse, but hang up on.
 const LARGEST: &str = "100000000";
 
-/// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are librdkafka's, such as `compression.type=lz4`.
+/// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are
+/// librdkafka's, such as `compression.type=lz4`.
 ///
 /// A message is confirmed when all replicas that are in sync have it.
 ///
-/// A message whose metadata has `kafka-tombstone`, and which has no payload, is one without a value.
+/// A message whose metadata has `kafka-tombstone`, and which has no payload, is one without a
+/// value.
 ///
-/// The partition is that of the key (murmur2, as Java's clients compute it), or any for a message without. Headers are Kafka's headers. The producer is
-/// idempotent, so what the client itself tries again is stored once; what the relay sends again, after ten seconds without an answer or a crash, may be stored twice,
-/// with the same `trunkline-id`.
+/// The partition is that of the key (murmur2, as Java's clients compute it), or any for a message
+/// without. Headers are Kafka's headers. The producer is idempotent, so what the client itself
+/// tries again is stored once; what the relay sends again, after ten seconds without an answer or a
+/// crash, may be stored twice, with the same `trunkline-id`.
 ///
-/// - Refused for good: a message that alone is too large for its topic, a topic that does not exist and that the broker does not create (it is asked for five
-///   seconds), a topic that we may not write to.
+/// - Refused for good: a message that alone is too large for its topic, a topic that does not exist
+///   and that the broker does not create (it is asked for five seconds), a topic that we may not
+///   write to.
 /// - Refused for now: everything else, a broker without enough replicas in sync included.
 pub struct KafkaSink {
     broker: String,
@@ -68,7 +73,8 @@ impl KafkaSink {
     /// Connects.
     ///
     /// # Errors
-    /// No broker can be reached now, or the address makes no sense. Once connected, an outage is waited for.
+    /// No broker can be reached now, or the address makes no sense. Once connected, an outage is
+    /// waited for.
     pub async fn open(address: &Address) -> Result<Self> {
         let broker = address.shown();
         let mut config = address::config(address)?;
@@ -91,7 +97,8 @@ impl KafkaSink {
         Ok(Self { broker, config, many, alone: Renewed::none() })
     }
 
-    /// Whether there is no such topic, asked of the brokers themselves: the client remembers for minutes that one was missing. The answer is news to it, too.
+    /// Whether there is no such topic, asked of the brokers themselves: the client remembers for
+    /// minutes that one was missing. The answer is news to it, too.
     async fn is_missing(&self, topic: &Arc<str>) -> std::result::Result<(), String> {
         let (producer, topic) = (self.many.get(&self.config).map_err(|cause| cause.to_string())?, topic.clone());
         let asked = spawn_blocking(move || {
@@ -159,7 +166,8 @@ impl Sink for KafkaSink {
             let places: Vec<usize> =
                 fates.iter().enumerate().filter(|(_, fate)| too_large(fate)).map(|(at, _)| at).collect();
             if !places.is_empty() {
-                // Their batch was too large for the topic; which of them are, only each alone can tell.
+                // Their batch was too large for the topic; which of them are, only each alone can
+                // tell.
                 let mut config = self.config.clone();
                 config.set("batch.num.messages", "1");
                 let again: Vec<&Outgoing> = places.iter().map(|at| &batch[*at]).collect();
@@ -198,7 +206,8 @@ fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
     Ok(headers)
 }
 
-/// A producer, and another once it says that it will not go on: an idempotent one ends where the brokers' memory does not fit its own.
+/// A producer, and another once it says that it will not go on: an idempotent one ends where the
+/// brokers' memory does not fit its own.
 struct Renewed(Mutex<Option<Arc<ThreadedProducer<Answers>>>>);
 
 impl Renewed {

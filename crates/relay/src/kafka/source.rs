@@ -31,18 +31,23 @@ use crate::{
 
 /// How long a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long a broker has to say which partitions there are, and how often it is asked whether there are more.
+/// How long a broker has to say which partitions there are, and how often it is asked whether there
+/// are more.
 const ASKED: Duration = Duration::from_secs(10);
 const ANEW: Duration = Duration::from_secs(60);
 
-/// A topic of Kafka's, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink), read from the oldest message that it has.
+/// A topic of Kafka's, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
+/// read from the oldest message that it has.
 ///
-/// It is in no consumer group and commits nothing: where it goes on stands in the queue's database. The position is the next offset of each partition, `0:17,1:4`.
-/// Messages of a partition come in their order; those of several partitions in any. Only what is committed is read. Partitions that are added
-/// later are found within a minute, and read from their beginning. A message without a value, as compacted topics have them, is read as one of no bytes, `null` in a queue of
-/// JSON, with `kafka-tombstone` in its metadata.
+/// It is in no consumer group and commits nothing: where it goes on stands in the queue's database.
+/// The position is the next offset of each partition, `0:17,1:4`. Messages of a partition come in
+/// their order; those of several partitions in any. Only what is committed is read. Partitions that
+/// are added later are found within a minute, and read from their beginning. A message without a
+/// value, as compacted topics have them, is read as one of no bytes, `null` in a queue of JSON,
+/// with `kafka-tombstone` in its metadata.
 ///
-/// Where the topic has no message at the position any more, reading ends with a gap, unless `accept-gap=true`: then it goes on at the oldest.
+/// Where the topic has no message at the position any more, reading ends with a gap, unless
+/// `accept-gap=true`: then it goes on at the oldest.
 pub struct KafkaSource {
     broker: String,
     topic: String,
@@ -110,7 +115,8 @@ impl KafkaSource {
             .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
-        // Each partition has a place from the start, so that what it drops before anything of it was read is missed.
+        // Each partition has a place from the start, so that what it drops before anything of it
+        // was read is missed.
         let unknown: Vec<i32> = self.next.iter().filter(|(_, next)| **next == BEGINNING).map(|(id, _)| *id).collect();
         for (partition, (first, _)) in self.ends(unknown).await? {
             self.next.insert(partition, first);
@@ -164,7 +170,8 @@ impl KafkaSource {
             self.look().await?;
         }
         if !self.assigned || self.at.as_deref() != after {
-            // What comes from before is thrown away by the client, so it is its whole state that is set.
+            // What comes from before is thrown away by the client, so it is its whole state that is
+            // set.
             self.assign(after).await?;
         }
         // Whatever ends this read before it has answered, the next one begins where it is told to.
@@ -277,7 +284,8 @@ fn parse(position: &str) -> Option<BTreeMap<i32, i64>> {
     position.split(',').filter(|text| !text.is_empty()).map(place).collect()
 }
 
-/// What the client's thread says, once a second: of each partition its end, and whether all before it was handed over.
+/// What the client's thread says, once a second: of each partition its end, and whether all before
+/// it was handed over.
 #[derive(Default)]
 struct Told(Mutex<BTreeMap<i32, End>>);
 
@@ -292,7 +300,8 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Messages between what was read and the ends. The marks of transactions have offsets, too, and are never handed over: where the client has nothing left, nothing is.
+    /// Messages between what was read and the ends. The marks of transactions have offsets, too,
+    /// and are never handed over: where the client has nothing left, nothing is.
     fn lag(&self, read: &BTreeMap<i32, i64>) -> Option<u64> {
         let ends = self.ends();
         let left = |(partition, end): (&i32, &End)| {

@@ -1,6 +1,8 @@
-//! The stream's answers to whole batches: one subscription, one place for each message, one wake-up for all.
+//! The stream's answers to whole batches: one subscription, one place for each message, one wake-up
+//! for all.
 //!
-//! The client's own futures cost a timer, a channel, a random subject and an entry of a map for each message.
+//! The client's own futures cost a timer, a channel, a random subject and an entry of a map for
+//! each message.
 
 use std::{
     collections::HashMap,

@@ -26,9 +26,11 @@ use crate::{
 /// How long the stream has to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// NATS `JetStream`: a message is confirmed when a stream has stored it, on as many replicas as the stream has asked for.
+/// NATS `JetStream`: a message is confirmed when a stream has stored it, on as many replicas as the
+/// stream has asked for.
 ///
-/// `Nats-Msg-Id` is the message's id, so within the stream's window for duplicates (two minutes unless set otherwise) a message that is sent again is stored once.
+/// `Nats-Msg-Id` is the message's id, so within the stream's window for duplicates (two minutes
+/// unless set otherwise) a message that is sent again is stored once.
 pub struct NatsSink {
     client: Client,
     context: Context,
@@ -38,7 +40,8 @@ pub struct NatsSink {
 }
 
 impl NatsSink {
-    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route. `ca=FILE` names the certificates that servers are known by.
+    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route.
+    /// `ca=FILE` names the certificates that servers are known by.
     ///
     /// # Errors
     /// No server can be reached now, or none lets us in.
@@ -64,7 +67,8 @@ impl NatsSink {
         }
     }
 
-    /// Nobody answered on the subject. Where `JetStream` itself answers that no stream takes it, none will.
+    /// Nobody answered on the subject. Where `JetStream` itself answers that no stream takes it,
+    /// none will.
     async fn without_stream(&self, subject: &str) -> Outcome {
         match self.context.stream_by_subject(subject).await {
             Err(error) if matches!(error.kind(), GetStreamByNameErrorKind::NotFound) => {
@@ -75,7 +79,8 @@ impl NatsSink {
     }
 
     async fn all(&self, batch: &[Outgoing]) -> Vec<Outcome> {
-        // What the client takes while it has no connection fills its memory, and then holds up everybody until it has one.
+        // What the client takes while it has no connection fills its memory, and then holds up
+        // everybody until it has one.
         if self.client.connection_state() == State::Disconnected {
             return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
         }
@@ -99,7 +104,8 @@ impl NatsSink {
                 }
             }
         };
-        // Where the server is away for long, the client takes no more; what it did not take is not answered, either.
+        // Where the server is away for long, the client takes no more; what it did not take is not
+        // answered, either.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
         // At the same time: where nobody listens on a subject, each is a question to the server.

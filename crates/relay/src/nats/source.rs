@@ -1,7 +1,9 @@
-//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the position is the relay's.
+//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the position is the
+//! relay's.
 //!
-//! A consumer lives as long as its connection is sound. What the server sent and nobody received would be left out in silence; so deliveries are counted, and where one is
-//! missing, or all stands still while the stream goes on, the next consumer begins behind the position.
+//! A consumer lives as long as its connection is sound. What the server sent and nobody received
+//! would be left out in silence; so deliveries are counted, and where one is missing, or all stands
+//! still while the stream goes on, the next consumer begins behind the position.
 
 use std::{pin::pin, time::Duration};
 
@@ -37,11 +39,14 @@ const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// A consumer that nobody reads goes after that long.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>` takes only what is on such subjects, and `ca=FILE` names the
-/// certificates that servers are known by.
+/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>`
+/// takes only what is on such subjects, and `ca=FILE` names the certificates that servers are known
+/// by.
 ///
-/// Where the stream has dropped messages behind the position (by its limits, or because it is another stream by that name), reading ends with a gap, unless `accept-gap=true`:
-/// then it warns and goes on. With a subject, what is dropped in the middle of reading is not told from what is on other subjects.
+/// Where the stream has dropped messages behind the position (by its limits, or because it is
+/// another stream by that name), reading ends with a gap, unless `accept-gap=true`: then it warns
+/// and goes on. With a subject, what is dropped in the middle of reading is not told from what is
+/// on other subjects.
 pub struct NatsSource {
     context: Context,
     stream: String,
@@ -222,7 +227,8 @@ impl NatsSource {
         Ok(Vec::new())
     }
 
-    /// The next message, asked for by its number: the client hangs up at headers that it cannot read, again and again.
+    /// The next message, asked for by its number: the client hangs up at headers that it cannot
+    /// read, again and again.
     async fn by_number(&mut self, (created, after): Place) -> Result<Vec<Incoming>> {
         let asked = stored::next(&self.context, &self.stream, after + 1, &self.subject).await;
         let Some(message) = asked.map_err(|cause| self.away(cause))? else { return Ok(Vec::new()) };

@@ -26,7 +26,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(500);
 /// A broker that says nothing for twice as long is away.
 const HEARTBEAT: u16 = 5;
-/// A broker that comes back answers before it has found all queues again, and says of these that they are not there.
+/// A broker that comes back answers before it has found all queues again, and says of these that
+/// they are not there.
 const SETTLES: Duration = Duration::from_secs(30);
 
 /// The servers of an address, tried in order.
@@ -118,7 +119,8 @@ impl Reach {
     async fn connect(&self) -> lapin::Result<Connection> {
         let mut error = silent();
         for server in &self.servers {
-            // The client keeps some memory of each connection that it tries in vain: it tries where somebody listens.
+            // The client keeps some memory of each connection that it tries in vain: it tries where
+            // somebody listens.
             let (host, port) = (server.authority.host.as_str(), server.authority.port);
             match timeout(PATIENCE, TcpStream::connect((host, port))).await {
                 Ok(Ok(_)) => {}

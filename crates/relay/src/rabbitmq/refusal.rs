@@ -1,11 +1,13 @@
-//! What an error of RabbitMQ's means for the messages of a channel. By its code: texts are for people.
+//! What an error of RabbitMQ's means for the messages of a channel. By its code: texts are for
+//! people.
 
 use lapin::{
     ErrorKind,
     protocol::{AMQPErrorKind, AMQPSoftError},
 };
 
-/// Whether the broker closed the channel for what one of its messages is: no such exchange, no permission, too large.
+/// Whether the broker closed the channel for what one of its messages is: no such exchange, no
+/// permission, too large.
 pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     let ErrorKind::ProtocolError(said) = error.kind() else { return false };
     let AMQPErrorKind::Soft(soft) = said.kind() else { return false };

@@ -31,15 +31,18 @@ const KEPT: usize = 16;
 /// Properties go in one frame, which is 131,072 bytes unless the broker is set up otherwise.
 const PROPERTIES: usize = 120_000;
 
-/// RabbitMQ, `rabbitmq://user:password@host:port/ROUTING-KEY?exchange=NAME&vhost=NAME`; with `rabbitmqs` over TLS. Without `exchange` the routing key is the name of
-/// a queue or stream.
+/// RabbitMQ, `rabbitmq://user:password@host:port/ROUTING-KEY?exchange=NAME&vhost=NAME`; with
+/// `rabbitmqs` over TLS. Without `exchange` the routing key is the name of a queue or stream.
 ///
-/// A message is confirmed when every queue that it was routed to has it: a quorum queue or a stream on most of its members, a classic queue on disk (messages
-/// are persistent). `message-id` is the message's id.
+/// A message is confirmed when every queue that it was routed to has it: a quorum queue or a stream
+/// on most of its members, a classic queue on disk (messages are persistent). `message-id` is the
+/// message's id.
 ///
-/// - Refused for good: what no queue takes (it is `mandatory`), an exchange that is gone, no permission, a message that is too large.
-/// - Refused for now: everything else, a queue that is full and rejects included. For half a minute after a connection was lost and made again also what has no queue
-///   or exchange: a broker that comes back finds its queues one after another.
+/// - Refused for good: what no queue takes (it is `mandatory`), an exchange that is gone, no
+///   permission, a message that is too large.
+/// - Refused for now: everything else, a queue that is full and rejects included. For half a minute
+///   after a connection was lost and made again also what has no queue or exchange: a broker that
+///   comes back finds its queues one after another.
 pub struct RabbitmqSink {
     broker: String,
     exchange: ShortString,
@@ -56,7 +59,8 @@ impl RabbitmqSink {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none lets us in, or there is no such exchange. Once connected, an outage is waited for.
+    /// No server can be reached now, none lets us in, or there is no such exchange. Once connected,
+    /// an outage is waited for.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["exchange", "vhost", "ca"])?;
         let broker = address.shown();
@@ -190,7 +194,8 @@ fn settled(sent: Sent, settles: bool) -> Outcome {
     }
 }
 
-/// What came of each message. A message that comes back stands with some confirmation of the same channel, not always with its own; so it is known by its id.
+/// What came of each message. A message that comes back stands with some confirmation of the same
+/// channel, not always with its own; so it is known by its id.
 fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
     let mut returned: HashMap<String, String> = HashMap::new();
     let mut note = |message: Option<BasicReturnMessage>| {
@@ -225,7 +230,8 @@ fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> V
     sent
 }
 
-/// The properties of a message that has a place to go to. What AMQP has no room for would end the connection, for all.
+/// The properties of a message that has a place to go to. What AMQP has no room for would end the
+/// connection, for all.
 fn properties(message: &Outgoing) -> Result<BasicProperties, String> {
     (Broker::RABBITMQ.destination)(&message.to)?;
     let headers = header::headers(&Broker::RABBITMQ, message)?;

@@ -30,12 +30,15 @@ const MOST: usize = 8192;
 /// How a broker says where in a stream to begin, and where a message is.
 const OFFSET: &str = "x-stream-offset";
 
-/// A stream of RabbitMQ's, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its oldest message on. The position is a message's offset.
+/// A stream of RabbitMQ's, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
+/// oldest message on. The position is a message's offset.
 ///
 /// Only streams: a quorum or classic queue forgets what it has handed over, and knows no position.
 ///
-/// Where the stream does not reach from the position on any more, because it dropped what is old or is another stream by that name, reading ends with a gap, unless
-/// `accept-gap=true`. A stream that was deleted and made again, and has grown beyond the position since, looks like the old one: nothing in AMQP tells them apart.
+/// Where the stream does not reach from the position on any more, because it dropped what is old or
+/// is another stream by that name, reading ends with a gap, unless `accept-gap=true`. A stream that
+/// was deleted and made again, and has grown beyond the position since, looks like the old one:
+/// nothing in AMQP tells them apart.
 pub struct RabbitmqSource {
     broker: String,
     stream: ShortString,
@@ -115,7 +118,8 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// Behind which offset to go on. Whether the stream still reaches from behind the position to it is asked with its two ends.
+    /// Behind which offset to go on. Whether the stream still reaches from behind the position to
+    /// it is asked with its two ends.
     async fn behind(&mut self, at: u64) -> Result<Option<u64>> {
         match self.end("first", |_| true).await? {
             Some(oldest) if oldest > at + 1 => {
@@ -129,7 +133,8 @@ impl RabbitmqSource {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
-        // It may also be the same one, which has lost its end; so what is there already is not read twice.
+        // It may also be the same one, which has lost its end; so what is there already is not read
+        // twice.
         last.map(Some).ok_or_else(|| self.said("the stream hands nothing over yet"))
     }
 

@@ -26,10 +26,13 @@ const LONGEST: usize = 512 << 20;
 /// Connections: a `WAIT` holds up what comes behind it on its own.
 const CONNECTIONS: usize = 4;
 
-/// Redis streams, `redis://HOST/STREAM`; with `rediss` over TLS, where `ca=FILE` names the certificates that the server is known by. Options: `wait=N`, confirmed by so many replicas (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about so many entries; `db=N`.
+/// Redis streams, `redis://HOST/STREAM`; with `rediss` over TLS, where `ca=FILE` names the
+/// certificates that the server is known by. Options: `wait=N`, confirmed by so many replicas
+/// (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about so many entries; `db=N`.
 ///
-/// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata, `trunkline-key` and `body`. Redis keeps what is sent twice twice. What Redis confirms is in its memory; whether it is
-/// on disk, `appendfsync` says.
+/// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata,
+/// `trunkline-key` and `body`. Redis keeps what is sent twice twice. What Redis confirms is in its
+/// memory; whether it is on disk, `appendfsync` says.
 pub struct RedisSink {
     connections: Vec<Held>,
     /// Bytes of a value at most.
@@ -108,8 +111,9 @@ impl RedisSink {
         outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
     }
 
-    /// Sends commands, and waits for their answers. While the server has not answered those before, it is only asked whether it does again: one that stands still
-    /// does all that it was sent once it goes on, as often as it was sent.
+    /// Sends commands, and waits for their answers. While the server has not answered those before,
+    /// it is only asked whether it does again: one that stands still does all that it was sent once
+    /// it goes on, as often as it was sent.
     async fn ask(&self, connection: &Held, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
@@ -189,7 +193,8 @@ impl Sink for RedisSink {
     }
 }
 
-/// What a message is, or may not do, no later try mends; what the server lacks at the moment it may.
+/// What a message is, or may not do, no later try mends; what the server lacks at the moment it
+/// may.
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {

@@ -25,8 +25,10 @@ const BYTES: usize = 8 << 20;
 /// How long Redis has to answer beyond that.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// A Redis stream, `redis://HOST/STREAM`, from its beginning on. The position is an entry's id. Entries that were trimmed or deleted before they were read are left out in silence: Redis does not
-/// tell. The field `body` is the payload; an entry without one is read as a JSON object of its fields.
+/// A Redis stream, `redis://HOST/STREAM`, from its beginning on. The position is an entry's id.
+/// Entries that were trimmed or deleted before they were read are left out in silence: Redis does
+/// not tell. The field `body` is the payload; an entry without one is read as a JSON object of its
+/// fields.
 pub struct RedisSource {
     connection: Held,
     stream: String,

@@ -1,4 +1,5 @@
-//! A few messages, out through a relay to an address: which of them the broker refused for good, and with which words.
+//! A few messages, out through a relay to an address: which of them the broker refused for good,
+//! and with which words.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ pub async fn queue() -> Queue<Raw> {
     db.queue("q").await.expect("opened")
 }
 
-/// Carries messages, each to the place that it names as `{metadata.to}`, until the queue has none. Returns the bodies and words of the dead letters, in order.
+/// Carries messages, each to the place that it names as `{metadata.to}`, until the queue has none.
+/// Returns the bodies and words of the dead letters, in order.
 pub async fn carry(address: &str, messages: &[(&str, &str)]) -> Vec<(String, String)> {
     let queue = queue().await;
     let drafts = messages.iter().map(|(to, body)| Draft::new(Raw((*body).to_owned().into())).with("to", *to));

@@ -12,7 +12,8 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// The next body of a key, to be put in; afterwards it is [sure](Self::is_in) or [unsure](Self::may_be_in).
+    /// The next body of a key, to be put in; afterwards it is [sure](Self::is_in) or
+    /// [unsure](Self::may_be_in).
     pub fn next(&mut self, key: &str) -> String {
         let last = self.last.entry(key.to_owned()).or_default();
         *last += 1;
@@ -32,7 +33,8 @@ impl Sent {
         self.sure.len()
     }
 
-    /// Of what came out, in its order (of what has no order among it, any), with ids where the broker has them: whether it is what was put in.
+    /// Of what came out, in its order (of what has no order among it, any), with ids where the
+    /// broker has them: whether it is what was put in.
     pub fn against(&self, arrived: &[Arrived]) -> Verdict {
         let mut verdict = Verdict::default();
         let mut seen: HashMap<&str, Option<&str>> = HashMap::new();

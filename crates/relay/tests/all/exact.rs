@@ -1,4 +1,5 @@
-//! Metadata, keys and payloads, and what brokers have beside: through each real broker it is the same, or refused by name, and the broker obeys none of it.
+//! Metadata, keys and payloads, and what brokers have beside: through each real broker it is the
+//! same, or refused by name, and the broker obeys none of it.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -226,7 +227,8 @@ fn expected(metadata: &Metadata, by_nats: bool) -> Metadata {
     expected
 }
 
-/// Carries messages out and back. `before` is how many the broker has already, of which none may go.
+/// Carries messages out and back. `before` is how many the broker has already, of which none may
+/// go.
 pub async fn there_and_back(out_to: &str, in_from: &str, before: u64) {
     let (out, back) = queues().await;
     let messages = messages();

@@ -1,4 +1,5 @@
-//! The broker's end, by the broker's own client: what the relay has put there is read, and what it is to fetch is written.
+//! The broker's end, by the broker's own client: what the relay has put there is read, and what it
+//! is to fetch is written.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -20,14 +21,16 @@ pub trait Far: Send + Sync {
     /// All that is there, from the beginning.
     fn read(&self) -> BoxFuture<'_, Vec<Arrived>>;
 
-    /// Whether the broker has confirmed it. Nothing is written again: where it has not, nobody knows.
+    /// Whether the broker has confirmed it. Nothing is written again: where it has not, nobody
+    /// knows.
     fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>>;
 
     /// Another place by its name, with nothing in it.
     fn make_anew(&self) -> BoxFuture<'_, ()>;
 }
 
-/// A place that keeps what it has confirmed, whatever becomes of the broker: a stream of RabbitMQ on a single node does not.
+/// A place that keeps what it has confirmed, whatever becomes of the broker: a stream of RabbitMQ
+/// on a single node does not.
 pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {
         #[cfg(feature = "rabbitmq")]

@@ -1,4 +1,5 @@
-//! Whatever is killed, stopped, restarted or cut off in the middle: out nothing is lost and keys keep their order, in nothing comes twice either.
+//! Whatever is killed, stopped, restarted or cut off in the middle: out nothing is lost and keys
+//! keep their order, in nothing comes twice either.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ const FAULTS: [Fault; 11] = [
     Fault::PostgresKilled,
 ];
 
-/// Where a network is silent or a broker stopped, longer than anybody waits for an answer would take too long here; this is as long as it takes to be noticed by some.
+/// Where a network is silent or a broker stopped, longer than anybody waits for an answer would
+/// take too long here; this is as long as it takes to be noticed by some.
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl Fault {
@@ -135,7 +137,8 @@ async fn out(kind: Kind) {
 async fn inward(kind: Kind) {
     let mut stage = Stage::set(kind, true).await;
     let mut relay = stage.inward();
-    // A stream on a single node of RabbitMQ does not always keep what it has confirmed: docs/relay.md says what becomes of the relay then.
+    // A stream on a single node of RabbitMQ does not always keep what it has confirmed:
+    // docs/relay.md says what becomes of the relay then.
     let is_kept =
         |fault: &Fault| kind != Kind::Rabbitmq || !matches!(fault, Fault::BrokerKilled | Fault::BrokerRestarted);
     for fault in FAULTS.into_iter().filter(is_kept) {

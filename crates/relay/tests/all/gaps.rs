@@ -1,4 +1,5 @@
-//! What a stream of NATS has dropped before the relay read it: the relay ends aloud, or goes on where it was told to.
+//! What a stream of NATS has dropped before the relay read it: the relay ends aloud, or goes on
+//! where it was told to.
 
 use async_nats::jetstream::{self, stream::Stream};
 use trunkline_relay::{Inward, Source};

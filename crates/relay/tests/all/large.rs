@@ -1,4 +1,5 @@
-//! Large messages come in a few at a time: neither memory nor a transaction has to hold a thousand of them.
+//! Large messages come in a few at a time: neither memory nor a transaction has to hold a thousand
+//! of them.
 
 use trunkline_relay::{Outcome, Outgoing};
 

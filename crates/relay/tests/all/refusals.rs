@@ -1,4 +1,5 @@
-//! What a broker refuses: for good, a dead letter with its words; for now, tried again, while the rest goes on. With a broker that does as it is told.
+//! What a broker refuses: for good, a dead letter with its words; for now, tried again, while the
+//! rest goes on. With a broker that does as it is told.
 
 use std::{
     collections::HashMap,

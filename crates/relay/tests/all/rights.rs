@@ -1,4 +1,5 @@
-//! A relay that may write to some places and not to others: what goes there dies with the broker's words, the rest arrives.
+//! A relay that may write to some places and not to others: what goes there dies with the broker's
+//! words, the rest arrives.
 
 use crate::{
     brokers::{Broker, Kind, Setup},
@@ -45,7 +46,8 @@ async fn what_a_user_of_redis_may_not_add_to_dies_with_its_words_and_the_rest_ar
     assert_eq!(arrived(&format!("redis://{}/yes", broker.addr()), 2).await, ["first", "last"]);
 }
 
-/// A stream bound to the exchange `events`, where the user `relay` may write below `yes`; passwords are the users' names.
+/// A stream bound to the exchange `events`, where the user `relay` may write below `yes`; passwords
+/// are the users' names.
 #[cfg(feature = "rabbitmq")]
 const DEFINITIONS: &str = r##"{
     "vhosts": [{"name": "/"}],

@@ -1,4 +1,5 @@
-//! A Redis that stands still and goes on does all that it was sent: it is not sent the same again and again meanwhile.
+//! A Redis that stands still and goes on does all that it was sent: it is not sent the same again
+//! and again meanwhile.
 
 use trunkline_relay::{Outcome, Outgoing};
 

@@ -1,4 +1,5 @@
-//! A broker, a database with a queue, and a proxy before each: what every test of a relay stands on.
+//! A broker, a database with a queue, and a proxy before each: what every test of a relay stands
+//! on.
 
 use std::{sync::Arc, time::Duration};
 

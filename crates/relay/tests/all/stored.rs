@@ -1,4 +1,5 @@
-//! In, with a broker that hands over what it is told to: what the queue cannot store, and a position that is gone.
+//! In, with a broker that hands over what it is told to: what the queue cannot store, and a
+//! position that is gone.
 
 use std::time::Duration;
 

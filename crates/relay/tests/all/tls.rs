@@ -8,7 +8,8 @@ use crate::{
     carried::{arrived, carry},
 };
 
-/// Starts a broker with a certificate of its own, `cert.pem`, and another that is not its, `other.pem`.
+/// Starts a broker with a certificate of its own, `cert.pem`, and another that is not its,
+/// `other.pem`.
 fn broker(kind: Kind, lines: &[&str]) -> Broker {
     let made = || generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("a certificate");
     let (CertifiedKey { cert, signing_key }, other) = (made(), made());
@@ -31,7 +32,8 @@ fn is_refused(opened: Result<(), Error>) {
     assert!(!error.is_usage() && said.contains("certificate"), "{error}");
 }
 
-/// Carries a message there and reads it, knowing the server's certificate; and is let down by another, both ways.
+/// Carries a message there and reads it, knowing the server's certificate; and is let down by
+/// another, both ways.
 async fn both_ways(broker: &Broker, out: &str, inward: &str, option: &str) {
     let known = |address: &str| with(broker, address, option, "cert.pem");
     assert_eq!(carry(&known(out), &[("s", "secret")]).await, []);

@@ -12,8 +12,8 @@ use crate::{
     tally::BACKLOG,
 };
 
-/// The callers of a contender. Where messages have keys, each has keys of its own, and sends messages of them in turn: so the order of each
-/// key is that of its caller's calls.
+/// The callers of a contender. Where messages have keys, each has keys of its own, and sends
+/// messages of them in turn: so the order of each key is that of its caller's calls.
 pub(crate) struct Callers<C> {
     contender: Arc<C>,
     settings: Settings,
@@ -34,7 +34,8 @@ impl<C: Contender> Callers<C> {
         Arc::new(Self { contender: contender.clone(), settings: settings.clone(), sent })
     }
 
-    /// Puts the backlog in: 16 calls of 1,000 at the same time, or one where they are of one key, never more than that in memory.
+    /// Puts the backlog in: 16 calls of 1,000 at the same time, or one where they are of one key,
+    /// never more than that in memory.
     pub async fn seed(&self) -> Result<(), Failure> {
         let Settings { backlog, payload: bytes, keys, .. } = self.settings;
         if keys > 0 {

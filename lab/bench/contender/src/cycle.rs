@@ -84,7 +84,8 @@ pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     }
 }
 
-/// The task's end, or, where that takes too long, its abortion: what it still had under way is nobody's business now.
+/// The task's end, or, where that takes too long, its abortion: what it still had under way is
+/// nobody's business now.
 pub async fn stopped(mut task: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
     if let Ok(ended) = tokio::time::timeout(STOP, &mut task).await {
         return ended?;

@@ -1,7 +1,8 @@
-//! What a contender of the benchmark suite is made of, in Rust; the protocol is in `lab/peers/README.md`.
+//! What a contender of the benchmark suite is made of, in Rust; the protocol is in
+//! `lab/peers/README.md`.
 //!
-//! A contender says how to install itself, send and consume; [`run`] does the rest: reads what it is told, keeps the clock, counts and
-//! speaks.
+//! A contender says how to install itself, send and consume; [`run`] does the rest: reads what it
+//! is told, keeps the clock, counts and speaks.
 
 mod settings;
 mod payload;
@@ -36,7 +37,8 @@ pub struct Ready {
     pub settings: String,
 }
 
-/// What keeps a contender from running here, as an error of [`Contender::install`]: told in its row instead of figures.
+/// What keeps a contender from running here, as an error of [`Contender::install`]: told in its row
+/// instead of figures.
 #[derive(Debug)]
 pub struct Missing(pub String);
 
@@ -56,7 +58,8 @@ pub trait Contender: Sized + Send + Sync + 'static {
     /// Installs the schema in the empty database and connects.
     fn install(settings: &Settings) -> impl Future<Output = Result<(Self, Ready), Failure>> + Send;
 
-    /// Sends the payloads by the call for one or for many, and returns when they are durable. Caller 0 to producers - 1.
+    /// Sends the payloads by the call for one or for many, and returns when they are durable.
+    /// Caller 0 to producers - 1.
     fn send(&self, caller: usize, payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Sends a message with a key, whose messages are to be handled one after another.
@@ -87,8 +90,9 @@ pub trait Contender: Sized + Send + Sync + 'static {
     /// Consumes with all its consumers until [`Tally::over`], telling the tally of every message.
     fn consume(self: Arc<Self>, tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// As [`consume`](Contender::consume), but takes each batch and writes it to the table `ledger (id bigint, body jsonb)`, in the
-    /// same transaction, so that each message is there once whatever breaks.
+    /// As [`consume`](Contender::consume), but takes each batch and writes it to the table `ledger
+    /// (id bigint, body jsonb)`, in the same transaction, so that each message is there once
+    /// whatever breaks.
     fn record(self: Arc<Self>, _tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("it has no call to take messages inside a transaction of the caller's".into()) }
     }
@@ -113,7 +117,8 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("it has no call to take messages out".into()) }
     }
 
-    /// Waits until there are messages, for so long at most, and reads so many; none where none came.
+    /// Waits until there are messages, for so long at most, and reads so many; none where none
+    /// came.
     fn read_with_poll(
         &self,
         _caller: usize,

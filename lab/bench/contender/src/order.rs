@@ -18,7 +18,8 @@ impl Order {
         Self { next: Mutex::new(vec![0; keys + 1]), broken: AtomicU64::new(0) }
     }
 
-    /// A handler got the key's message of that number: neither one that it had, nor one behind another that is still to come.
+    /// A handler got the key's message of that number: neither one that it had, nor one behind
+    /// another that is still to come.
     pub fn saw(&self, key: usize, nr: u64) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let is_next = next.get(key) == Some(&nr);

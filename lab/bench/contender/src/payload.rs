@@ -5,8 +5,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Letters and digits without a pattern: what repeats itself would be compressed, and most by whoever stores many messages together. Each
-/// payload has another piece of them.
+/// Letters and digits without a pattern: what repeats itself would be compressed, and most by
+/// whoever stores many messages together. Each payload has another piece of them.
 static PAD: LazyLock<String> = LazyLock::new(|| {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..1 << 20).map(|_| char::from(LETTERS[random() as usize % LETTERS.len()])).collect()
@@ -71,7 +71,8 @@ pub(crate) fn place(payload: &[u8]) -> Option<(usize, u64)> {
     Some((number(payload, b"\"key\":")? as usize, number(payload, b"\"nr\":")?))
 }
 
-/// The number behind a name. The database may have written the payload again, with spaces and in another order.
+/// The number behind a name. The database may have written the payload again, with spaces and in
+/// another order.
 fn number(payload: &[u8], name: &[u8]) -> Option<u64> {
     let at = payload.windows(name.len()).position(|part| part == name)? + name.len();
     let digits = payload[at..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());

@@ -11,7 +11,8 @@ use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::now,
 /// Callers share this many histograms.
 const HISTOGRAMS: usize = 16;
 
-/// One call of each caller: connections are there, and statements prepared, before the clock starts.
+/// One call of each caller: connections are there, and statements prepared, before the clock
+/// starts.
 pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Settings) -> Result<(), Failure> {
     let mut calls = JoinSet::new();
     for caller in 0..settings.producers {
@@ -30,7 +31,8 @@ pub async fn closed_loop<C: Contender>(
     settings: Settings,
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
-    // A histogram is 170 KB that are touched when it is made: one for each of a thousand callers would take a part of the time.
+    // A histogram is 170 KB that are touched when it is made: one for each of a thousand callers
+    // would take a part of the time.
     let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
@@ -61,7 +63,8 @@ pub async fn closed_loop<C: Contender>(
     Ok(all)
 }
 
-/// Sends at a steady rate, however long the answers take. The pace is kept by a thread of its own: a runtime's timers are a millisecond wide.
+/// Sends at a steady rate, however long the answers take. The pace is kept by a thread of its own:
+/// a runtime's timers are a millisecond wide.
 pub async fn open_loop<C: Contender>(
     sending: Arc<Callers<C>>,
     settings: Settings,

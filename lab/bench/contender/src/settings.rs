@@ -13,7 +13,8 @@ pub struct Settings {
     pub payload: usize,
     /// Messages a call.
     pub batch: usize,
-    /// Messages that a consumer fetches at a time, where that was told apart; 0 is as many as `batch`.
+    /// Messages that a consumer fetches at a time, where that was told apart; 0 is as many as
+    /// `batch`.
     pub dequeue_batch: usize,
     /// Threads of the runtime; 0 is one for each processor.
     pub threads: usize,
@@ -25,7 +26,8 @@ pub struct Settings {
     pub rate: Option<f64>,
     /// Messages that are there before the clock starts.
     pub backlog: usize,
-    /// Keys that messages have in turn, where they have keys: a caller's own ones, so that the order of each is known.
+    /// Keys that messages have in turn, where they have keys: a caller's own ones, so that the
+    /// order of each is known.
     pub keys: usize,
     /// The messages whose latencies count.
     pub timed: Timed,
@@ -39,7 +41,8 @@ pub struct Settings {
     pub wait: Wait,
 }
 
-/// The messages whose latencies count, where a backlog in a key of its own stands in the way of some and not of others.
+/// The messages whose latencies count, where a backlog in a key of its own stands in the way of
+/// some and not of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
     /// All of them.

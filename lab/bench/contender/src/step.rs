@@ -42,7 +42,8 @@ impl Step {
         })
     }
 
-    /// Does it once, and returns what the part that is asked about cost: what it needs is put there before, outside the time.
+    /// Does it once, and returns what the part that is asked about cost: what it needs is put there
+    /// before, outside the time.
     async fn once<C: Contender>(
         self,
         contender: &C,
@@ -90,9 +91,10 @@ impl Step {
     }
 }
 
-/// A read that begins on an empty queue: the messages are sent when it has waited for a tenth to a fifth of a second, so that they meet
-/// every moment of an interval of 100 ms alike. What is timed is from the beginning of that send until the reader has them: a reader that
-/// listens may have them before the sender hears that they are stored.
+/// A read that begins on an empty queue: the messages are sent when it has waited for a tenth to a
+/// fifth of a second, so that they meet every moment of an interval of 100 ms alike. What is timed
+/// is from the beginning of that send until the reader has them: a reader that listens may have
+/// them before the sender hears that they are stored.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,
@@ -139,7 +141,8 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
-    // A reader that waits finds nothing before its messages are sent; else there is more than anybody asks for at once, so that a read is never short because another caller was first.
+    // A reader that waits finds nothing before its messages are sent; else there is more than
+    // anybody asks for at once, so that a read is never short because another caller was first.
     if !matches!(step, Step::ReadWithPoll(_)) {
         let backlog = settings.backlog.max(2 * settings.batch * settings.producers);
         Callers::of(&contender, &Settings { backlog, ..settings.clone() }).seed().await?;
@@ -175,7 +178,8 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     say::latencies(&all);
     // The callers' own time in the step: what was put there before does not count.
     let seconds = match step {
-        // Most of a wait is nobody's work: a rate by the time after it would say what nobody can have.
+        // Most of a wait is nobody's work: a rate by the time after it would say what nobody can
+        // have.
         Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
         _ => total.time.as_secs_f64() / settings.producers as f64,
     };

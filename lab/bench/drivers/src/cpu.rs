@@ -24,7 +24,8 @@ impl Began {
     }
 }
 
-/// Processor time that this process has used so far, in all of its threads; the server and what delays it are other processes.
+/// Processor time that this process has used so far, in all of its threads; the server and what
+/// delays it are other processes.
 fn used() -> Result<Duration, Failure> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     Ok(Duration::from_micros((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as u64))

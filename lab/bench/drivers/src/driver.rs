@@ -11,8 +11,8 @@ pub type Doing<'a> = Pin<Box<dyn Future<Output = Result<Option<Done>, Failure>> 
 
 /// A way of driving Postgres.
 pub trait Driver: Send + Sync {
-    /// Does the work once, and returns when all of it is answered and, where it writes, committed. Returns none where this way has
-    /// nothing of its own for such work.
+    /// Does the work once, and returns when all of it is answered and, where it writes, committed.
+    /// Returns none where this way has nothing of its own for such work.
     fn run<'a>(&'a self, work: &'a Work<'a>) -> Doing<'a>;
 }
 

@@ -25,7 +25,8 @@ pub struct Spread {
     pub median: f64,
     pub least: f64,
     pub most: f64,
-    /// The first and the last tenth begin and end there: one turn among many that was held up says nothing of the others.
+    /// The first and the last tenth begin and end there: one turn among many that was held up says
+    /// nothing of the others.
     pub low: f64,
     pub high: f64,
 }
@@ -42,7 +43,8 @@ impl Spread {
 }
 
 impl Spread {
-    /// Whether the turns, but for a tenth at each end, differ so much that their median says nothing: more than threefold.
+    /// Whether the turns, but for a tenth at each end, differ so much that their median says
+    /// nothing: more than threefold.
     pub fn scatters(&self) -> bool {
         self.high > 3.0 * self.low
     }
@@ -54,7 +56,8 @@ impl Measured {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }
 
-    /// Microseconds of the client's processor a statement, over all turns: what is counted is too coarse for one.
+    /// Microseconds of the client's processor a statement, over all turns: what is counted is too
+    /// coarse for one.
     pub fn cpu(&self) -> Option<f64> {
         let all: f64 = self.turns.iter().map(|turn| turn.cpu.as_secs_f64() * 1e6).sum();
         (!self.turns.is_empty()).then(|| all / (self.turns.len() * self.workload.statements) as f64)

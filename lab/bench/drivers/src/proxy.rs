@@ -8,7 +8,8 @@ use trunkline_embedded::{DelayProxy, Upstream};
 
 use crate::{Failure, place::Place};
 
-/// A process that delays what goes through it, so that its processor time is nobody's; it ends with this value.
+/// A process that delays what goes through it, so that its processor time is nobody's; it ends with
+/// this value.
 pub struct Far {
     pub place: Place,
     child: Child,

@@ -72,8 +72,8 @@ impl Server {
         Ok(self.client.batch_execute("truncate person, entry; update account set balance = 1000").await?)
     }
 
-    /// As many rows as a table has that is in use, known to the planner: on an empty one it would plan a scan of all rows, and keep that plan
-    /// for those who had their first turns then.
+    /// As many rows as a table has that is in use, known to the planner: on an empty one it would
+    /// plan a scan of all rows, and keep that plan for those who had their first turns then.
     pub async fn populate(&mut self) -> Result<(), Failure> {
         const POPULATE: &str = "insert into person (id, name, email, age, score, active)
             select -k, 'there', 'there@example.org', 1, 0.5, false from generate_series(1, 50000) as k;
@@ -97,7 +97,8 @@ impl Server {
         Ok(work)
     }
 
-    /// What the database looks like after a turn, in numbers that are the same if the turn did the same.
+    /// What the database looks like after a turn, in numbers that are the same if the turn did the
+    /// same.
     pub async fn effect(&self, kind: Kind) -> Result<String, Failure> {
         const EFFECT: &str =
             "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),

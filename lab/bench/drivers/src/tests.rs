@@ -16,7 +16,8 @@ use crate::{
 
 const ONCE: Patience = Patience { rounds: 1, enough: Duration::from_secs(1) };
 
-/// A private server whose disk nobody waits for: how fast it is decides nothing here. It ends with the process.
+/// A private server whose disk nobody waits for: how fast it is decides nothing here. It ends with
+/// the process.
 fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| Cluster::temporary().setting("fsync", "off").start().expect("a private PostgreSQL starts"))

@@ -19,7 +19,8 @@ pub struct Patience {
     pub enough: Duration,
 }
 
-/// A turn that takes longer is the only one: nothing that a first turn may have to prepare shows in it.
+/// A turn that takes longer is the only one: nothing that a first turn may have to prepare shows in
+/// it.
 const LONG: Duration = Duration::from_secs(3);
 /// A plan that is kept is made at the sixth use.
 const WARM: usize = 6;

@@ -12,8 +12,8 @@ pub struct Workload {
     pub far: bool,
     /// Rows that are there before a turn, of which every so many-th is missing.
     pub there: (usize, usize),
-    /// Whether a commit waits for the disk, as it does by default. Where each statement is a transaction the disk decides, and not the
-    /// driver.
+    /// Whether a commit waits for the disk, as it does by default. Where each statement is a
+    /// transaction the disk decides, and not the driver.
     pub durable: bool,
 }
 

@@ -18,7 +18,8 @@ pub enum Promise {
     AtMostOnce,
 }
 
-/// Dequeues, hands over and, where that was promised, acknowledges, with all the consumers that were told.
+/// Dequeues, hands over and, where that was promised, acknowledges, with all the consumers that
+/// were told.
 pub async fn consume<T: Text>(
     queue: Queue<T>,
     promise: Promise,
@@ -40,7 +41,8 @@ pub async fn consume<T: Text>(
     Ok(())
 }
 
-/// Acknowledges what it has while it leases the next, or, where nothing else was due, together with the next.
+/// Acknowledges what it has while it leases the next, or, where nothing else was due, together with
+/// the next.
 async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
     let (mut acks, mut done) = (JoinSet::new(), Vec::new());
     let over = tally.over();

@@ -19,7 +19,8 @@ static LANES_OF: Statement<(Vec<String>, i32), Vec<(i16,)>> = Statement::new(
     "select trunkline.lane_of(k.key, $2) from unnest($1::text[]) with ordinality k(key, nr) order by k.nr",
 );
 
-/// Messages are sent one by one, coalesced; so many workers, each with connections and lanes of its own.
+/// Messages are sent one by one, coalesced; so many workers, each with connections and lanes of its
+/// own.
 pub struct Keyed<T: Text, const WORKERS: usize> {
     queue: Queue<T>,
     told: Settings,

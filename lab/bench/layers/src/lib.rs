@@ -1,5 +1,6 @@
-//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`,
-//! `layers worker [bytea]`, `layers keys [4]`, `layers priorities`, `layers unique`, `layers striped [jobs | round-robin]`.
+//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers
+//! coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`, `layers keys [4]`, `layers
+//! priorities`, `layers unique`, `layers striped [jobs | round-robin]`.
 
 mod sql;
 mod payload;

@@ -6,7 +6,8 @@ use crate::payload::{Text, all};
 /// The final table of messages that are taken once.
 static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigint primary key, body jsonb not null)");
 
-/// Rows like the one that is there, and none of them: what a snapshot that was held all the while leaves behind.
+/// Rows like the one that is there, and none of them: what a snapshot that was held all the while
+/// leaves behind.
 static FILL: Statement<(i64,), ()> = Statement::new(
     "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1::bigint)",
 );

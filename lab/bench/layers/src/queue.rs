@@ -10,7 +10,8 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The library, a statement of its own for each call. Consumers lease and acknowledge, or they take.
+/// The library, a statement of its own for each call. Consumers lease and acknowledge, or they
+/// take.
 pub struct Queue<T: Text, const TAKE: bool = false> {
     queue: trunkline::Queue<T>,
     told: Settings,

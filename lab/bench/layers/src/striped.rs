@@ -12,7 +12,8 @@ use crate::{
 /// Messages a lease where the contender may choose.
 const LEASE: usize = 8192;
 
-/// The library, a call for each message, on the servers of `BENCH_STRIPES`, one a line. A row of `JOBS` is one message.
+/// The library, a call for each message, on the servers of `BENCH_STRIPES`, one a line. A row of
+/// `JOBS` is one message.
 pub struct OnStripes<T: Text, const JOBS: bool = false, const ROUND_ROBIN: bool = false> {
     queue: StripedQueue<T>,
     told: Settings,

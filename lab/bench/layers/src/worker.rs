@@ -16,7 +16,8 @@ use crate::{
 /// How long a caller waits for its own jobs: less than the runner waits for one who says nothing.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Jobs: messages are sent as in `coalesced`, and a worker calls a function that does nothing for each.
+/// Jobs: messages are sent as in `coalesced`, and a worker calls a function that does nothing for
+/// each.
 pub struct Worker<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

@@ -1,4 +1,5 @@
-//! What a row is bound by: processors, disk, locks, or the way between client and server. From what was measured, and with the figures.
+//! What a row is bound by: processors, disk, locks, or the way between client and server. From what
+//! was measured, and with the figures.
 
 use std::fmt::Write;
 

@@ -142,7 +142,8 @@ pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     }
 }
 
-/// What contenders are ranked by where they went as fast as they could: single calls by their time, races by their rate.
+/// What contenders are ranked by where they went as fast as they could: single calls by their time,
+/// races by their rate.
 pub fn chief(race: &Race) -> &'static Measure {
     let steps = matches!(race.first().suite.as_str(), "send" | "read" | "ack" | "distance");
     let timed = race.measured().any(|row| measure::MEAN.median(row).is_some());

@@ -1,4 +1,5 @@
-//! A line a round, so that whoever reads it may choose medians of their own; a row without rounds has one line.
+//! A line a round, so that whoever reads it may choose medians of their own; a row without rounds
+//! has one line.
 
 use crate::results::{Outcome, Results, Round, Row};
 

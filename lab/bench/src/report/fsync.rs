@@ -36,7 +36,8 @@ pub fn series<'a>(rows: &[&'a Row]) -> Vec<Series<'a>> {
     all
 }
 
-/// How long an fsync takes where nothing adds to it, in milliseconds: from the writes that the disk made durable around the rows.
+/// How long an fsync takes where nothing adds to it, in milliseconds: from the writes that the disk
+/// made durable around the rows.
 pub fn as_it_is(rows: &[&Row]) -> f64 {
     const COMMON: f64 = 0.05;
     settings::disk(rows).map_or(COMMON, |(_, median, _)| 1000.0 / median).min(0.9)

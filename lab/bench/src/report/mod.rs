@@ -38,7 +38,8 @@ use crate::{Failure, results::Results};
 
 pub use self::{csv::csv, json::json, number::date};
 
-/// What is kept in that file, or packed beside it, as what is published is; nothing where there is none.
+/// What is kept in that file, or packed beside it, as what is published is; nothing where there is
+/// none.
 pub fn read(file: &Path) -> Result<Results, Failure> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -63,7 +64,8 @@ fn packed(file: &Path) -> PathBuf {
     file.with_extension("json.gz")
 }
 
-/// Writes `README.md`, `index.html`, `results.csv`, `results.json` and the figures for which there are rows.
+/// Writes `README.md`, `index.html`, `results.csv`, `results.json` and the figures for which there
+/// are rows.
 pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     let mut drawn = Vec::new();

@@ -49,7 +49,8 @@ pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
     }
 }
 
-/// The rows of a suite that met the server that most of its rows met: a figure has no room to tell servers apart.
+/// The rows of a suite that met the server that most of its rows met: a figure has no room to tell
+/// servers apart.
 pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
     let rows: Vec<&Row> = results.rows.iter().filter(|row| row.suite == suite).collect();
     let met = |row: &Row| rows.iter().filter(|other| other.server == row.server).count();
@@ -67,7 +68,8 @@ impl<'a> Race<'a> {
         self.rows.iter().copied().filter(|row| is_measured(row))
     }
 
-    /// The measured rows, the best first: by the rate where they went as fast as they could, else by the latency.
+    /// The measured rows, the best first: by the rate where they went as fast as they could, else
+    /// by the latency.
     pub fn ranked(&self, fast: &Measure, open: &Measure) -> Vec<&'a Row> {
         let by = if self.first().told.rate.is_some() { open } else { fast };
         let mut rows: Vec<&Row> = self.measured().collect();
@@ -97,7 +99,8 @@ impl<'a> Race<'a> {
 }
 
 fn comparable(a: &Row, b: &Row) -> bool {
-    // Each has as many callers as suit it and a backlog that lasts; neither changes what is asked of it.
+    // Each has as many callers as suit it and a backlog that lasts; neither changes what is asked
+    // of it.
     let told = |row: &Row| {
         let told = Told { seconds: 0.0, producers: 0, consumers: 0, backlog: 0, settle: 0.0, ..row.told.clone() };
         // Ways to wait are what is compared where nobody sends.

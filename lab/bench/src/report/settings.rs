@@ -1,4 +1,5 @@
-//! What rows were told and what server they met: said once where it is the same, and in a column where it is not.
+//! What rows were told and what server they met: said once where it is the same, and in a column
+//! where it is not.
 
 use crate::{
     report::{markdown::code, number},

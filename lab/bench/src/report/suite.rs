@@ -1,4 +1,5 @@
-//! A section a suite: its figure, a table a case, and at their feet who was disturbed and who is missing.
+//! A section a suite: its figure, a table a case, and at their feet who was disturbed and who is
+//! missing.
 
 use std::fmt::Write;
 
@@ -120,7 +121,8 @@ fn tables(races: &[Race]) -> String {
     races.iter().map(one).collect()
 }
 
-/// The races one after the other in one table, with the case as a column where there is more than one.
+/// The races one after the other in one table, with the case as a column where there is more than
+/// one.
 fn table(races: &[Race], cases: bool) -> String {
     let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
     let varied = settings::varied(&rows);

@@ -1,4 +1,5 @@
-//! What priorities, keys and unique keys cost: the same with and without; and what order by key costs those who have it, and their neighbours.
+//! What priorities, keys and unique keys cost: the same with and without; and what order by key
+//! costs those who have it, and their neighbours.
 
 use super::{Plan, named, plan};
 use crate::Choice;
@@ -23,7 +24,8 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    // Each caller awaits its message, and its keys are its own: so the order of each key is known, and is checked.
+    // Each caller awaits its message, and its keys are its own: so the order of each key is known,
+    // and is checked.
     for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss", "awa"] {
         let contender = named(name);
         let mut plan = plan("lanes", "ten thousand keys", contender, "cycle", choice);

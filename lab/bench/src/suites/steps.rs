@@ -46,7 +46,8 @@ pub(super) fn ack(choice: &Choice) -> Vec<Plan> {
 }
 
 pub(super) fn layer_comparison(choice: &Choice) -> Vec<Plan> {
-    // A layer without a call of its own for a case has no row in it: the library's reads are the same, coalesced or not.
+    // A layer without a call of its own for a case has no row in it: the library's reads are the
+    // same, coalesced or not.
     const OWN: [(&str, &[&str]); 6] = [
         ("send-single", &["sql", "queue", "coalesced", "pgmq"]),
         ("send-batch-100", &["sql", "queue", "coalesced", "pgmq"]),

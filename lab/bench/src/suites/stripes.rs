@@ -4,7 +4,8 @@ use super::{Plan, named, plan};
 use crate::Choice;
 
 const SERVERS: [usize; 4] = [1, 2, 3, 4];
-/// How long an fsync takes at least, in milliseconds: a disk that binds before the processors do, which all servers share here.
+/// How long an fsync takes at least, in milliseconds: a disk that binds before the processors do,
+/// which all servers share here.
 const FSYNC: f64 = 5.0;
 /// Callers where a server has all that it can commit: a row is a job, and eight rows are in flight.
 const MANY: usize = 1024;

@@ -34,7 +34,8 @@ pub const OWN: [&str; 18] = [
     "exactly-once-sql",
 ];
 
-/// Far longer than a run of these tests takes, on a busy machine that has to build the layers first, too.
+/// Far longer than a run of these tests takes, on a busy machine that has to build the layers
+/// first, too.
 const DEADLINE: Duration = Duration::from_secs(900);
 
 /// A folder of a test's own, gone with it.
@@ -139,7 +140,8 @@ pub fn name(row: &Value) -> String {
     ["suite", "case", "contender"].map(|part| row[part].as_str().expect(part)).join("/")
 }
 
-/// A server for a run that is told where it is; its log has every statement, after its database's name.
+/// A server for a run that is told where it is; its log has every statement, after its database's
+/// name.
 pub fn server() -> Cluster {
     Cluster::temporary()
         .setting("fsync", "off")

@@ -41,7 +41,8 @@ async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
     rows.iter().zip(&databases).map(turn).collect()
 }
 
-/// `database|LOG:  execute s1: select …`; further lines of a statement begin with a tab. Names are told without their quotes.
+/// `database|LOG: execute s1: select …`; further lines of a statement begin with a tab. Names are
+/// told without their quotes.
 fn statements(log: &str, database: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -97,7 +98,8 @@ async fn a_take_a_full_cycle_and_a_worker_run_their_own_code_too() {
         ["select trunkline.enqueue('bench'", "from trunkline.lease('bench'", "select trunkline.ack('bench'"];
     let by_library =
         ["insert into trunkline.queue_bench ", "from trunkline.do_lease_bench(", "from trunkline.do_ack_bench("];
-    // A worker acknowledges and leases in one statement's place, and leaves alone whatever may have killed another.
+    // A worker acknowledges and leases in one statement's place, and leaves alone whatever may have
+    // killed another.
     let by_worker = ["insert into trunkline.queue_bench ", ", $3, $4, true)", "from trunkline.do_ack_bench("];
     let cases: [(&str, &[&str], &[&str]); 5] = [
         ("pop-batch-10/sql", &["from trunkline.take('bench'"], &["from trunkline.do_take_bench("]),
@@ -142,7 +144,8 @@ async fn only_the_coalesced_layer_puts_messages_of_different_callers_into_a_row(
         let left = connect(&server, &turn.database).await.query_one(count, &[]).await.expect("the queue's table");
         let (rows, messages): (i64, i64) = (left.get(0), left.get(1));
         assert!(messages as u64 >= turn.sent && turn.sent > 0, "{}: {messages} messages", turn.name);
-        // What was there before the clock started is one call with twice as many messages as there are callers.
+        // What was there before the clock started is one call with twice as many messages as there
+        // are callers.
         let alone = messages - 31;
         match turn.name.ends_with("coalesced") {
             true => assert!(rows < alone / 2, "{}: {messages} messages in {rows} rows", turn.name),

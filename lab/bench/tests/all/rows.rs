@@ -1,5 +1,6 @@
-//! Every row of ours runs. A second each, with what comes before and after it, would be four minutes: a fifth of a second shows the
-//! same, and where a row needs longer to have anything to tell, it is said beside it.
+//! Every row of ours runs. A second each, with what comes before and after it, would be four
+//! minutes: a fifth of a second shows the same, and where a row needs longer to have anything to
+//! tell, it is said beside it.
 
 use serde_json::Value;
 
@@ -17,7 +18,8 @@ const LEDGER: (&[&str], &str) = (&["exactly-once"], "1");
 /// They are looked at every second or two, and twice is the least that shows a change.
 const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
 
-/// On a machine that is busy with something else a fifth of a second may show nothing: such rows run again, for longer.
+/// On a machine that is busy with something else a fifth of a second may show nothing: such rows
+/// run again, for longer.
 const LONGER: &str = "5";
 /// So do those that are looked at every second or two.
 const MUCH_LONGER: &str = "20";
@@ -80,7 +82,8 @@ fn check_row(row: &Value, seconds: f64) {
     check_round(row, &rounds[0]);
 }
 
-/// Whether it sent and received, as far as it should; one that is looked at as it goes on, at each look.
+/// Whether it sent and received, as far as it should; one that is looked at as it goes on, at each
+/// look.
 fn tells(row: &Value, round: &Value) -> bool {
     let went = |of: &Value| (of["sent"].as_f64().unwrap_or(0.0), of["received"].as_f64().unwrap_or(0.0));
     let goes = |sample: &Value| went(sample).0 > 0.0 && went(sample).1 > 0.0;
@@ -132,7 +135,8 @@ fn check_round(row: &Value, round: &Value) {
         }
         assert!(number(round, "client_memory") > 1e6 && number(round, "cpu_step") < 0.01, "{row}");
     }
-    // Costs a message are not told of steps that need others before them, nor of consumers that lag, as they may in so short a time.
+    // Costs a message are not told of steps that need others before them, nor of consumers that
+    // lag, as they may in so short a time.
     let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
     assert!(!prepared || round["wal_bytes"].is_null(), "{row}");
     if !silent && !prepared && case != "cycle" {
@@ -143,7 +147,8 @@ fn check_round(row: &Value, round: &Value) {
             }
         }
     }
-    // A closed loop tells the time of a call, an open one that of a message; what else comes out is only a rate.
+    // A closed loop tells the time of a call, an open one that of a message; what else comes out is
+    // only a rate.
     let timed = !silent && case != "drain" && case != "ledger" && (case != "cycle" || told["rate"].is_number());
     assert_eq!(round["latency"].is_object(), timed, "{row}");
     if timed {
@@ -235,7 +240,8 @@ async fn consumers_at_rest_send_no_statements_unless_they_poll() {
         let Some(statements) = statements.as_f64() else { panic!("nobody counted: {row}") };
         match row["contender"].as_str().expect("a contender") {
             "trunkline-poll" => assert!(statements > 1.0, "one who polls sends statements: {row}"),
-            // Once in half a minute it leaves the list of those that wait, takes, enters and looks, which may fall into these six seconds.
+            // Once in half a minute it leaves the list of those that wait, takes, enters and looks,
+            // which may fall into these six seconds.
             "hand-over" => assert!(statements < 1.0, "{statements} statements/s: {row}"),
             // So may a look of the others, and their listener's word to itself.
             _ => assert!(statements < 0.5, "{statements} statements/s: {row}"),

@@ -1,4 +1,5 @@
-//! `apalis` over `apalis-postgres` as a contender; the protocol is in `lab/peers/README.md`, the settings' sources in `README.md`.
+//! `apalis` over `apalis-postgres` as a contender; the protocol is in `lab/peers/README.md`, the
+//! settings' sources in `README.md`.
 
 use std::{
     pin::pin,
@@ -20,7 +21,8 @@ use trunkline_contender::{Contender, Failure, Missing, NO_MEASURE, Ready, Settin
 const QUEUE: &str = "bench";
 /// Jobs a fetch; and, as its own benchmark sets no limit, jobs at a time of each worker.
 const BATCH: usize = 1000;
-/// A worker fetches, runs and acknowledges in turn, so several are faster; but each polls, so at a low rate one does.
+/// A worker fetches, runs and acknowledges in turn, so several are faster; but each polls, so at a
+/// low rate one does.
 const WORKERS: usize = 4;
 const ENOUGH_FOR_ONE: f64 = 1000.0;
 const POLL: Duration = Duration::from_millis(100);

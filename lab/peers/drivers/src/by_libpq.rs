@@ -1,4 +1,5 @@
-//! libpq in pipeline mode, as its documentation says: prepared statements, binary both ways, one Sync for all, which is one transaction.
+//! libpq in pipeline mode, as its documentation says: prepared statements, binary both ways, one
+//! Sync for all, which is one transaction.
 //!
 //! Its calls block, so a turn keeps its thread, and no runtime is in its way.
 

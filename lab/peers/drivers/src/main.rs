@@ -1,4 +1,5 @@
-//! sqlx, diesel-async and libpq beside Trunkline's door to Postgres, each as its documentation says, and in its bulk forms.
+//! sqlx, diesel-async and libpq beside Trunkline's door to Postgres, each as its documentation
+//! says, and in its bulk forms.
 
 mod by_sqlx;
 mod by_diesel;

@@ -1,4 +1,5 @@
-//! `graphile_worker` (Rust) as a contender; the protocol is in `lab/peers/README.md`, the settings' sources in `README.md`.
+//! `graphile_worker` (Rust) as a contender; the protocol is in `lab/peers/README.md`, the settings'
+//! sources in `README.md`.
 
 use std::{
     pin::pin,
@@ -63,7 +64,8 @@ impl Contender for Peer {
         };
         let counter = Counter::default();
         let worker = WorkerOptions::default()
-            // The worker's own pool, so that it never queues behind the senders; 20 is the crate's default.
+            // The worker's own pool, so that it never queues behind the senders; 20 is the crate's
+            // default.
             .pg_pool(pool(20).await?)
             .concurrency(concurrency)
             .use_notification_delivery(notify)
@@ -106,7 +108,8 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // As the crate does after a call of 10,000 jobs: without statistics a new backlog drains several times slower.
+        // As the crate does after a call of 10,000 jobs: without statistics a new backlog drains
+        // several times slower.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE graphile_worker._private_jobs").execute(&self.pool).await?;
         }

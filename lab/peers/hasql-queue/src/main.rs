@@ -1,4 +1,5 @@
-//! The schema and the statements that hasql-queue 1.2.0.2 publishes. It is a Haskell library: here its SQL is measured, not its client.
+//! The schema and the statements that hasql-queue 1.2.0.2 publishes. It is a Haskell library: here
+//! its SQL is measured, not its client.
 
 mod session;
 
@@ -96,7 +97,8 @@ impl Contender for HasqlQueue {
         Ok(())
     }
 
-    /// What its author built it for: elements move from the queue to a final table in one transaction.
+    /// What its author built it for: elements move from the queue to a final table in one
+    /// transaction.
     async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
         let mut recording = JoinSet::new();
         for consumer in 0..self.consumers.len() {

@@ -35,7 +35,8 @@ const DEQUEUE_MANY: &str = "delete from payloads where id in (
   for update skip locked limit $1) returning value";
 const NOTIFY: &str = "select notify_on('channel')";
 
-/// The final table, and the statement that its author's dequeue is followed by in the same transaction.
+/// The final table, and the statement that its author's dequeue is followed by in the same
+/// transaction.
 const LEDGER: &str = "create table ledger (id bigint generated always as identity primary key, body jsonb not null)";
 const RECORD: &str = "insert into ledger (body) select unnest($1::jsonb[])";
 
@@ -111,7 +112,8 @@ impl Session {
         })
     }
 
-    /// The library listens and stops listening around each dequeue. Here it listens once: two statements fewer, in its favour.
+    /// The library listens and stops listening around each dequeue. Here it listens once: two
+    /// statements fewer, in its favour.
     pub async fn listen(&self) -> Result<(), Failure> {
         if self.mode == Mode::Low {
             self.client.execute("select listen_on('channel')", &[]).await?;
@@ -144,7 +146,8 @@ impl Session {
         Ok(())
     }
 
-    /// Dequeues and writes to the final table in one transaction; a message counts once that is committed.
+    /// Dequeues and writes to the final table in one transaction; a message counts once that is
+    /// committed.
     pub async fn record(&self, batch: usize, tally: &Tally) -> Result<(), Failure> {
         self.client.batch_execute("begin").await?;
         let rows = self.dequeue(batch).await?;

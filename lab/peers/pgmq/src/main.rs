@@ -35,7 +35,8 @@ struct Pgmq {
 enum Waiting {
     /// In the server: `read_with_poll`.
     Poll,
-    /// For a notification of an insert, with `read` again after a while, as its documentation asks for.
+    /// For a notification of an insert, with `read` again after a while, as its documentation asks
+    /// for.
     Notify(Notify),
 }
 
@@ -44,7 +45,8 @@ impl Contender for Pgmq {
 
     async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
         let consumers = settings.consumers_or(16);
-        // One connection for each caller and each consumer, one that listens, all of them open before the clock starts.
+        // One connection for each caller and each consumer, one that listens, all of them open
+        // before the clock starts.
         let connections = settings.producers + consumers + 1;
         let pool = PgPoolOptions::new()
             .max_connections(connections as u32)

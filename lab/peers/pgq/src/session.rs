@@ -5,8 +5,9 @@ use trunkline_contender::{Failure, Tally};
 
 use crate::ticker::Ticker;
 
-/// The queue, its one consumer, and what a program that has many events to insert calls: it puts them into the current event table
-/// by itself, which PgQ offers for this; event by event, `pgq.insert_event` costs three times as much.
+/// The queue, its one consumer, and what a program that has many events to insert calls: it puts
+/// them into the current event table by itself, which PgQ offers for this; event by event,
+/// `pgq.insert_event` costs three times as much.
 pub const SCHEMA: &str = "
 create extension pgq;
 select pgq.create_queue('bench'), pgq.register_consumer('bench', 'consumer');

@@ -77,7 +77,8 @@ fn daemon(url: &str, file: &Path) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Does what pgqd does most of the time. Its maintenance would have nothing to do: a queue's tables rotate every two hours.
+/// Does what pgqd does most of the time. Its maintenance would have nothing to do: a queue's tables
+/// rotate every two hours.
 async fn connection(url: &str) -> Result<Ticker, Failure> {
     let client = crate::session::connect(url).await?;
     let ticking = tokio::spawn(async move {

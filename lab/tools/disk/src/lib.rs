@@ -1,8 +1,9 @@
-//! The disk of a private PostgreSQL, made slow or full while the server runs, and its clock, set ahead or back: what benchmarks compare, and what torture tests
-//! break.
+//! The disk of a private PostgreSQL, made slow or full while the server runs, and its clock, set
+//! ahead or back: what benchmarks compare, and what torture tests break.
 //!
-//! A small library stands between the server's processes and the C library, by `LD_PRELOAD`; [`Disk::new`] builds it through cargo where
-//! that has not been done. It needs Linux of 64 bits, and a server that is linked to the C library dynamically, as all common ones are.
+//! A small library stands between the server's processes and the C library, by `LD_PRELOAD`;
+//! [`Disk::new`] builds it through cargo where that has not been done. It needs Linux of 64 bits,
+//! and a server that is linked to the C library dynamically, as all common ones are.
 //!
 //! ```no_run
 //! use std::{path::Path, time::Duration};
@@ -38,8 +39,9 @@ use std::{
     time::Duration,
 };
 
-/// The disk as the servers that were started with its [`environment`](Disk::environment) have it. As it is made, it is as fast and as large as
-/// the disk under it; so it is again at the end of this value.
+/// The disk as the servers that were started with its [`environment`](Disk::environment) have it.
+/// As it is made, it is as fast and as large as the disk under it; so it is again at the end of
+/// this value.
 ///
 /// What is set counts for all of these servers' processes, from their next call on.
 #[derive(Debug)]
@@ -53,11 +55,12 @@ const LIBRARY: &str = "libtrunkline_disk.so";
 const FILE: &str = "disk";
 
 impl Disk {
-    /// Builds the library, below `target` (the project's target folder, as in `CARGO_TARGET_DIR`), and puts it into a folder of its own among
-    /// the temporary ones, where whoever runs the server may read it. The first build takes some seconds.
+    /// Builds the library, below `target` (the project's target folder, as in `CARGO_TARGET_DIR`),
+    /// and puts it into a folder of its own among the temporary ones, where whoever runs the server
+    /// may read it. The first build takes some seconds.
     ///
-    /// Fails on other systems than Linux of 64 bits ([`Unsupported`](io::ErrorKind::Unsupported)), without cargo, when the build fails, and
-    /// when the folder cannot be written.
+    /// Fails on other systems than Linux of 64 bits ([`Unsupported`](io::ErrorKind::Unsupported)),
+    /// without cargo, when the build fails, and when the folder cannot be written.
     pub fn new(target: &Path) -> io::Result<Self> {
         let library = build::library(target)?;
         let folder = make_folder()?;
@@ -70,15 +73,16 @@ impl Disk {
         Ok(disk)
     }
 
-    /// The variables to start a server with (`Cluster::env` of `trunkline-embedded`): `LD_PRELOAD`, which is this library alone, and the one
-    /// that names its file.
+    /// The variables to start a server with (`Cluster::env` of `trunkline-embedded`): `LD_PRELOAD`,
+    /// which is this library alone, and the one that names its file.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, PathBuf); 2] {
         [("LD_PRELOAD", self.library()), ("TRUNKLINE_DISK_FILE", self.folder.join(FILE))]
     }
 
-    /// Whether a process that has written something, as the server's first one has, stands on this disk. One that may not read the library
-    /// and its file, or is linked statically, starts without them and without a word.
+    /// Whether a process that has written something, as the server's first one has, stands on this
+    /// disk. One that may not read the library and its file, or is linked statically, starts
+    /// without them and without a word.
     ///
     /// Fails when there is no such process, or it is another user's.
     pub fn is_under(&self, pid: u32) -> io::Result<bool> {
@@ -91,15 +95,17 @@ impl Disk {
         Ok(self.environment().iter().all(|(_, file)| is_mapped(file)))
     }
 
-    /// The least time of each `fsync` and `fdatasync` from now on, and of each write to a file that is opened with `O_DSYNC` or `O_SYNC`; to
-    /// the microsecond, and later by what the kernel's timers add (50 µs). Zero is as the disk is.
+    /// The least time of each `fsync` and `fdatasync` from now on, and of each write to a file that
+    /// is opened with `O_DSYNC` or `O_SYNC`; to the microsecond, and later by what the kernel's
+    /// timers add (50 µs). Zero is as the disk is.
     pub fn fsync_takes(&self, least: Duration) -> io::Result<()> {
         let microseconds = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
         self.write(&[(page::FSYNC, &microseconds.to_ne_bytes())])
     }
 
-    /// Below that folder no file gets any longer from now on (`ENOSPC`), as on a disk without a free block: what is there may be written
-    /// again, and files may be created and removed. None has room again.
+    /// Below that folder no file gets any longer from now on (`ENOSPC`), as on a disk without a
+    /// free block: what is there may be written again, and files may be created and removed. None
+    /// has room again.
     ///
     /// Fails when the folder is not there, or its path, without links, has more than 4,072 bytes.
     pub fn is_full_below(&self, folder: Option<&Path>) -> io::Result<()> {
@@ -116,8 +122,9 @@ impl Disk {
         self.write(&[(page::LENGTH, &none), (page::PATH, path), (page::LENGTH, &length.to_ne_bytes())])
     }
 
-    /// The servers' time of day is so many milliseconds ahead of the machine's from now on, or behind where that is negative. How long something takes
-    /// goes by other clocks, which are as they are.
+    /// The servers' time of day is so many milliseconds ahead of the machine's from now on, or
+    /// behind where that is negative. How long something takes goes by other clocks, which are as
+    /// they are.
     pub fn clock_is_ahead_by(&self, milliseconds: i64) -> io::Result<()> {
         self.write(&[(page::CLOCK, &milliseconds.saturating_mul(1000).to_ne_bytes())])
     }

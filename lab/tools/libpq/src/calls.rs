@@ -67,10 +67,11 @@ pub struct Library {
 impl Library {
     /// Loads the file. Each file is a library of its own, whatever others of its name are loaded.
     pub fn load(file: &Path) -> Result<Arc<Self>, libloading::Error> {
-        // SAFETY: what libpq does while it is loaded, and while what it needs is, asks nothing of the program.
+        // SAFETY: what libpq does while it is loaded, and while what it needs is, asks nothing of
+        // the program.
         let library = Box::leak(Box::new(unsafe { libloading::Library::new(file)? }));
-        // SAFETY: libpq's documentation says the types of these functions, which have been the same since PostgreSQL 7.4; the library is
-        // never unloaded.
+        // SAFETY: libpq's documentation says the types of these functions, which have been the same
+        // since PostgreSQL 7.4; the library is never unloaded.
         let loaded = unsafe {
             Self {
                 version: *library.get(b"PQlibVersion\0")?,
@@ -118,12 +119,13 @@ pub struct Connection {
     notices: Box<Cell<usize>>,
 }
 
-// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; whatever talks to the server takes it mutably, and
-// a `Connection` is not `Sync`.
+// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; whatever talks
+// to the server takes it mutably, and a `Connection` is not `Sync`.
 unsafe impl Send for Connection {}
 
 extern "C" fn count(notices: *mut c_void, _: *const c_char) {
-    // SAFETY: it is the `Cell` of the connection that has a notice, which outlives it and which no other thread uses meanwhile.
+    // SAFETY: it is the `Cell` of the connection that has a notice, which outlives it and which no
+    // other thread uses meanwhile.
     let notices = unsafe { &*notices.cast::<Cell<usize>>() };
     notices.set(notices.get() + 1);
 }
@@ -149,7 +151,8 @@ impl Connection {
         let raw = NonNull::new(unsafe { (library.connect)(url.as_ptr()) }).ok_or("libpq has no memory")?;
         let connection = Self { library: library.clone(), raw, notices: Box::default() };
         let counter = ptr::from_ref(&*connection.notices).cast_mut().cast();
-        // SAFETY: the connection lives; the counter is what `count` takes, and lives as long as the connection, wherever that is moved to.
+        // SAFETY: the connection lives; the counter is what `count` takes, and lives as long as the
+        // connection, wherever that is moved to.
         unsafe { (library.on_notice)(raw.as_ptr(), count, counter) };
         connection.is_alive().then_some(()).ok_or_else(|| connection.complaint())?;
         Ok(connection)
@@ -195,11 +198,13 @@ impl Connection {
         }
     }
 
-    /// Runs a statement; parameters and columns are in the binary format, and the server says the types of both.
+    /// Runs a statement; parameters and columns are in the binary format, and the server says the
+    /// types of both.
     ///
     /// # Panics
-    /// The text has a zero byte, there are more parameters or longer ones than the protocol has numbers for, or libpq answers what no
-    /// statement of a transport is answered with, as data of a copy.
+    /// The text has a zero byte, there are more parameters or longer ones than the protocol has
+    /// numbers for, or libpq answers what no statement of a transport is answered with, as data of
+    /// a copy.
     pub fn run(&mut self, statement: &str, params: &[Option<&[u8]>]) -> Outcome {
         let statement = CString::new(statement).expect("no zero byte");
         let count = c_int::try_from(params.len()).expect("a number of parameters");
@@ -215,7 +220,8 @@ impl Connection {
         let length = |param: Option<&[u8]>| c_int::try_from(param.map_or(0, <[u8]>::len)).expect("a length");
         let lengths: Vec<c_int> = params.iter().copied().map(length).collect();
         let formats = vec![BINARY; params.len()];
-        // SAFETY: the connection lives; there are `count` values, lengths and formats, and each value is as long as its length says.
+        // SAFETY: the connection lives; there are `count` values, lengths and formats, and each
+        // value is as long as its length says.
         let sent = unsafe {
             (self.library.send)(
                 self.raw.as_ptr(),
@@ -231,8 +237,9 @@ impl Connection {
         if sent == 0 {
             return Outcome::Lost(None);
         }
-        // An error comes behind a result where it is the commit's. As PQexecParams does, but that keeps what comes last: not the server's
-        // last words, but libpq's own about the connection that it found closed behind them.
+        // An error comes behind a result where it is the commit's. As PQexecParams does, but that
+        // keeps what comes last: not the server's last words, but libpq's own about the connection
+        // that it found closed behind them.
         let mut told: Option<Outcome> = None;
         while let Some(reply) = self.receive() {
             if matches!(told, None | Some(Outcome::Done(_))) {
@@ -303,7 +310,8 @@ impl Reply<'_> {
 
     fn value(&self, row: c_int, column: c_int) -> Option<Vec<u8>> {
         let Self { library, raw } = *self;
-        // SAFETY: the result lives, and has that row and column; a value is as long as libpq says, and has an address also where it is empty.
+        // SAFETY: the result lives, and has that row and column; a value is as long as libpq says,
+        // and has an address also where it is empty.
         unsafe {
             let length = usize::try_from((library.length)(raw, row, column)).expect("a length");
             ((library.is_null)(raw, row, column) == 0)

@@ -1,5 +1,6 @@
-//! libpq, so that tests can ask it what the driver was asked. It is loaded while they run, from beside the server's programs: nobody
-//! needs its headers or a C compiler, and each major version is met with its own.
+//! libpq, so that tests can ask it what the driver was asked. It is loaded while they run, from
+//! beside the server's programs: nobody needs its headers or a C compiler, and each major version
+//! is met with its own.
 
 mod calls;
 

@@ -1,4 +1,5 @@
-//! From sources in the tree to programs that can be started: other queues and drivers, each in its own language.
+//! From sources in the tree to programs that can be started: other queues and drivers, each in its
+//! own language.
 //!
 //! Whatever is built or installed lies below the target folder, never in the tree.
 
@@ -9,7 +10,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Prints a line. A reader that has gone away, as `head` does, ends no run: what counts is kept in files.
+/// Prints a line. A reader that has gone away, as `head` does, ends no run: what counts is kept in
+/// files.
 pub fn say(line: impl fmt::Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }
@@ -143,7 +145,8 @@ impl Sources {
     }
 }
 
-/// The cargo that runs this, without what it tells of this package: builds that look at it would be done again, each time.
+/// The cargo that runs this, without what it tells of this package: builds that look at it would be
+/// done again, each time.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -14,7 +14,8 @@ use crate::{
 
 /// Of one kind this many are shown.
 const SHOWN: usize = 5;
-/// At most once: a take whose answer is lost with its connection has lost what it took. So many can be on their way at a failover.
+/// At most once: a take whose answer is lost with its connection has lost what it took. So many can
+/// be on their way at a failover.
 const ON_THEIR_WAY: usize = 40;
 
 /// What is in the tables of the clients at the end.
@@ -180,7 +181,8 @@ fn ledger(trail: &Trail, tables: &Tables, verdict: &mut Verdict) {
     }
 }
 
-/// What must hold on a new primary at any moment: sequences are ahead of every id, floors below every row, and unlogged tables are there.
+/// What must hold on a new primary at any moment: sequences are ahead of every id, floors below
+/// every row, and unlogged tables are there.
 pub async fn of_primary(client: &Client, history: &History) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
     for queue in QUEUES {

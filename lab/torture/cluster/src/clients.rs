@@ -1,4 +1,5 @@
-//! Programs as users write them: producers, workers, consumers of each guarantee, listeners. None of them knows of a failover.
+//! Programs as users write them: producers, workers, consumers of each guarantee, listeners. None
+//! of them knows of a failover.
 
 use std::{
     convert::Infallible,
@@ -216,7 +217,8 @@ async fn work(queue: Queue<i64>, history: Arc<History>, mut goes_on: watch::Rece
         let _ = goes_on.wait_for(|on| !on).await;
     };
     if let Err(error) = worker.run(until_the_end).await {
-        // A worker outlives outages; one that ends by itself is a violation, which the check finds by this text.
+        // A worker outlives outages; one that ends by itself is a violation, which the check finds
+        // by this text.
         history.erred(Stream::Work, false, &error);
     }
 }

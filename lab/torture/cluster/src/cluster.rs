@@ -47,7 +47,8 @@ pub struct Roles {
 }
 
 impl Cluster {
-    /// Returns when all three run, one of them as the synchronous standby. With `keep` the folder stays at the end.
+    /// Returns when all three run, one of them as the synchronous standby. With `keep` the folder
+    /// stays at the end.
     pub async fn start(programs: Programs, strict: bool, keep: bool) -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("tl-cluster-{}", std::process::id()));
         fs::create_dir(&folder)?;

@@ -21,11 +21,13 @@ pub enum Fault {
     MachineKilled,
     /// The primary's server is stopped (SIGSTOP); Patroni beside it lives
     ServerStopped,
-    /// The primary's server and Patroni are stopped, as when a machine hangs, and go on after the failover
+    /// The primary's server and Patroni are stopped, as when a machine hangs, and go on after the
+    /// failover
     MachineStopped,
     /// The primary's Patroni cannot reach etcd; clients and standbys still reach the primary
     CutFromEtcd,
-    /// The synchronous standby is cut off from the primary; once another has taken its place, the primary's server is killed
+    /// The synchronous standby is cut off from the primary; once another has taken its place, the
+    /// primary's server is killed
     StandbyCut,
 }
 

@@ -136,7 +136,8 @@ impl History {
         of.get(of.partition_point(|at| *at <= since)).copied()
     }
 
-    /// The longest time between two successes of which the second came after `since`, up to `until`.
+    /// The longest time between two successes of which the second came after `since`, up to
+    /// `until`.
     pub fn gap(&self, stream: Stream, since: Instant, until: Instant) -> Duration {
         let all = locked(&self.went_on);
         let Some(of) = all.get(&stream) else { return Duration::ZERO };

@@ -1,4 +1,5 @@
-//! A cluster that fails over (etcd, Patroni, three PostgreSQL), clients that go on, faults, and a check of what the clients were told.
+//! A cluster that fails over (etcd, Patroni, three PostgreSQL), clients that go on, faults, and a
+//! check of what the clients were told.
 
 mod trace;
 mod process;
@@ -95,7 +96,8 @@ async fn run(words: &Words, programs: Programs) -> Result<ExitCode, Failure> {
     Ok(if outcome.verdict.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// PostgreSQL refuses to run as root: there this program becomes one of an account that it may run as.
+/// PostgreSQL refuses to run as root: there this program becomes one of an account that it may run
+/// as.
 fn as_another(programs: &Programs) -> Result<(), Failure> {
     let id = |words: &[&str]| -> Option<u32> {
         let output = Command::new("id").args(words).output().ok()?;

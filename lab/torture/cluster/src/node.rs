@@ -1,4 +1,5 @@
-//! One machine of the cluster, as far as it is one: Patroni, a PostgreSQL, and the two ways that lead out of it.
+//! One machine of the cluster, as far as it is one: Patroni, a PostgreSQL, and the two ways that
+//! lead out of it.
 
 use std::{
     fs,
@@ -80,7 +81,8 @@ impl Node {
             // As proxies, or Patroni asks etcd for its own address and goes past ours.
             "etcd3": {"hosts": [format!("127.0.0.1:{}", self.to_etcd.port)], "use_proxies": true},
             "bootstrap": {
-                // The shortest lease that Patroni takes on its role, and no wait for a server that crashed.
+                // The shortest lease that Patroni takes on its role, and no wait for a server that
+                // crashed.
                 "dcs": {
                     "ttl": 20, "loop_wait": 1, "retry_timeout": 8, "maximum_lag_on_failover": 1_048_576,
                     "primary_start_timeout": 0, "synchronous_mode": true, "synchronous_mode_strict": plan.strict,
@@ -114,8 +116,8 @@ impl Node {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("HOME", plan.folder);
-        // A PostgreSQL that was unpacked somewhere loads the system's libpq into its WAL receiver, which may be older than what Patroni
-        // asks it for.
+        // A PostgreSQL that was unpacked somewhere loads the system's libpq into its WAL receiver,
+        // which may be older than what Patroni asks it for.
         let libraries = plan.programs.postgres.join("../lib");
         if libraries.join("libpq.so.5").exists() {
             command.env("LD_LIBRARY_PATH", libraries);

@@ -1,4 +1,5 @@
-//! Processes of our own: signals by process id, with their children, and an end of everything however this program ends.
+//! Processes of our own: signals by process id, with their children, and an end of everything
+//! however this program ends.
 
 use std::{
     fs,
@@ -10,8 +11,8 @@ use std::{
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// What the shell runs once its input ends: `$0` is the private folder. Process ids of etcd and Patroni stand in `pids`, those of the
-/// servers in their data folders.
+/// What the shell runs once its input ends: `$0` is the private folder. Process ids of etcd and
+/// Patroni stand in `pids`, those of the servers in their data folders.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -33,7 +34,8 @@ impl Watchdog {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", END]).arg(folder).arg(if keep { "keep" } else { "" });
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Out of reach of the terminal's Ctrl-C, which ends this program, and thereby wakes the shell.
+        // Out of reach of the terminal's Ctrl-C, which ends this program, and thereby wakes the
+        // shell.
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
         shell.spawn().map(Self)
     }

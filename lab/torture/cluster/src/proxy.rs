@@ -28,8 +28,8 @@ pub struct Cut {
     pub named: HashSet<String>,
 }
 
-/// Passes connections on to one address. A cut one keeps what was sent, as a network does that drops packets, and goes on where it was
-/// when it is mended.
+/// Passes connections on to one address. A cut one keeps what was sent, as a network does that
+/// drops packets, and goes on where it was when it is mended.
 pub struct Proxy {
     pub port: u16,
     cut: watch::Sender<Cut>,

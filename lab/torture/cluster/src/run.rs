@@ -40,9 +40,11 @@ pub struct Failover {
     pub promoted: Option<Duration>,
     /// Of each stream, from the promotion to the first success after it.
     pub went_on: Vec<Option<Duration>>,
-    /// From the promotion to the first commit that a plain connection, made at once, gets acknowledged: sooner, no client can go on.
+    /// From the promotion to the first commit that a plain connection, made at once, gets
+    /// acknowledged: sooner, no client can go on.
     pub commits: Option<Duration>,
-    /// From the promotion to a consumer that waits for a message inside a notification, so to one that hears.
+    /// From the promotion to a consumer that waits for a message inside a notification, so to one
+    /// that hears.
     pub hears: Option<Duration>,
     /// Of an enqueue's caller: the longest time without a success.
     pub outage: Duration,
@@ -168,7 +170,8 @@ async fn until_committed(cluster: &Cluster, node: usize) -> bool {
     tokio::time::timeout(NEVER, committed).await.is_ok()
 }
 
-/// A consumer enters its name only while its listener hears, and the table is empty after a promotion.
+/// A consumer enters its name only while its listener hears, and the table is empty after a
+/// promotion.
 async fn until_heard(cluster: &Cluster, node: usize) -> bool {
     let heard = async {
         loop {

@@ -53,7 +53,8 @@ impl Watch {
 }
 
 async fn look(node: usize, url: String, promotions: Arc<Mutex<Vec<Promotion>>>) {
-    // One that was stopped goes on as what it was, and is promoted only if it was no primary, or begins again.
+    // One that was stopped goes on as what it was, and is promoted only if it was no primary, or
+    // begins again.
     let mut known: Option<(bool, String)> = None;
     loop {
         if let Ok(Ok((client, connection))) = timeout(LIMIT, tokio_postgres::connect(&url, NoTls)).await {

@@ -153,7 +153,8 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Whether a call that ends or changes messages took effect on this one; none where that is not known.
+/// Whether a call that ends or changes messages took effect on this one; none where that is not
+/// known.
 pub fn effect_on(op: &Op, id: i64) -> Option<bool> {
     match op.outcome {
         Outcome::Ok => match op.call.verb {

@@ -91,7 +91,8 @@ fn check_again(life: &Life, id: i64, mut broken: impl FnMut(String)) {
     }
 }
 
-/// The earliest time at which the lease can have run out by itself; unknown where it began earlier: a handler's, a stream's.
+/// The earliest time at which the lease can have run out by itself; unknown where it began earlier:
+/// a handler's, a stream's.
 pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micros> {
     if lease.op.call.verb != Verb::Lease || lease.op.outcome != Outcome::Ok || lease.op.call.ms == 0 {
         return None;

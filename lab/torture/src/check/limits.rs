@@ -1,4 +1,5 @@
-//! Limits of a queue, which hold over all processes: messages under a lease, and messages in a time.
+//! Limits of a queue, which hold over all processes: messages under a lease, and messages in a
+//! time.
 
 use super::{
     Rule,
@@ -10,7 +11,8 @@ use crate::{
     plan::{self, BURST, MAX_LEASED, PER_SECOND},
 };
 
-/// The longest time over which messages are counted: whatever is above the limit in a longer one is so in a part of it.
+/// The longest time over which messages are counted: whatever is above the limit in a longer one is
+/// so in a part of it.
 const WINDOW: Micros = 5_000_000;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -53,7 +55,8 @@ fn check_leased(index: &Index, leased: &mut Rule) {
     }
 }
 
-/// In each time from the beginning of a call to the end of another: what began and ended in it was dequeued in it.
+/// In each time from the beginning of a call to the end of another: what began and ended in it was
+/// dequeued in it.
 fn check_rate(index: &Index, rate: &mut Rule) {
     let gave = |op: &&Op| {
         let dequeues = op.call.queue == plan::METERED && op.call.verb.dequeues() && !op.got.is_empty();

@@ -121,8 +121,8 @@ fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
 }
 
 fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule) {
-    // The messages of an unsure take are gone, by contract. A dropped one puts it back, and one that waits takes once, unless something was
-    // the matter.
+    // The messages of an unsure take are gone, by contract. A dropped one puts it back, and one
+    // that waits takes once, unless something was the matter.
     let excused = |take: &&&Op| {
         take.outcome == Outcome::Unknown
             || index.is_troubled(take.began.saturating_sub(1_000_000), take.ended + 3_000_000)

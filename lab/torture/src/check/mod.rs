@@ -1,5 +1,5 @@
-//! The checker: reads histories and tables, and says which promise was not kept. An operation of unknown outcome may have
-//! happened or not: it excuses its possible consequences.
+//! The checker: reads histories and tables, and says which promise was not kept. An operation of
+//! unknown outcome may have happened or not: it excuses its possible consequences.
 
 mod index;
 mod messages;

@@ -1,4 +1,5 @@
-//! The view of a consumer that is alone with its queue: the order, and messages that are hidden or late.
+//! The view of a consumer that is alone with its queue: the order, and messages that are hidden or
+//! late.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -40,7 +41,8 @@ struct Due {
     name: String,
 }
 
-/// What a head start makes of the order: so long behind, and so inexact, because rows of two lanes are not fetched one by one.
+/// What a head start makes of the order: so long behind, and so inexact, because rows of two lanes
+/// are not fetched one by one.
 fn head_start(queue: &str, tag: u64) -> (Micros, Micros) {
     let head_start = plan::HEAD_START.as_micros() as Micros;
     let steps = plan::PRIORITIES - 1 - u32::from(priority(tag));

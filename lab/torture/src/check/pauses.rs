@@ -31,7 +31,8 @@ fn pauses<'a>(index: &'a Index) -> Vec<(&'a Op, Micros)> {
     of(Verb::Pause).filter(|op| op.outcome == Outcome::Ok).filter_map(until).collect()
 }
 
-/// By a statement of this call's: a stream has messages that it leased earlier, and one that is handed over was never in the queue.
+/// By a statement of this call's: a stream has messages that it leased earlier, and one that is
+/// handed over was never in the queue.
 fn gives_out(op: &Op) -> bool {
     let is_stream = op.call.verb == Verb::Lease && op.call.ms == 0;
     op.call.verb.dequeues() && op.call.verb != Verb::HandedOver && !is_stream && !op.got.is_empty()

@@ -13,7 +13,8 @@ pub struct Fallen {
 }
 
 impl Fallen {
-    /// Those since the last call. A log that was begun again, as the server does when it starts with a long one, is read from its beginning.
+    /// Those since the last call. A log that was begun again, as the server does when it starts
+    /// with a long one, is read from its beginning.
     pub fn since(&mut self, log: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(log) else { return Vec::new() };
         let length = file.metadata().map_or(0, |log| log.len());

@@ -74,8 +74,9 @@ impl Scene {
         Ok(self.client.insert(connected))
     }
 
-    /// From its beginning until it is healed. Again where that did not succeed: the server may not be back from the fault before, have ended of a
-    /// full disk, or lose this connection, too, while it comes back.
+    /// From its beginning until it is healed. Again where that did not succeed: the server may not
+    /// be back from the fault before, have ended of a full disk, or lose this connection, too,
+    /// while it comes back.
     pub async fn strike(&mut self, planned: &Planned) -> Result<(), String> {
         self.nothing_fell();
         let (from, deadline) = (now(), Instant::now() + BACK);
@@ -96,7 +97,8 @@ impl Scene {
         Ok(())
     }
 
-    /// A process of the server that ends by a signal takes all sessions with it: no fault but a full disk does that.
+    /// A process of the server that ends by a signal takes all sessions with it: no fault but a
+    /// full disk does that.
     pub fn nothing_fell(&mut self) {
         let fallen = self.fallen.since(&self.ground.cluster.log_file());
         self.crew.misbehaved.extend(fallen.into_iter().map(|told| format!("the server's {told}")));

@@ -75,7 +75,8 @@ impl Verdict {
         }
     }
 
-    /// Whether the rule can be judged by what was seen: a library that ends messages by itself is not heard to be refused.
+    /// Whether the rule can be judged by what was seen: a library that ends messages by itself is
+    /// not heard to be refused.
     pub fn is_seen(&self, rule: Rule) -> bool {
         rule != Rule::Refused || self.counts.contains_key("ended")
     }

@@ -34,8 +34,8 @@ pub struct Rival {
     pub prepare: &'static str,
     /// What the server's superuser does twice a second.
     pub tick: &'static str,
-    /// Its messages: queue, id, payload, state (`waiting`, `dead` or `done`), attempt, and since when it is done, in microseconds, where that
-    /// is known.
+    /// Its messages: queue, id, payload, state (`waiting`, `dead` or `done`), attempt, and since
+    /// when it is done, in microseconds, where that is known.
     pub left: &'static str,
     /// What it does not promise, or has no verb for, and where it says so.
     pub excuses: &'static [(Rule, Excuse)],
@@ -112,8 +112,8 @@ pub static RIVALS: [Rival; 7] = [
             create function ended() returns trigger language plpgsql security definer as
                 $$begin insert into public.ended values (old.id, clock_timestamp()); return null; end$$;
             create trigger ended after delete on graphile_worker._private_jobs for each row execute function ended();",
-        // Its pauses between attempts grow to minutes, and cannot be set: a message in one of them is kept, and not waited for.
-        // Four hours become three seconds.
+        // Its pauses between attempts grow to minutes, and cannot be set: a message in one of them
+        // is kept, and not waited for. Four hours become three seconds.
         tick: "
             update graphile_worker._private_jobs set locked_at = locked_at - interval '4 hours'
             where locked_at between now() - interval '4 hours' and now() - interval '3 seconds'",
@@ -126,7 +126,8 @@ pub static RIVALS: [Rival; 7] = [
         excuses: excuses::GRAPHILE,
     },
     Rival {
-        // In a transaction, `completed_on` is the time at which that began: when the job was done is not known then.
+        // In a transaction, `completed_on` is the time at which that began: when the job was done
+        // is not known then.
         name: "pg-boss",
         language: Language::Node,
         lease_ms: 3_000,

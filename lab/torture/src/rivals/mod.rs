@@ -1,4 +1,5 @@
-//! The same checker for other queues in PostgreSQL, as far as their verbs go: what held, what did not, and what nobody promised.
+//! The same checker for other queues in PostgreSQL, as far as their verbs go: what held, what did
+//! not, and what nobody promised.
 
 mod payload;
 mod rules;
@@ -47,7 +48,8 @@ pub struct Rivals {
     pub require_all: bool,
 }
 
-/// Whether Trunkline kept its promises, and everything required could be had. What others do is told, and is no failure.
+/// Whether Trunkline kept its promises, and everything required could be had. What others do is
+/// told, and is no failure.
 pub fn run(rivals: &Rivals) -> Result<bool, String> {
     let chosen: Vec<&Rival> = match &*rivals.rival {
         [] => RIVALS.iter().collect(),

@@ -1,4 +1,5 @@
-//! Trunkline among its rivals: the protocol of `lab/torture/rivals/README.md`, spoken by this program.
+//! Trunkline among its rivals: the protocol of `lab/torture/rivals/README.md`, spoken by this
+//! program.
 
 use std::{io::Read, path::PathBuf, time::Duration};
 

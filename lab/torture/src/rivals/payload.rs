@@ -1,4 +1,5 @@
-//! The payloads of the adapters, simple enough to be written in four languages: a number, and a filling that follows from it.
+//! The payloads of the adapters, simple enough to be written in four languages: a number, and a
+//! filling that follows from it.
 
 use crate::tag::DAMAGED;
 
@@ -28,7 +29,8 @@ pub fn work(tag: u64, attempt: i32, lease: u64) -> Work {
     match tag % 100 {
         0..3 => Work { lasts: 10, fails: true },
         3..9 => Work { lasts: 10, fails: attempt == 1 },
-        // Longer than the lease, some of them in vain; the next attempt has begun by then, and is not over.
+        // Longer than the lease, some of them in vain; the next attempt has begun by then, and is
+        // not over.
         9..15 if attempt == 1 => Work { lasts: lease * 3 / 2, fails: tag % 100 >= 12 },
         9..15 if attempt == 2 => Work { lasts: lease * 7 / 10, fails: false },
         15..25 => Work { lasts: lease * 3 / 5, fails: false },

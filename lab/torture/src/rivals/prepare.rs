@@ -6,7 +6,8 @@ use trunkline_programs::{Program, Sources, Unfit, target};
 
 use super::list::{Language, Rival};
 
-/// Builds or installs an adapter where that has not been done. Fails where its runtime or its packages cannot be had here.
+/// Builds or installs an adapter where that has not been done. Fails where its runtime or its
+/// packages cannot be had here.
 pub fn prepare(rival: &Rival) -> Result<Program, String> {
     prepared(rival).map_err(|unfit| unfit.to_string())
 }

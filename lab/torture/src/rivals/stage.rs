@@ -84,7 +84,8 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     let client = ground::client(&scene.ground.direct()).await?;
     let (mut tables, done) = left(rival, &client).await?;
     if drained {
-        // It rested between two attempts when nothing waited, so it was kept, and its rest has ended since.
+        // It rested between two attempts when nothing waited, so it was kept, and its rest has
+        // ended since.
         tables.dead.extend(tables.waiting.drain(..).map(kept));
     }
     ticking.abort();

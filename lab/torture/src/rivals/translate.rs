@@ -1,12 +1,14 @@
-//! From the histories of adapters to what the checker reads: a handler is a lease, and the end that its library asks for afterwards.
+//! From the histories of adapters to what the checker reads: a handler is a lease, and the end that
+//! its library asks for afterwards.
 
 use std::collections::HashMap;
 
 use super::turns::Turns;
 use crate::history::{Micros, Op, Outcome, Verb};
 
-/// A handler that failed when another held its message may have given that one's lease away: then the next delivery is no proof against the
-/// lease, but against the late worker's end, which has a rule of its own.
+/// A handler that failed when another held its message may have given that one's lease away: then
+/// the next delivery is no proof against the lease, but against the late worker's end, which has a
+/// rule of its own.
 pub fn end_for_holders(ops: &mut [Op], turns: &Turns) {
     for op in ops.iter_mut().filter(|op| op.call.verb == Verb::Retry && op.outcome == Outcome::Unknown) {
         let mut others = Vec::new();
@@ -20,7 +22,8 @@ pub fn end_for_holders(ops: &mut [Op], turns: &Turns) {
     }
 }
 
-/// Where the end of a lease is not looked at, an extension may be `Ok` when the lease was over: then it proves nothing.
+/// Where the end of a lease is not looked at, an extension may be `Ok` when the lease was over:
+/// then it proves nothing.
 pub fn drop_late_extensions(ops: &mut Vec<Op>, turns: &Turns) {
     ops.retain(|op| {
         let until = |(id, attempt): &(i64, i32)| {
@@ -45,8 +48,9 @@ pub fn number(ops: &mut [Op]) {
     }
 }
 
-/// Whether the library's end took effect, the histories do not know: it is an acknowledgement of unknown outcome. A handler that did
-/// not return has asked for no end, so its message has to come back.
+/// Whether the library's end took effect, the histories do not know: it is an acknowledgement of
+/// unknown outcome. A handler that did not return has asked for no end, so its message has to come
+/// back.
 pub fn translate(ops: &[Op]) -> Vec<Op> {
     let mut translated: Vec<Op> = ops.iter().flat_map(one).collect();
     translated.sort_by(|a, b| (a.began, &a.process, a.nr).cmp(&(b.began, &b.process, b.nr)));

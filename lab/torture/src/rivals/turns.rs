@@ -25,9 +25,11 @@ pub struct Turn {
     pub asked: Option<Micros>,
     /// No earlier than the lease began, and no later than the worker had it.
     pub since: Micros,
-    /// The lease has not run out before, whatever happens; unknown for a worker that does not say when it began.
+    /// The lease has not run out before, whatever happens; unknown for a worker that does not say
+    /// when it began.
     pub until: Option<Micros>,
-    /// When the work ended, and nothing was asked of the queue before; never, of one that the process did not live to see.
+    /// When the work ended, and nothing was asked of the queue before; never, of one that the
+    /// process did not live to see.
     pub ended: Micros,
     /// Whether the work succeeded.
     pub is_ok: bool,
@@ -85,7 +87,8 @@ pub fn of(ops: &[Op]) -> Turns {
     turns
 }
 
-/// Who certainly held the message at this time: had it, had not asked for its end, and the lease had not run out.
+/// Who certainly held the message at this time: had it, had not asked for its end, and the lease
+/// had not run out.
 pub fn holder(turns: &[Turn], at: Micros) -> Option<&Turn> {
     let holds = |turn: &&Turn| turn.since < at && at < turn.ended && turn.until.is_some_and(|until| at < until);
     turns.iter().filter(holds).max_by_key(|turn| (turn.since, turn.attempt))
@@ -100,7 +103,8 @@ pub fn late(turns: &Turns) -> usize {
     turns.values().map(|of_message| of_message.iter().filter(|turn| is_late(of_message, turn)).count()).sum()
 }
 
-/// Of these, those that ended while the other certainly held the message: where an end without a fence would show.
+/// Of these, those that ended while the other certainly held the message: where an end without a
+/// fence would show.
 pub fn contested(turns: &Turns) -> usize {
     let is_contested = |of_message: &[Turn], turn: &Turn| {
         turn.ended < Micros::MAX && holder(of_message, turn.ended).is_some_and(|held| held.attempt > turn.attempt)

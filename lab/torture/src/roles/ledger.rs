@@ -1,4 +1,5 @@
-//! Exactly once: messages are taken, or acknowledged, in the transaction that enters them in the ledger.
+//! Exactly once: messages are taken, or acknowledged, in the transaction that enters them in the
+//! ledger.
 
 use std::time::Duration;
 
@@ -135,7 +136,8 @@ impl Ledger {
         };
         let said = match outcome.await {
             Ok(said) => said,
-            // Dropping the transaction rolled it back: none of them is acknowledged, whichever lease was lost.
+            // Dropping the transaction rolled it back: none of them is acknowledged, whichever
+            // lease was lost.
             Err(error) if error.is_lease_lost() => Said::Failed(error.to_string()),
             Err(error) if error.is_outcome_unknown() => Said::Unknown(error.to_string()),
             Err(error) => Said::Failed(error.to_string()),

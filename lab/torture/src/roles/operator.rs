@@ -1,4 +1,5 @@
-//! Looks after queues from Rust: dead letters, the archive, messages by their ids, changes in transactions.
+//! Looks after queues from Rust: dead letters, the archive, messages by their ids, changes in
+//! transactions.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +19,8 @@ pub async fn operate(user: User, db: Db) {
         let name = *random.among(&[plan::LEAST, plan::WORKS, plan::ONCE, plan::EXACT]);
         let Some(queue) = user.queue(&db, name).await else { return };
         match random.below(7) {
-            // What is there is for those who enter it in the ledger; but they take in transactions, as nobody else does.
+            // What is there is for those who enter it in the ledger; but they take in transactions,
+            // as nobody else does.
             0 | 1 | 6 if name == plan::EXACT => {}
             2..=4 if name == plan::EXACT => pause(&user, &db, name, &mut random).await,
             0 => letters(&user, &queue, name, &mut random).await,

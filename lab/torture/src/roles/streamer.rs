@@ -1,4 +1,5 @@
-//! At least once, in other ways: messages as a stream, and leases within a transaction of the caller's.
+//! At least once, in other ways: messages as a stream, and leases within a transaction of the
+//! caller's.
 
 use std::{pin::pin, time::Duration};
 
@@ -11,7 +12,8 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// A stream leases ahead, so the beginning of a lease is not known here; each stream is dropped after a while with the messages that it holds.
+/// A stream leases ahead, so the beginning of a lease is not known here; each stream is dropped
+/// after a while with the messages that it holds.
 pub async fn stream(user: User, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {

@@ -1,4 +1,5 @@
-//! Consumers that are alone with their queues: two see the order, with and without priorities, the third only listens and sees late messages.
+//! Consumers that are alone with their queues: two see the order, with and without priorities, the
+//! third only listens and sees late messages.
 
 use std::time::Duration;
 

@@ -91,7 +91,8 @@ async fn handle(user: User, message: Message<String>, attempt: Attempt<String>) 
     let delivered = got(std::slice::from_ref(&message));
     let op = user.invoked(Call::new(Verb::Handle, queue).named(vec![(id, message.attempt)]).tags(vec![tag]));
     let mut random = Random::of(tag, message.attempt.unsigned_abs().into());
-    // Longer than a lease now and then: the worker has to renew it; and than a lane is held, of which others wait for messages.
+    // Longer than a lease now and then: the worker has to renew it; and than a lane is held, of
+    // which others wait for messages.
     let (often, more) = if queue == plan::KEYED { (2, random.within(500, 3_000)) } else { (1, 500) };
     let work = if random.chance(often) { LEASE.as_millis() as u64 + more } else { random.below(40) };
     tokio::time::sleep(Duration::from_millis(work)).await;

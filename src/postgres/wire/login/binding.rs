@@ -1,5 +1,5 @@
-//! What a password's proof is bound to where TLS carries it: a hash of the server's certificate, by which a proxy in the
-//! middle is found out (RFC 5929, `tls-server-end-point`).
+//! What a password's proof is bound to where TLS carries it: a hash of the server's certificate, by
+//! which a proxy in the middle is found out (RFC 5929, `tls-server-end-point`).
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
@@ -11,8 +11,8 @@ pub(super) fn binding(stream: &Stream) -> Option<Vec<u8>> {
     end_point(tls.get_ref().1.peer_certificates()?.first()?)
 }
 
-/// The certificate under the hash that its signature uses; never a weaker one than SHA-256. Ed25519 has its hash inside,
-/// and names none: the server cannot do it either.
+/// The certificate under the hash that its signature uses; never a weaker one than SHA-256. Ed25519
+/// has its hash inside, and names none: the server cannot do it either.
 fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (outer, _) = element(certificate, SEQUENCE)?;
     let (_, after_what_is_signed) = element(outer, SEQUENCE)?;

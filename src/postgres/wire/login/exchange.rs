@@ -37,7 +37,8 @@ impl Exchange {
             match self.message().await? {
                 (b'E', body) => return Err(Error::new(Kind::Refused(Arc::new(ServerError::parse(&body))))),
                 (b'N', body) => debug!(notice = %ServerError::parse(&body), "the server's notice"),
-                // A server negotiates what it does not know of the protocol; of 3.0 without options there is nothing.
+                // A server negotiates what it does not know of the protocol; of 3.0 without options
+                // there is nothing.
                 (b'v', _) => {}
                 message => return Ok(message),
             }

@@ -165,7 +165,8 @@ async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
         let (connection, server, _driver) = between(Limits::default(), Use::Common);
-        // The statement has a parameter of that type, and whatever is asked for then is made of it again.
+        // The statement has a parameter of that type, and whatever is asked for then is made of it
+        // again.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
         let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);
         let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();

@@ -25,7 +25,8 @@ pub(crate) enum Insertion {
 
 /// Messages that become one row.
 pub(crate) struct Batch {
-    /// When they are due: seconds from now, or a negative time (see [`Due::number`](crate::queue::message::draft::Due::number)).
+    /// When they are due: seconds from now, or a negative time (see
+    /// [`Due::number`](crate::queue::message::draft::Due::number)).
     pub due: f64,
     /// Of their priority, or their keys.
     pub lane: u16,

@@ -99,7 +99,8 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
     assert!(join(&coalescer, 0.0, 1).is_some());
 }
 
-/// Null stands for those that have no metadata: those bytes were never counted, and the others' were.
+/// Null stands for those that have no metadata: those bytes were never counted, and the others'
+/// were.
 #[test]
 fn what_messages_were_counted_for_is_given_back_with_them_metadata_included() {
     let coalescer = Coalescer::new(7, 1);

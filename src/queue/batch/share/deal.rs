@@ -13,8 +13,9 @@ const SIZE: usize = 2;
 const PAYLOAD: usize = 4;
 const METADATA: usize = 5;
 
-/// Rows for calls that ask for so many messages each, in the order of both. A row that reaches over a call's end is cut there; one that
-/// cannot be cut is no batch, and goes as a whole to the call at hand, which finds that out.
+/// Rows for calls that ask for so many messages each, in the order of both. A row that reaches over
+/// a call's end is cut there; one that cannot be cut is no batch, and goes as a whole to the call
+/// at hand, which finds that out.
 pub(super) fn deal(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     let mut dealt: Vec<Vec<Row>> = asks.iter().map(|_| Vec::new()).collect();
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());

@@ -50,7 +50,8 @@ impl Metadata {
         }
     }
 
-    /// From a `jsonb`. A value that is no object, as other programs may store, reads as none, so that the message still reaches its reader.
+    /// From a `jsonb`. A value that is no object, as other programs may store, reads as none, so
+    /// that the message still reaches its reader.
     fn read(raw: &[u8]) -> Self {
         serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
     }
@@ -78,7 +79,8 @@ impl FromSql<'_> for Metadata {
     }
 }
 
-/// The metadata of a batch on its way out. It ends with the last message that has any; those without are null.
+/// The metadata of a batch on its way out. It ends with the last message that has any; those
+/// without are null.
 #[derive(Debug, Default)]
 pub(crate) struct Stamped {
     count: usize,
@@ -149,7 +151,8 @@ impl ToSql for Beside<'_> {
     to_sql_checked!();
 }
 
-/// The metadata of a received batch, message by message; empty for messages behind the end of the array.
+/// The metadata of a received batch, message by message; empty for messages behind the end of the
+/// array.
 pub(crate) struct Carried<'a>(Option<Each<'a>>);
 
 impl<'a> Carried<'a> {

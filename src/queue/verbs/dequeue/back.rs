@@ -41,7 +41,8 @@ impl GiveBack for Shared {
     }
 }
 
-/// The leases of rows. A row that cannot be read is passed over: its lease ends, and that is charged.
+/// The leases of rows. A row that cannot be read is passed over: its lease ends, and that is
+/// charged.
 fn ranges(rows: &[Row]) -> Ranges {
     let mut ranges = Ranges::default();
     for row in rows {
@@ -54,7 +55,8 @@ fn ranges(rows: &[Row]) -> Ranges {
     ranges
 }
 
-/// Messages on their way back. Those whose statement was not sent when the runtime ended are kept for the next dequeue.
+/// Messages on their way back. Those whose statement was not sent when the runtime ended are kept
+/// for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
     left: VecDeque<Ownerless>,
@@ -170,8 +172,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Puts a message back that was taken and cannot be read, and charges it: another consumer may be able to read it, and it
-    /// dies after its last attempt. One transaction, so it is never there uncharged.
+    /// Puts a message back that was taken and cannot be read, and charges it: another consumer may
+    /// be able to read it, and it dies after its last attempt. One transaction, so it is never
+    /// there uncharged.
     async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
         let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;

@@ -46,7 +46,8 @@ pub(super) struct Cut<'a, M, T> {
     column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
-    /// Of a message that did not fit into the row before: its payload's element, its metadata's, its key's, when it is due, its lane.
+    /// Of a message that did not fit into the row before: its payload's element, its metadata's,
+    /// its key's, when it is due, its lane.
     carried: Option<(BytesMut, BytesMut, BytesMut, f64, u16)>,
     /// The trace that they continue.
     trace: Option<TraceContext>,

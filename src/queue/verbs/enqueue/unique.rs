@@ -1,4 +1,5 @@
-//! Enqueues of which some have unique keys: one statement claims the keys, and inserts what is left.
+//! Enqueues of which some have unique keys: one statement claims the keys, and inserts what is
+//! left.
 
 use std::{sync::Arc, time::Instant};
 
@@ -34,7 +35,8 @@ use crate::{
 
 /// For the error of a call whose task is gone.
 const ENQUEUE: &str = "an enqueue";
-/// As often a statement is tried that met another, where a role's default is another isolation than read committed.
+/// As often a statement is tried that met another, where a role's default is another isolation than
+/// read committed.
 const TRIES: usize = 100;
 /// The same for a part of what was refused as a whole.
 const TRIES_APART: usize = 5;
@@ -42,8 +44,9 @@ const TRIES_APART: usize = 5;
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// As [`Queue::enqueue_many`], and says of each message whether it is new, or another has its unique key: see
-    /// [`Unique`](crate::Unique). Of those with one key the first is enqueued, and the others are duplicates of it or replace it.
+    /// As [`Queue::enqueue_many`], and says of each message whether it is new, or another has its
+    /// unique key: see [`Unique`](crate::Unique). Of those with one key the first is enqueued, and
+    /// the others are duplicates of it or replace it.
     ///
     /// All of them go in one statement: hand over fewer at a time than take some hundred MiB.
     ///

@@ -1,4 +1,5 @@
-//! The rule of docs/schedules.md, in every zone whose clock changes in the next ten years: beside a second implementation, which goes through the minutes.
+//! The rule of docs/schedules.md, in every zone whose clock changes in the next ten years: beside a
+//! second implementation, which goes through the minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,8 @@ fn at(text: &str) -> Timestamp {
 /// A minute, and what a clock shows then.
 type Minute = (Timestamp, DateTime);
 
-/// Fields as the second implementation reads them: minutes, hours, days of the week from Sunday on; the days of a month and the months are all.
+/// Fields as the second implementation reads them: minutes, hours, days of the week from Sunday on;
+/// the days of a month and the months are all.
 struct Named {
     minutes: BTreeSet<i64>,
     hours: BTreeSet<i64>,

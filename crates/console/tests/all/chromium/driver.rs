@@ -1,4 +1,5 @@
-//! Chromium by its driver: the few calls of the `WebDriver` protocol that the tests need, over plain HTTP.
+//! Chromium by its driver: the few calls of the `WebDriver` protocol that the tests need, over
+//! plain HTTP.
 
 use std::{
     fs,
@@ -17,13 +18,14 @@ use tokio::{
     sync::{Mutex, MutexGuard},
 };
 
-/// The console looks at the queues less often where a look takes long, as on a machine that has other things to do.
+/// The console looks at the queues less often where a look takes long, as on a machine that has
+/// other things to do.
 pub const SOON: Duration = Duration::from_secs(150);
 
 const MISSING: &str = "no chromium, chromedriver and axe.min.js: put their folder first in PATH (see .ci/browser)";
 
-/// Ends with the process of the tests, whichever way that ends: it only has to let go of its input. The browser goes before its driver, which then
-/// knows that it is gone, and its folder last.
+/// Ends with the process of the tests, whichever way that ends: it only has to let go of its input.
+/// The browser goes before its driver, which then knows that it is gone, and its folder last.
 const RUN: &str = r#""$0" --port=0 >"$1/log" 2>&1 & driver=$!
     browsers() { cat /proc/$driver/task/*/children 2>/dev/null; }
     cat >/dev/null; started=$(browsers); tries=0
@@ -263,7 +265,8 @@ impl Browser {
         ask(&self.driver, "GET", &format!("{}/alert/text", self.session), &Value::Null).await.is_ok()
     }
 
-    /// What the browser said since it was last asked: errors of scripts, of the policy, and of what could not be loaded.
+    /// What the browser said since it was last asked: errors of scripts, of the policy, and of what
+    /// could not be loaded.
     pub async fn said(&self) -> Vec<String> {
         let lines = self.call("POST", "/se/log", json!({ "type": "browser" })).await;
         lines.as_array().expect("a list").iter().map(|line| line["message"].to_string()).collect()

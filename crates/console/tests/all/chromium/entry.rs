@@ -85,7 +85,8 @@ async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
     site.end().await;
 }
 
-/// Another site, with a page that sends a form to the console as soon as it is opened, and one that frames it.
+/// Another site, with a page that sends a form to the console as soon as it is opened, and one that
+/// frames it.
 async fn elsewhere(target: std::net::SocketAddr, csrf: String) -> (u16, tokio::task::JoinHandle<()>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -67,7 +67,8 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
         }
     }
 
-    // What was dead with markup is replayed by a form that carries the markup, and the letters are those.
+    // What was dead with markup is replayed by a form that carries the markup, and the letters are
+    // those.
     browser.resize(WIDE).await;
     browser.open(&site, "/queues/dead/dead").await;
     browser.follow("form:has(input[name=verb][value=replay]):has(input[name=error][value*='script']) button").await;

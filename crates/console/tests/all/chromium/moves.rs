@@ -17,7 +17,8 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
     browser.until_shown(&site, "/", "moves").await;
     assert_eq!(browser.text("#verdict").await, "All is well");
-    // All nodes that are there, the focus and the selection are the same at the end; only texts and attributes are others.
+    // All nodes that are there, the focus and the selection are the same at the end; only texts and
+    // attributes are others.
     let keep = "window.kept = [...document.querySelectorAll('main *')];
         document.querySelector(\"tr[data-queue='moves'] a\").focus();
         getSelection().selectAllChildren(document.querySelector('thead th'));
@@ -71,8 +72,9 @@ async fn the_first_page_comes_within_its_budget() {
             const all = [page, ...performance.getEntriesByType('resource').filter(one => !one.name.endsWith('/live'))];
             return page.domContentLoadedEventEnd > 0 && { took: page.domContentLoadedEventEnd, bytes: all.reduce((sum, one) => sum + one.encodedBodySize, 0),
                 files: all.length }";
-    // The machine may have other things to do; the best of some tries is what the console takes. A build for tests has a limit that only what hangs
-    // exceeds: 137 ms were seen beside other tests, and 97 ms alone.
+    // The machine may have other things to do; the best of some tries is what the console takes. A
+    // build for tests has a limit that only what hangs exceeds: 137 ms were seen beside other
+    // tests, and 97 ms alone.
     let most = if cfg!(debug_assertions) { 2_000.0 } else { 100.0 };
     let mut best = f64::MAX;
     for _ in 0..10 {

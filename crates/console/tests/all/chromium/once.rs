@@ -1,4 +1,5 @@
-//! Reloads, the browser's way back and second clicks do nothing again, and lose nothing that was typed.
+//! Reloads, the browser's way back and second clicks do nothing again, and lose nothing that was
+//! typed.
 
 use serde_json::json;
 use trunkline::Settings;

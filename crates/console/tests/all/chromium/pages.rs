@@ -1,4 +1,5 @@
-//! Every page at both sizes: its numbers are those of SQL, nothing sticks out, nothing is complained about.
+//! Every page at both sizes: its numbers are those of SQL, nothing sticks out, nothing is
+//! complained about.
 
 use serde_json::{Value, json};
 
@@ -31,7 +32,8 @@ pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
 }
 
 impl Browser {
-    /// Nothing of the page is beyond its edge, where only somebody finds it who pushes the page aside.
+    /// Nothing of the page is beyond its edge, where only somebody finds it who pushes the page
+    /// aside.
     pub async fn fits(&self) {
         let script = "const wide = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= wide) return [];

@@ -5,7 +5,8 @@ use std::{fs, path::PathBuf};
 use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
-/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures -- --ignored` writes them to that folder.
+/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures -- --ignored`
+/// writes them to that folder.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn every_page_can_be_pictured_wide_narrow_light_and_dark() {

@@ -1,4 +1,5 @@
-//! A shop with something on every page: queues that are well and some that are not, dead letters, schedules; and, for pictures, with work under way.
+//! A shop with something on every page: queues that are well and some that are not, dead letters,
+//! schedules; and, for pictures, with work under way.
 
 use std::time::Duration;
 
@@ -111,7 +112,8 @@ pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
     tasks
 }
 
-/// The lines of an hour that nobody waited for: invented like the rest of the shop, and drawn where the console draws its own.
+/// The lines of an hour that nobody waited for: invented like the rest of the shop, and drawn where
+/// the console draws its own.
 pub const HOUR: &str = "let seed = 7; const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
     const line = (width, height, calm) => Array.from({ length: 60 }, (_, at) => {
         const wave = .55 + .25 * Math.sin(at / 9 + calm) + .12 * Math.sin(at / 2.3) + .1 * (chance() - .5);

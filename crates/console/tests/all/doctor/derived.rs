@@ -1,4 +1,5 @@
-//! What is derived from messages and does not fit them is found; and the doctor calls nothing that another role planted.
+//! What is derived from messages and does not fit them is found; and the doctor calls nothing that
+//! another role planted.
 
 use trunkline::{Db, Draft, Settings};
 use trunkline_console::doctor::{Doctor, Severity};

@@ -60,7 +60,8 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     ward.say("vacuum trunkline.queue_q").await;
     ward.say(churn).await;
     ward.say("vacuum trunkline.queue_q").await;
-    // Statistics before PostgreSQL 15 may be half a second old, and the count alone holds before the first vacuum too.
+    // Statistics before PostgreSQL 15 may be half a second old, and the count alone holds before
+    // the first vacuum too.
     ward.until("select n_dead_tup >= 60000 and vacuum_count = 2 from pg_stat_user_tables where relname = 'queue_q'")
         .await;
     let found = of(long).await;

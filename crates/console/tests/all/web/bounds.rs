@@ -1,4 +1,5 @@
-//! What one visitor may take: connections to the database, connections to the console, and numbers after a logout.
+//! What one visitor may take: connections to the database, connections to the console, and numbers
+//! after a logout.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -69,7 +70,8 @@ async fn numbers_end_with_the_session() {
     site.end().await;
 }
 
-/// A visitor from another address of this machine, who asks for what is open to everybody, and stays.
+/// A visitor from another address of this machine, who asks for what is open to everybody, and
+/// stays.
 async fn stranger(site: &Site, from: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).expect("bound");

@@ -1,4 +1,5 @@
-//! The console's pages over HTTP: what they show is what SQL says, what they do is done, written down, and done by nobody else.
+//! The console's pages over HTTP: what they show is what SQL says, what they do is done, written
+//! down, and done by nobody else.
 
 mod pages;
 mod deeds;

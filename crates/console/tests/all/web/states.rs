@@ -1,4 +1,5 @@
-//! A queue that has several troubles shows each of them; errors that differ by a number are one group; the doctor's page does not wait.
+//! A queue that has several troubles shows each of them; errors that differ by a number are one
+//! group; the doctor's page does not wait.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! The Rust library by itself, with the work that the Python package is measured by: callers that await each message.
+//! The Rust library by itself, with the work that the Python package is measured by: callers that
+//! await each message.
 //!
 //! `trunkline-python-bench-core URL CALLERS SECONDS` prints a row.
 

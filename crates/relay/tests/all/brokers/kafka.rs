@@ -2,7 +2,8 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// A request for the versions of all requests, the one that every broker answers: length, kind 18, version 0, number 1, no name of the client.
+/// A request for the versions of all requests, the one that every broker answers: length, kind 18,
+/// version 0, number 1, no name of the client.
 pub(super) const VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255];
 
 /// Of a broker that makes tests wait for as little as it can.

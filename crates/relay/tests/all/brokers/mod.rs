@@ -1,4 +1,5 @@
-//! Real brokers on loopback, each with ports and a folder of its own. They end with the value, and with this process.
+//! Real brokers on loopback, each with ports and a folder of its own. They end with the value, and
+//! with this process.
 
 mod kafka;
 mod nats;
@@ -19,7 +20,8 @@ use std::{
 pub use self::process::Process;
 use self::process::Watchdog;
 
-/// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other tests.
+/// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other
+/// tests.
 const STARTED: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +71,8 @@ struct Home {
 pub struct Setup<'a> {
     /// Files in its folder.
     pub files: &'a [(&'a str, &'a str)],
-    /// Lines of its configuration, in its own language. `FOLDER` is where the files are, `PORT` where clients with TLS come.
+    /// Lines of its configuration, in its own language. `FOLDER` is where the files are, `PORT`
+    /// where clients with TLS come.
     pub lines: &'a [&'a str],
 }
 
@@ -80,7 +83,8 @@ impl Broker {
         Self::behind(kind, |port| port)
     }
 
-    /// As [`Broker::start`], behind a proxy: `proxy` is given the broker's own port and returns the one at which clients are to find it. Kafka tells them.
+    /// As [`Broker::start`], behind a proxy: `proxy` is given the broker's own port and returns the
+    /// one at which clients are to find it. Kafka tells them.
     #[track_caller]
     pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Self {
         Self::set_up(kind, &Setup::default(), proxy)
@@ -152,7 +156,8 @@ impl Broker {
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }
 
-    /// Starts a program that uses the broker. It ends when this process does, as the broker; what it says is appended to a [log](Self::said).
+    /// Starts a program that uses the broker. It ends when this process does, as the broker; what
+    /// it says is appended to a [log](Self::said).
     pub fn serve(&self, command: Command, log: &str) -> Process {
         Process::start(command, &self.home.folder, log)
     }
@@ -172,7 +177,8 @@ impl Broker {
         let _ = self.process.end(); // Java and Erlang have their own codes for it
     }
 
-    /// Starts it again where it was, after it was killed or ended, and waits until it takes connections.
+    /// Starts it again where it was, after it was killed or ended, and waits until it takes
+    /// connections.
     pub fn start_again(&mut self) {
         self.process = launch(self.kind, &self.home);
     }
@@ -228,7 +234,8 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-/// Below the range that the system gives to whoever connects: while a broker is down nobody else gets its port.
+/// Below the range that the system gives to whoever connects: while a broker is down nobody else
+/// gets its port.
 fn free_ports() -> [u16; 4] {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -239,7 +246,8 @@ fn free_ports() -> [u16; 4] {
     std::array::from_fn(|_| free.next().expect("some port is free"))
 }
 
-/// Found as a shell finds it. But Debian's RabbitMQ has a script in PATH that drops to a user who has no folder here, and what that calls beside it.
+/// Found as a shell finds it. But Debian's RabbitMQ has a script in PATH that drops to a user who
+/// has no folder here, and what that calls beside it.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let (first, last) = (PathBuf::from("/usr/lib/rabbitmq/bin"), PathBuf::from("/usr/sbin"));

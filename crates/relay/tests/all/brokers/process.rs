@@ -9,7 +9,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What the shell runs once its input ends, which is when this process ends: `$0` is the broker's folder.
+/// What the shell runs once its input ends, which is when this process ends: `$0` is the broker's
+/// folder.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -30,7 +31,8 @@ impl Watchdog {
     pub fn start(folder: &Path) -> std::io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", END]).arg(folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Out of reach of the terminal's Ctrl-C, which ends this process, and thereby wakes the shell.
+        // Out of reach of the terminal's Ctrl-C, which ends this process, and thereby wakes the
+        // shell.
         shell.process_group(0).spawn().map(Self)
     }
 }

@@ -2,7 +2,8 @@ use std::{fs, process::Command};
 
 use super::{Home, Process, command_of};
 
-/// The daemon that Erlang's nodes look each other up in, of this broker's own: one that a node starts would outlive it.
+/// The daemon that Erlang's nodes look each other up in, of this broker's own: one that a node
+/// starts would outlive it.
 pub(super) fn names(home: &Home) -> Process {
     let mut command = command_of("epmd");
     command.args(["-port", &home.ports[2].to_string(), "-address", "127.0.0.1"]);

@@ -111,7 +111,8 @@ impl Far for Stream {
     }
 }
 
-/// A quorum queue, whose confirmations mean that the message is on disk: what is read from it is gone, and so is kept here.
+/// A quorum queue, whose confirmations mean that the message is on disk: what is read from it is
+/// gone, and so is kept here.
 pub struct Quorum {
     queue: Stream,
     read: Mutex<Vec<Arrived>>,

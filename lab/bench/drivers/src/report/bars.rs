@@ -98,7 +98,8 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
     bars
 }
 
-/// The fastest of theirs; arrays count where ours are no way of their own, but what `trunkline` does.
+/// The fastest of theirs; arrays count where ours are no way of their own, but what `trunkline`
+/// does.
 fn fastest(report: &Report, workload: &str, of: &dyn Fn(Spread) -> f64) -> Option<f64> {
     let apart = report.row(NEAR, workload, OUR_ARRAYS).is_some();
     let is_it = |row: &&Measured| {

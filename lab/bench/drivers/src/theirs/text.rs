@@ -7,8 +7,8 @@ use crate::{
     work::{Done, Kind, Work},
 };
 
-/// Values written into the statements, answers read from text, each awaited; what writes does so in one transaction. That is
-/// what the older drivers do, and where all gains are counted from.
+/// Values written into the statements, answers read from text, each awaited; what writes does so in
+/// one transaction. That is what the older drivers do, and where all gains are counted from.
 pub struct Text(pub Client);
 
 impl Driver for Text {

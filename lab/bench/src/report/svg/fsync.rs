@@ -1,4 +1,5 @@
-//! What becomes of sends when the disk takes its time: messages a second, and the slowest of a hundred, over the time of an fsync.
+//! What becomes of sends when the disk takes its time: messages a second, and the slowest of a
+//! hundred, over the time of an fsync.
 
 use super::{
     lines::{Classes, Line, Plot, room},

@@ -1,4 +1,5 @@
-//! The figures, drawn by hand: text, lines and boxes that read in light and in dark, and to whoever sees no colours.
+//! The figures, drawn by hand: text, lines and boxes that read in light and in dark, and to whoever
+//! sees no colours.
 
 mod page;
 mod scale;

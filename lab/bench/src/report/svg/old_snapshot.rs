@@ -1,4 +1,5 @@
-//! What a received message costs the server while a snapshot is held: a line a contender, named at its end.
+//! What a received message costs the server while a snapshot is held: a line a contender, named at
+//! its end.
 
 use super::{
     lines::{Classes, Line, Plot, room},

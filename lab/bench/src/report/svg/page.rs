@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 pub const WIDTH: f64 = 840.0;
-/// Ours are heavier as well as coloured. The lines of peers have six colours and three kinds of dashes.
+/// Ours are heavier as well as coloured. The lines of peers have six colours and three kinds of
+/// dashes.
 const STYLE: &str = "\
 text{font-family:system-ui,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px;fill:#1f2328}\
 .title{font-size:16px;font-weight:600}.head{font-weight:600}.dim{font-size:11px;fill:#59636e}.ours{font-weight:700}\

@@ -1,4 +1,5 @@
-//! Small panels side by side that share their contenders: a row each, with a bar or a range a panel.
+//! Small panels side by side that share their contenders: a row each, with a bar or a range a
+//! panel.
 
 use super::{
     mark::{Mark, Place},
@@ -74,7 +75,8 @@ fn side_by_side(page: &mut Page, band: &Band, panels: &[Panel]) {
     page.y = y + ROW * band.contenders.len() as f64 + 6.0;
 }
 
-/// The words that a contender has in all of the panels: they are told once, where there is room for them.
+/// The words that a contender has in all of the panels: they are told once, where there is room for
+/// them.
 fn everywhere<'a>(contender: &str, panels: &'a [Panel]) -> Option<&'a str> {
     let words = |panel: &'a Panel| match panel.mark(contender) {
         Some(Mark::Words(words)) => Some(words.as_str()),

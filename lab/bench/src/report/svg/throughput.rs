@@ -1,4 +1,5 @@
-//! Throughput: a column for sending, draining and both at once, each contender by the fastest of its rows.
+//! Throughput: a column for sending, draining and both at once, each contender by the fastest of
+//! its rows.
 
 use super::{
     mark::Mark,

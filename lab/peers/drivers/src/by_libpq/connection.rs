@@ -17,7 +17,8 @@ const BINARY: c_int = 1;
 /// A connection; its calls block.
 pub struct Connection(NonNull<PGconn>);
 
-// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; all of its calls here take it mutably.
+// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; all of its
+// calls here take it mutably.
 unsafe impl Send for Connection {}
 
 impl Connection {
@@ -34,7 +35,8 @@ impl Connection {
         let end = std::iter::once(std::ptr::null());
         let keywords: Vec<*const c_char> = said.iter().map(|(name, _)| name.as_ptr()).chain(end.clone()).collect();
         let pointers: Vec<*const c_char> = values.iter().map(|value| value.as_ptr()).chain(end).collect();
-        // SAFETY: two lists of texts that end with a null, of the same length, which outlive the call.
+        // SAFETY: two lists of texts that end with a null, of the same length, which outlive the
+        // call.
         let connection = unsafe { pq::PQconnectdbParams(keywords.as_ptr(), pointers.as_ptr(), 0) };
         let mut connection = Self(NonNull::new(connection).ok_or("libpq has no memory")?);
         // SAFETY: the connection lives.
@@ -57,7 +59,8 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a statement that was prepared; libpq writes when 64 KiB have gathered, and reads while it cannot write.
+    /// Sends a statement that was prepared; libpq writes when 64 KiB have gathered, and reads while
+    /// it cannot write.
     pub fn send(&mut self, name: &CStr, parameters: &Parameters) -> Result<(), Failure> {
         /// More than any statement here has.
         const MOST: usize = 8;
@@ -67,7 +70,8 @@ impl Connection {
             (values[at], lengths[at]) = (value.as_ptr().cast(), c_int::try_from(value.len())?);
         }
         let formats = [BINARY; MOST];
-        // SAFETY: `count` values, lengths and formats, which outlive the call, as does the name; libpq copies them.
+        // SAFETY: `count` values, lengths and formats, which outlive the call, as does the name;
+        // libpq copies them.
         let done = unsafe {
             pq::PQsendQueryPrepared(
                 self.0.as_ptr(),

@@ -1,8 +1,11 @@
-//! The functions that PostgreSQL makes its files durable with, and longer, and those that it reads the time of day by.
+//! The functions that PostgreSQL makes its files durable with, and longer, and those that it reads
+//! the time of day by.
 //!
-//! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or `O_SYNC`, so that each `wal_sync_method` of Linux
-//! is slowed. Writes of C's own streams (`fwrite`) do not come by here, nor do `copy_file_range` and what a process writes to memory that
-//! it has mapped; PostgreSQL uses them for no table, index or log. The time is asked for in signal handlers, so nothing may be allocated here.
+//! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or
+//! `O_SYNC`, so that each `wal_sync_method` of Linux is slowed. Writes of C's own streams
+//! (`fwrite`) do not come by here, nor do `copy_file_range` and what a process writes to memory
+//! that it has mapped; PostgreSQL uses them for no table, index or log. The time is asked for in
+//! signal handlers, so nothing may be allocated here.
 
 #![allow(
     unsafe_code,
@@ -23,7 +26,8 @@ use crate::page::{CLOCK, FSYNC, LENGTH, LONGEST, PATH, WORDS};
 
 const FILE: &CStr = c"TRUNKLINE_DISK_FILE";
 
-/// A function that lies behind this library: the C library's, or that of another one that is preloaded.
+/// A function that lies behind this library: the C library's, or that of another one that is
+/// preloaded.
 struct Next(&'static CStr, AtomicPtr<c_void>);
 
 impl Next {
@@ -34,7 +38,8 @@ impl Next {
     fn get(&self) -> *mut c_void {
         let mut found = self.1.load(Ordering::Relaxed);
         if found.is_null() {
-            // SAFETY: the name ends with a zero byte. Whatever came to be called by it has a definition behind this one.
+            // SAFETY: the name ends with a zero byte. Whatever came to be called by it has a
+            // definition behind this one.
             found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr()) };
             if found.is_null() {
                 std::process::abort();
@@ -45,8 +50,9 @@ impl Next {
     }
 }
 
-/// The file as this process sees it, mapped at the first call; what is forked afterwards has it, too. A word is read without a call of the
-/// kernel, a lock or memory: PostgreSQL writes in signal handlers, and a disk that is as it is should cost nothing.
+/// The file as this process sees it, mapped at the first call; what is forked afterwards has it,
+/// too. A word is read without a call of the kernel, a lock or memory: PostgreSQL writes in signal
+/// handlers, and a disk that is as it is should cost nothing.
 struct Page(*const u64);
 
 impl Page {
@@ -63,8 +69,9 @@ impl Page {
     }
 
     fn map() -> Option<*mut u64> {
-        // SAFETY: nobody changes the environment while a process of PostgreSQL works; the path in it ends with a zero byte. A file that is
-        // shorter is none of ours, for its words would be no memory. errno is the caller's, who may look at it although the call went well.
+        // SAFETY: nobody changes the environment while a process of PostgreSQL works; the path in
+        // it ends with a zero byte. A file that is shorter is none of ours, for its words would be
+        // no memory. errno is the caller's, who may look at it although the call went well.
         unsafe {
             let before = *libc::__errno_location();
             let path = libc::getenv(FILE.as_ptr());
@@ -83,7 +90,8 @@ impl Page {
     }
 
     fn word(&self, at: usize) -> u64 {
-        // SAFETY: the page has that many words, is aligned to more than a word, and stays mapped; whoever changes it writes whole words.
+        // SAFETY: the page has that many words, is aligned to more than a word, and stays mapped;
+        // whoever changes it writes whole words.
         unsafe { std::ptr::read_volatile(self.0.add(at.min(WORDS - 1))) }
     }
 
@@ -150,7 +158,8 @@ fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes `length` bytes, at the file's position where no place is told: not at all if the disk is full, and slowly if that makes them durable.
+/// Writes `length` bytes, at the file's position where no place is told: not at all if the disk is
+/// full, and slowly if that makes them durable.
 fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
     if is_full(fd, at, length) {
         // SAFETY: errno is this thread's own.
@@ -172,8 +181,9 @@ fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
     let (mut room, mut path) = ([0; LONGEST], [0_u8; LONGEST + 1]);
     let Some(folder) = page.full_below(&mut room) else { return false };
     let mut name = [0_u8; 32];
-    // SAFETY: the name is shorter than its room, whose last byte stays zero, and what the kernel writes fits into the path and the stat,
-    // which is plain numbers. A file number of nobody's leads to no path.
+    // SAFETY: the name is shorter than its room, whose last byte stays zero, and what the kernel
+    // writes fits into the path and the stat, which is plain numbers. A file number of nobody's
+    // leads to no path.
     unsafe {
         if write!(&mut name[..31], "/proc/self/fd/{fd}").is_err() {
             return false;
@@ -215,8 +225,9 @@ type Allocate = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
 type ClockGettime = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
 type Gettimeofday = unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int;
 
-// SAFETY of all that follow: each has the signature of its namesake in the C library (of 64 bits, where `off_t` is `off64_t`), is called as
-// that one is, and hands on what it was given; `Next` has found a function of that very name.
+// SAFETY of all that follow: each has the signature of its namesake in the C library (of 64 bits,
+// where `off_t` is `off64_t`), is called as that one is, and hands on what it was given; `Next` has
+// found a function of that very name.
 
 /// As the C library's, but slow.
 #[unsafe(no_mangle)]
@@ -310,7 +321,8 @@ pub unsafe extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: o
     unsafe { fallocate(fd, how, at, length) }
 }
 
-/// As the C library's, but the time of day is moved. Clocks that measure how long something takes are as they are.
+/// As the C library's, but the time of day is moved. Clocks that measure how long something takes
+/// are as they are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     static NEXT: Next = Next::new(c"clock_gettime");

@@ -1,6 +1,7 @@
-//! Stands between the processes of a PostgreSQL and the C library, by `LD_PRELOAD`: an fsync takes a least time, a write that makes a
-//! file longer finds the disk full, and the clock is ahead or behind. How long, where, and how far says the file that `TRUNKLINE_DISK_FILE` names, whatever it says at that moment.
-//! Without that variable, or that file, nothing is changed.
+//! Stands between the processes of a PostgreSQL and the C library, by `LD_PRELOAD`: an fsync takes
+//! a least time, a write that makes a file longer finds the disk full, and the clock is ahead or
+//! behind. How long, where, and how far says the file that `TRUNKLINE_DISK_FILE` names, whatever it
+//! says at that moment. Without that variable, or that file, nothing is changed.
 //!
 //! `trunkline-disk` builds this, writes the file and knows what may be asked.
 

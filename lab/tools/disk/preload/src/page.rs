@@ -1,4 +1,5 @@
-//! What the file has in it: a page of words, which each process maps and so sees change. `trunkline-disk` writes it.
+//! What the file has in it: a page of words, which each process maps and so sees change.
+//! `trunkline-disk` writes it.
 
 /// All of them, of eight bytes in the machine's own order.
 pub const WORDS: usize = 512;

@@ -1,4 +1,5 @@
-//! A checker that finds nothing is worth nothing: each violation is found, and what the contract allows is none.
+//! A checker that finds nothing is worth nothing: each violation is found, and what the contract
+//! allows is none.
 
 use std::time::Instant;
 
@@ -7,7 +8,8 @@ use trunkline::Lease;
 use super::{Tables, check};
 use crate::history::{Acked, Delivery, History, Told};
 
-/// What one queue saw: payload and outcome of enqueues; payload, id and attempt of deliveries; acknowledgements.
+/// What one queue saw: payload and outcome of enqueues; payload, id and attempt of deliveries;
+/// acknowledgements.
 fn of(queue: &str, sent: &[(i64, Told)], got: &[(i64, i64, i32)], acked: &[(i64, i32, Told)]) -> Vec<String> {
     let history = History::default();
     for (payload, told) in sent {

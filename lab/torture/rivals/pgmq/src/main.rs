@@ -1,4 +1,5 @@
-//! pgmq by its own Rust client, in the protocol of ../README.md: reads with a visibility timeout, deletes, archives what failed too often.
+//! pgmq by its own Rust client, in the protocol of ../README.md: reads with a visibility timeout,
+//! deletes, archives what failed too often.
 
 mod history;
 
@@ -173,7 +174,8 @@ impl User {
         self.history.invoked(json!({ "verb": verb, "queue": queue, "named": [[message.msg_id, message.read_ct]], "ms": ms }))
     }
 
-    /// The effect and the deletion in one transaction, which is rolled back where the message was gone.
+    /// The effect and the deletion in one transaction, which is rolled back where the message was
+    /// gone.
     async fn delete_with_effect(&self, message: &Message<Payload>, number: u64, op: u64) -> Result<bool, Failure> {
         let mut transaction = self.pool.begin().await?;
         let enter = sqlx::query("insert into ledger (tag, op) values ($1, $2)");

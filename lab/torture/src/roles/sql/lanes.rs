@@ -1,4 +1,5 @@
-//! Lanes, by the functions for them: leased, read on, and given back, by a client that handles messages one after another.
+//! Lanes, by the functions for them: leased, read on, and given back, by a client that handles
+//! messages one after another.
 
 use std::{collections::HashSet, time::Duration};
 

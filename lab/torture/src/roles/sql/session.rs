@@ -70,7 +70,8 @@ impl Session {
     }
 }
 
-/// The connection is gone, by the network or by the server's word, which may have come after a commit.
+/// The connection is gone, by the network or by the server's word, which may have come after a
+/// commit.
 fn is_broken(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("57P0"))
 }

@@ -1,4 +1,5 @@
-//! A private PostgreSQL that also listens to the network, has TLS, and asks each role for another proof.
+//! A private PostgreSQL that also listens to the network, has TLS, and asks each role for another
+//! proof.
 
 use std::{net::TcpListener, path::PathBuf};
 
