@@ -41,7 +41,7 @@ def test_a_cancelled_dequeue_gives_back_what_came_for_it(url: str, run: Any, nam
         await queue.enqueue_many(numbers)
         got: list[int] = []
         left = 0
-        while len(got) < len(numbers) * 2 // 3:
+        while len(got) < len(numbers) * 2 // 3 or left <= 5:
             turns, seconds = random.choice(MOMENTS)
             caller = asyncio.ensure_future(call(queue, queue.consumer()))
             for _ in range(turns):
@@ -57,7 +57,6 @@ def test_a_cancelled_dequeue_gives_back_what_came_for_it(url: str, run: Any, nam
             got += [message.payload for message in messages]
             if not takes:
                 await queue.ack(messages)
-        assert left > 5, "some were cancelled in time"
         # All that is not with a caller is in the queue, and free at once: no lease holds it.
         while (stats := await queue.stats()).due != len(numbers) - len(got):
             await asyncio.sleep(0.005)

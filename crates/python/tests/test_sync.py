@@ -68,7 +68,8 @@ def test_other_threads_run_while_one_waits(url: str) -> None:
 
 
 WAITS = """
-import sys, trunkline.sync
+import signal, sys, trunkline.sync
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 mails = trunkline.sync.Db.connect(sys.argv[1]).queue("mails", int)
 try:
     print("waits", flush=True)
