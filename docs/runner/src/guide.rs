@@ -1,4 +1,4 @@
-//! What blocks that are not Rust do.
+//! How the runner executes blocks that are not Rust.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,8 +13,8 @@ use crate::table;
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// The commands that a reader runs and this program does not: those of the project (`.ci/run` has
-/// them, and the suite's own tests), and those that begin a new one.
+/// Commands that this program skips. The reader runs them in the project, or they begin a new
+/// project. `.ci/run` covers the former, and so do the suite's own tests.
 const THE_READERS: [&str; 10] = [
     "cargo run --release -- demo",
     "cargo test --workspace",
@@ -28,7 +28,7 @@ const THE_READERS: [&str; 10] = [
     "cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- report",
 ];
 
-/// The reader: in some chapter, at some line, with a session of psql.
+/// The reader of a chapter, at a line, with a session of psql.
 pub struct Guide {
     sql: tokio_postgres::Client,
     chapter: RefCell<&'static str>,
@@ -46,7 +46,7 @@ impl Guide {
         self.chapter.replace(chapter);
     }
 
-    /// Says where the guide is, so that a panic or an error has a place.
+    /// Prints the chapter and the line, so that a panic or an error has a place.
     pub fn at(&self, line: usize) {
         println!("{}:{line}", self.chapter.borrow());
         self.ran.set(self.ran.get() + 1);
@@ -56,13 +56,13 @@ impl Guide {
         println!("{} blocks ran", self.ran.get());
     }
 
-    /// A program of its own, on a thread, because it brings its own runtime.
+    /// Runs a Rust block on a thread of its own, because the block brings its own runtime.
     pub async fn program(&self, line: usize, main: fn() -> Result<(), String>) -> Outcome {
         self.at(line);
         Ok(tokio::task::spawn_blocking(main).await??)
     }
 
-    /// The statements of a block. `answer` is what psql shows for the last of them.
+    /// Runs the statements of a block. `answer` is what psql shows for the last one.
     pub async fn sql(&self, line: usize, text: &str, answer: Option<&str>) -> Outcome {
         self.at(line);
         let code = text.lines().map(|line| line.split("--").next().unwrap_or(line).trim_end());
@@ -82,7 +82,7 @@ impl Guide {
         }
     }
 
-    /// Commands behind `$ `, each with what it prints below.
+    /// Runs the commands behind `$ `, and compares what each prints with the lines below it.
     pub async fn console(&self, line: usize, text: &str) -> Outcome {
         self.at(line);
         for exchange in format!("\n{text}").split("\n$ ").skip(1) {
@@ -105,7 +105,7 @@ impl Guide {
         Ok(())
     }
 
-    /// Lines of a shell.
+    /// Runs a block of shell lines.
     pub async fn script(&self, line: usize, text: &str) -> Outcome {
         self.at(line);
         let of_the_reader = |line: &&str| THE_READERS.contains(&line.split("  #").next().unwrap_or(line).trim());
@@ -126,7 +126,7 @@ async fn shell(text: String) -> Result<Output, Box<dyn Error>> {
     Ok(tokio::task::spawn_blocking(run).await??)
 }
 
-/// Whether a text is what the guide shows; `…` stands for anything within a line.
+/// Returns whether a text is what the guide shows; `…` stands for anything within a line.
 fn same(shown: &str, printed: &str) -> Outcome {
     let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
     let (wanted, got) = (lines(shown.trim_end()), lines(printed.trim_end()));

@@ -1,4 +1,4 @@
-//! Rows as psql shows them.
+//! Formats rows as psql shows them.
 
 use tokio_postgres::SimpleQueryRow;
 

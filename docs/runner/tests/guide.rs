@@ -1,4 +1,4 @@
-//! The README and the guide run as they stand, from the first block to the last, on the private
+//! Runs the README and the guide as they stand, from the first block to the last, on the private
 //! database of a new user.
 
 use std::{
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The home of a new user, whose private server is stopped at the end.
+/// The home of a new user. Their private server is stopped at the end.
 struct Reader {
     home: PathBuf,
     programs: PathBuf,
@@ -38,7 +38,7 @@ impl Reader {
         }
         command.args(args).current_dir(self.home.join("work")).env("PATH", path).env_remove("DATABASE_URL");
         command.env("HOME", &self.home).env("XDG_DATA_HOME", &self.home);
-        // What was fetched once is not fetched again for each reader.
+        // Share the cache of downloads, so that each reader does not fetch them again.
         let caches = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
         if let Some(cache) = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(caches) {
             command.env("XDG_CACHE_HOME", cache);
@@ -90,7 +90,7 @@ fn the_summary_lists_every_chapter() {
     assert_eq!(listed.collect::<BTreeSet<_>>(), there);
 }
 
-/// What the links of a page point to, without what is in code.
+/// The targets of a page's links, without those in code.
 fn links(text: &str) -> Vec<&str> {
     let mut inside = false;
     let prose = text.lines().filter(move |line| {
@@ -101,7 +101,7 @@ fn links(text: &str) -> Vec<&str> {
     prose.flat_map(|line| line.split("](").skip(1).filter_map(|rest| rest.split(')').next())).collect()
 }
 
-/// The anchor of a heading, as forges and mdBook make it.
+/// The anchor of a heading, as forges and mdBook compute it.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
