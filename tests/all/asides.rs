@@ -1,5 +1,5 @@
-//! What a server says between its answers, notices, notifications and settings that changed, is
-//! nobody's answer.
+//! Notices, notifications and parameter changes that a server sends between answers belong to no
+//! answer.
 
 use std::sync::{
     Arc,
@@ -16,9 +16,9 @@ type Nothing = Statement<(), ()>;
 
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
-/// Says something before, between and behind its rows, and answers with its own parameter.
+/// Raises notices before, between and behind its rows, and returns its own parameter.
 static LOUD: Statement<(i32,), Vec<(i32,)>> = Statement::new("select loud(n) from generate_series($1, $1 + 4) n");
-/// A setting that the server reports, to a value that it does not have yet.
+/// Sets a setting that the server reports to a value that it does not have yet.
 static SET: Statement<(), ()> =
     Statement::new("select set_config('application_name', 'trunkline' || random()::text, false)");
 static NOTIFY: Statement<(), ()> = Statement::new("select pg_notify('here', random()::text)");
@@ -97,7 +97,7 @@ async fn what_is_said_in_between_disturbs_no_answer() {
         let db = Db::connect(&url).await.expect("connected");
         let told = Statement::<(), (String,)>::new("select current_setting('client_min_messages')");
         assert_eq!(db.run(&told, ()).await.expect("told"), (level.to_owned(),));
-        // Others notify all the while.
+        // Other sessions notify at the same time.
         let over = Arc::new(AtomicBool::new(false));
         let notifying = tokio::spawn({
             let over = over.clone();

@@ -1,4 +1,4 @@
-//! Bad input is a clear error, for whoever brought it, and nothing is lost.
+//! Bad input is a clear error for its caller alone, and nothing is lost.
 
 mod rights;
 
@@ -10,7 +10,7 @@ use trunkline::{Draft, Error, Json, MAX_PAYLOAD, Settings, Wait};
 
 use crate::fixture::{Place, SOON, db, place};
 
-/// The error's code, or its text where the server did not say it.
+/// The error's code, or its text if the server reported none.
 fn code(error: &Error) -> String {
     error.sqlstate().map_or_else(|| error.to_string(), |code| code.code().to_owned())
 }
@@ -251,7 +251,7 @@ async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
     assert_eq!(queue.take(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
 }
 
-/// A trigger that passes over rows makes the server store nothing and say nothing.
+/// A trigger that skips rows makes the server store nothing, without an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_stored() {
     let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
@@ -277,7 +277,8 @@ async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_sto
     transaction.rollback().await.expect("rolled back");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
 
-    // Which rows of several it was the server does not say, so nobody is told what may be wrong.
+    // The server does not report which of several rows the trigger skipped. So no caller gets an
+    // outcome that may be wrong.
     let error = queue.enqueue_many(&[1, 13, 2]).await.expect_err("one of them was passed over");
     assert!(error.is_outcome_unknown(), "{error}");
     not_stored(error);

@@ -1,5 +1,4 @@
-//! One message by its id: found in every state, gone, due at another time; and nothing else
-//! changes.
+//! A message by its id: found in every state, cancelled, rescheduled, and no other message changes.
 
 mod at_once;
 mod dropped;
@@ -22,13 +21,13 @@ const NOW: Duration = Duration::ZERO;
 
 async fn found(queue: &Queue<i64>, id: i64) -> Found<i64> {
     let found = queue.find(id).await.expect("looked for").expect("it is there");
-    // Whoever looks at many is told the same.
+    // `peek` returns the same state and time.
     let peeked = queue.peek(usize::MAX).await.expect("looked at").into_iter().find(|peeked| peeked.id == id);
     assert!(peeked.is_none_or(|peeked| (peeked.state, Some(peeked.due_at)) == (found.state, found.due_at)));
     found
 }
 
-/// Everything about every message that waits, but for those that are named.
+/// Everything about every waiting message except the named ones.
 async fn all_but(sql: &Client, ids: &[i64]) -> Vec<String> {
     let all = "select (m.*)::text from trunkline.messages_q m where not m.id = any ($1) order by m.id";
     let rows = sql.query(all, &[&ids]).await.expect("read");
@@ -145,7 +144,7 @@ async fn what_is_cancelled_under_a_lease_is_lost_to_whoever_has_it() {
     assert_eq!((stats.messages, stats.dead, stats.archived), (0, 0, 0));
 }
 
-/// A busy machine may be late once, and not in most cases.
+/// Tolerates a late notification in a minority of cases, for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_tells_the_handler_of_a_cancelled_message_within_a_second() {
     const SECOND: Duration = Duration::from_secs(1);
@@ -168,8 +167,8 @@ async fn a_worker_tells_the_handler_of_a_cancelled_message_within_a_second() {
     for _ in 0..6 {
         timeout(SOON, tells.recv()).await.expect("in time").expect("it runs");
     }
-    // The first has only begun; the others are cancelled right after the worker has looked after
-    // its leases.
+    // The first cancel comes soon after the handlers began. Each later one comes right after the
+    // worker has checked its leases, so it takes longest.
     let mut took = Vec::new();
     for cancelled in &ids[1..] {
         assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);
@@ -232,7 +231,7 @@ async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
         let mut consumer = queue.consumer(wait);
         let waits = tokio::spawn(async move { consumer.take(10).await });
         until_asleep(&sql).await;
-        // Long ago, which is below the floor of whoever waits: it is now.
+        // This time lies below the floor of the waiting consumer: the message becomes due now.
         let moved = queue.reschedule_at(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
         assert_eq!(moved, [id]);
         let got = timeout(SOON, waits).await.expect("it is woken").expect("no panic").expect("taken");
@@ -242,7 +241,7 @@ async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
     let ids = enqueued(&queue, 3).await;
     let moved = "select array_agg(id) from trunkline.reschedule('q', $1, now() + '1 hour') id";
     assert_eq!(sql.query_one(moved, &[&&ids[1..2]]).await.expect("moved").get::<_, Vec<i64>>(0), ids[1..2]);
-    // What is due keeps its place.
+    // A message that is due keeps its place.
     assert_eq!(queue.reschedule(&ids[..1], NOW).await.expect("moved"), ids[..1]);
     let taken = queue.take(9).await.expect("taken");
     assert_eq!(taken.iter().map(|message| message.id).collect::<Vec<_>>(), [ids[0], ids[2]]);

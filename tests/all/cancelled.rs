@@ -1,5 +1,5 @@
-//! Callers who go away at any poll: nothing is lost, nothing is repeated, and whoever stays gets
-//! the answer that is meant for him.
+//! Callers drop their calls at any poll: nothing is lost, nothing is repeated, and each remaining
+//! caller gets its own answer.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,7 +23,7 @@ const CALLERS: i32 = 24;
 const TURNS: i32 = 60;
 const SOON: Duration = Duration::from_secs(60);
 
-/// Polls so many times at most, and then drops.
+/// Polls a future at most `times` times, and then drops it.
 pub async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = times;
@@ -41,11 +41,11 @@ pub async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<
     .await
 }
 
-/// What became of numbers, as far as their caller knows.
+/// The numbers that a caller has inserted, by outcome.
 #[derive(Default)]
 struct Known {
     there: Vec<i32>,
-    /// All of each, or none.
+    /// Groups that were inserted whole or not at all.
     perhaps: Vec<Vec<i32>>,
     not_there: Vec<i32>,
 }
@@ -68,7 +68,8 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
             0 => drop(transaction.send(&INSERT, (n,)).await.expect("sent")),
             1 => drop(transaction.run(&INSERT, (n,)).await.expect("inserted")),
             _ => {
-                // Sent or not, as far as anybody can tell: so not in this transaction's account.
+                // The statement may or may not have been sent, so it must not be an insert of this
+                // transaction.
                 let gone = polled(dice.below(3), transaction.run(&ECHO, (n,))).await;
                 assert!(gone.is_none_or(|echo| echo.expect("echoed") == (n,)));
                 continue;
@@ -78,7 +79,7 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
     }
     assert_eq!(transaction.run(&ECHO, (n,)).await.expect("echoed"), (n,), "its own answer");
     if dice.below(4) == 0 {
-        known.not_there.extend(numbers); // dropped
+        known.not_there.extend(numbers); // the transaction is dropped
         return;
     }
     match polled(dice.below(4), transaction.commit()).await {
@@ -90,7 +91,7 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
     }
 }
 
-/// A chunk whose reader goes away comes to the next one.
+/// A chunk whose reader drops the call is returned by the next call.
 async fn stream(db: &Db, dice: &mut Dice) {
     let transaction = db.begin().await.expect("begun");
     let mut stream = transaction.stream(&SERIES, (200,), 1 + dice.below(50)).await.expect("sent");
@@ -98,7 +99,7 @@ async fn stream(db: &Db, dice: &mut Dice) {
     loop {
         let chunk = match polled(dice.below(3), stream.next_chunk()).await {
             Some(chunk) => chunk,
-            None if dice.below(20) == 0 => return, // and the transaction with it
+            None if dice.below(20) == 0 => return, // drops the transaction, too
             None => stream.next_chunk().await,
         };
         let Some(rows) = chunk.expect("read") else { break };
@@ -151,7 +152,7 @@ async fn statements_transactions_and_streams_survive_callers_who_go_away() {
     }
 }
 
-/// No lease ends by time here: whatever is to come again was given back.
+/// No lease ends by time here: a message can come again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_of_callers_who_go_away_are_given_back() {
     const COUNT: i64 = 2000;
@@ -169,7 +170,8 @@ async fn leases_of_callers_who_go_away_are_given_back() {
             while received.lock().expect("no panic").len() < COUNT as usize || !held.is_empty() {
                 let exchanged = polled(dice.below(5), queue.ack_and_lease(&held, 1 + dice.below(20), None)).await;
                 let Some(exchanged) = exchanged else {
-                    // Done or not; the second time it is.
+                    // The first exchange may have succeeded. After the second attempt the leases
+                    // have ended in any case.
                     let again = queue.ack(&held).await;
                     assert!(again.is_ok() || again.is_err_and(|error| error.is_lease_lost()));
                     held.clear();

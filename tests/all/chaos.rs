@@ -1,5 +1,4 @@
-//! Under load, everything breaks again and again: what was promised is kept, and no more was
-//! promised.
+//! Under load, everything breaks again and again: every promise is kept, and no more was promised.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,16 +17,16 @@ use trunkline_embedded::{Cluster, Stop};
 
 use crate::fixture::{connect, database, eventually, run_out};
 
-/// What everybody knows for certain. Payloads are unique in the whole run.
+/// The facts that all tasks share. Payloads are unique in the whole run.
 #[derive(Default)]
 struct Known {
     tried: BTreeSet<i64>,
-    /// Enqueued and told so: id by payload, for each of both queues.
+    /// Ids by payload of confirmed enqueues, for each of the two queues.
     stored: [BTreeMap<i64, i64>; 2],
-    /// Given to `ack`, and told that it is done.
+    /// Messages passed to `ack`, and those whose `ack` returned success.
     acking: BTreeSet<i64>,
     acked: BTreeSet<i64>,
-    /// Whatever a worker saw: payload by id.
+    /// Payloads by id of all messages that a worker received.
     received: BTreeMap<i64, i64>,
 }
 
@@ -40,7 +39,7 @@ struct Load {
     ends: AtomicBool,
 }
 
-/// The only thing that may go wrong: the connection.
+/// Returns the value, or `None` after a lost connection; any other error is a failure of the test.
 fn fell<T>(outcome: Result<T>) -> Option<T> {
     outcome.inspect_err(|error: &Error| assert!(error.is_outcome_unknown() || error.is_closed(), "{error:?}")).ok()
 }
@@ -122,7 +121,7 @@ async fn work_once(consumer: &mut Consumer<i64>, n: usize) -> Result<usize> {
     work.await
 }
 
-/// Seeded, so that a run can be repeated as far as the scheduler lets it.
+/// A seeded generator, so that a run can be repeated as far as the scheduler allows.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -188,7 +187,7 @@ async fn terminate(sql: &Client) {
     sql.query(all, &[]).await.expect("terminated");
 }
 
-/// Consumes what is left, and compares what is known with what there was.
+/// Consumes the rest, and compares it with the recorded facts.
 async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let sql = connect(url).await;
     let mut rest = BTreeSet::new();
@@ -203,8 +202,7 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let began = Instant::now();
     while load.once.stats().await.expect("counted").messages > 0 {
         assert!(began.elapsed() < Duration::from_secs(60), "in vain: nothing is left");
-        // Where the commit of somebody who was dropped is under way still, nothing is left to wait
-        // for.
+        // A dropped caller's commit may still be under way. Then this call finds nothing to take.
         let _ = tokio::time::timeout(Duration::from_secs(5), work_once(&mut once, 1000)).await;
     }
     let rows = sql.query("select payload, id from public.effects", &[]).await.expect("read");

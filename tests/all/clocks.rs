@@ -1,5 +1,5 @@
-//! The server's clock is set ahead, for days or hours, and back again: what it wrote meanwhile
-//! stops nothing.
+//! The server's clock is set ahead by days or hours, and back again: rows written in between stop
+//! no queue and no schedule.
 
 mod queues;
 mod schedules;
@@ -14,10 +14,10 @@ use trunkline_embedded::Cluster;
 use crate::fixture::connect;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Steps longer than any lease or retry may last, and shorter ones.
+/// A step longer than any lease or retry may last, and a shorter one.
 const AHEAD: [Duration; 2] = [Duration::from_secs(400 * 86_400), Duration::from_secs(2 * 3600)];
 
-/// A server of its own, whose clock moves.
+/// A private server whose clock the test can move.
 struct Clock {
     sql: Client,
     db: Db,
@@ -39,7 +39,7 @@ impl Clock {
         Self { sql: connect(&cluster.url("postgres")).await, db, cluster, disk }
     }
 
-    /// Another process, as it were: it knows of nothing.
+    /// Connects as another process would, without any state of the first one.
     async fn another(&self) -> Db {
         Db::connect(&self.cluster.url("postgres")).await.expect("connected")
     }

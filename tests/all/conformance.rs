@@ -1,6 +1,6 @@
-//! One suite for every way that leads to a server: what libpq is told, the driver is told. Each
-//! case goes through libpq, as it came with that server, and through each of the library's
-//! transports, on every major version.
+//! One suite for every transport. Each case runs through libpq, as it came with that server, and
+//! through each of the library's transports, on every major version. The answers have to be the
+//! same.
 
 mod answer;
 mod case;
@@ -23,10 +23,10 @@ use self::{
 };
 use crate::{fixture::connect, versions::on_each};
 
-/// For all cases of a server, beside four others on a machine that has more to do.
+/// Enough for all cases of a server, beside four other servers on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// The one list.
+/// The one list of all cases.
 fn cases() -> Vec<Case> {
     [values::cases(), rows::cases(), refusals::cases(), ends::cases()].into_iter().flatten().collect()
 }

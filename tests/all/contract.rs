@@ -1,4 +1,4 @@
-//! One contract over every combination of wait, guarantee, number and way in.
+//! One contract over every combination of wait, guarantee, batch size and way to enqueue.
 
 use std::{
     convert::Infallible,
@@ -24,7 +24,7 @@ pub const GUARANTEES: [Guarantee; 4] =
     [Guarantee::AtMostOnce, Guarantee::AtLeastOnce, Guarantee::ExactlyOnceIn, Guarantee::ExactlyOnce];
 pub const WAITS: [Wait; 3] = [Wait::Poll(Duration::from_millis(10)), Wait::Notify, Wait::Adaptive];
 
-/// Waits for messages and is done with them, as the guarantee has it.
+/// Waits for messages and completes them, as the guarantee demands.
 pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, sql: &mut Client) -> Vec<Message<i64>> {
     match guarantee {
         Guarantee::AtMostOnce => consumer.take(n).await.expect("taken"),
@@ -46,7 +46,7 @@ pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, 
     }
 }
 
-/// Enqueues, and gives ids in the order of the payloads.
+/// Enqueues, and returns the ids in the order of the payloads.
 async fn enqueue(queue: &Queue<i64>, coalesced: bool, payloads: &[i64], sql: &mut Client) -> Vec<i64> {
     if coalesced {
         return join_all(payloads.iter().map(|payload| async move { queue.enqueue(payload).await.expect("enqueued") }))
@@ -105,7 +105,7 @@ async fn keep_contract(
     let (wait, guarantee, n, coalesced) = combination;
     let mut consumer = queue.consumer(wait);
 
-    // Nothing gives nothing, and neither does an empty list.
+    // Zero messages and an empty list are no-ops.
     let none: [i64; 0] = [];
     assert_eq!(queue.enqueue_many(&none).await.expect("no-op"), none);
     assert_eq!(enqueue(&queue, coalesced, &none, &mut other).await, none);
@@ -113,7 +113,7 @@ async fn keep_contract(
     assert_eq!(queue.lease(n).await.expect("asked"), []);
     assert_eq!(queue.stats().await.expect("counted").rows, 0);
 
-    // First in, first out; n exactly; splitting keeps ids and order.
+    // First in, first out; exactly `n`; splits keep ids and order.
     let payloads: Vec<i64> = (0..20).collect();
     let ids = enqueue(&queue, coalesced, &payloads, &mut other).await;
     let lines: Vec<(i64, i64)> =
@@ -129,7 +129,7 @@ async fn keep_contract(
         assert_eq!(pairs(&messages), line, "{combination:?}");
     }
 
-    // Enqueued while the wait begins, and long after.
+    // A message that is enqueued while the wait begins, and one long after.
     let (messages, ids) =
         tokio::join!(next(&mut consumer, guarantee, n, &mut sql), enqueue(&queue, coalesced, &[20], &mut other));
     assert_eq!(pairs(&messages), [(ids[0], 20)], "{combination:?}");
@@ -141,7 +141,7 @@ async fn keep_contract(
         assert_eq!(pairs(&messages), [(ids[0], 21)], "{combination:?}");
     }
 
-    // A delayed message is not early, and wakes who waits already.
+    // A delayed message does not come early, and wakes a consumer that already waits.
     let delay = Duration::from_millis(150);
     let (messages, id) = tokio::join!(
         async { timeout(SOON, next(&mut consumer, guarantee, n, &mut sql)).await.expect("woken when it is due") },
@@ -155,12 +155,13 @@ async fn keep_contract(
     let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("a clock").get(0);
     assert_eq!(pairs(&messages), [(id, 22)], "{combination:?}");
     let age = now.duration_since(messages[0].enqueued_at).expect("enqueued before");
-    // enqueued_at is drawn a moment before due_at, so the age cannot be less than the delay.
+    // `enqueued_at` is read a moment before `due_at`, so the age cannot be less than the delay.
     assert!(age >= delay, "{combination:?}: handed out after {age:?}");
     assert_eq!(queue.stats().await.expect("counted").rows, 0, "{combination:?}");
 }
 
-/// The consumer is asleep for half a minute, so what comes at once came by notification.
+/// The consumer would sleep for half a minute, so a message that comes at once came by
+/// notification.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sleeping_consumer_is_woken_from_anywhere() {
     for wait in [Wait::Notify, Wait::Adaptive] {
@@ -189,7 +190,7 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
                     transaction.commit().await.expect("committed");
                 }
             }
-            // From the answer on: what is enqueued may wait for a busy machine.
+            // Timed from the answer on: the enqueue itself may wait for a busy machine.
             let woken = timeout(SOON, waiter).await.unwrap_or_else(|_| panic!("{wait:?}: {source} did not wake"));
             let messages = woken.expect("no panic");
             let payloads: Vec<i64> = messages.expect("taken").iter().map(|message| message.payload).collect();

@@ -1,12 +1,11 @@
-//! What statements cost for what they are given: counted in pages, which are the same on a slow and
-//! on a busy machine.
+//! The cost of statements, counted in pages, which are the same on a slow and on a busy machine.
 
 use tokio_postgres::Client;
 use trunkline::{Db, Limits, Settings};
 
 use crate::fixture::{connect, database};
 
-/// Pages that a query touches, everything inside functions counted. It is rolled back.
+/// Counts the pages that a query touches, including those inside functions, and rolls it back.
 pub async fn pages(sql: &Client, query: &str) -> i64 {
     sql.batch_execute("begin").await.expect("begun");
     let explain = format!("explain (analyze, buffers, format json) {query}");
@@ -21,7 +20,7 @@ async fn queue() -> Client {
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("q", &Settings::new("int8").max_attempts(2)).await.expect("created");
     let sql = connect(&url).await;
-    // What is dead stays dead: nothing tidies up between two measurements.
+    // Dead rows stay: no vacuum runs between two measurements.
     sql.batch_execute("alter table trunkline.queue_q set (autovacuum_enabled = off)").await.expect("altered");
     sql
 }
@@ -42,8 +41,8 @@ const VERBS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Ten thousand ranges of one message, rows of their own or pieces of shared ones, in order and
-/// scattered.
+/// Acknowledges ten thousand ranges of one message. They are whole rows or pieces of shared rows,
+/// in order and scattered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenth_of_ten_thousand_ranges_lost_costs_each_verb_no_more_than_three_times_none_lost() {
     for (layout, id) in
@@ -63,7 +62,7 @@ async fn a_tenth_of_ten_thousand_ranges_lost_costs_each_verb_no_more_than_three_
             format!("select count(*) from asked a, trunkline.do_{verb}_q(a.ids, a.sizes, a.attempts {more}) d")
         };
         let none_lost = cost_of_all(&sql, call).await;
-        // Half of the lost ones are gone, half are in somebody else's hands.
+        // Half of the lost leases' messages are deleted, half are leased by another holder.
         sql.batch_execute(
             "delete from trunkline.queue_q where id / 2 % 20 = 3;
              update trunkline.queue_q set attempt = 2 where id / 2 % 20 = 13 or id / 1024 % 20 = 13",
@@ -81,7 +80,7 @@ async fn cost_of_all(sql: &Client, call: impl Fn(&str, &str) -> String) -> Vec<i
     let mut costs = Vec::new();
     for (verb, more) in VERBS {
         if verb == "charge" {
-            // It is for messages without a lease.
+            // `charge` takes messages without a lease.
             sql.batch_execute("update trunkline.queue_q set due_at = now()").await.expect("ran out");
         }
         costs.push(pages(sql, &call(verb, more)).await);
@@ -92,7 +91,7 @@ async fn cost_of_all(sql: &Client, call: impl Fn(&str, &str) -> String) -> Vec<i
     costs
 }
 
-/// Four times as many may cost four times as much and a little.
+/// Checks that four times as many messages cost at most five times as much.
 async fn is_linear(what: &str, sql: &Client, fill: &str, query: &str) {
     let mut costs = Vec::new();
     for n in [1_000_i64, 4_000] {
@@ -157,7 +156,7 @@ async fn columns_that_users_added_cost_every_message_the_same() {
     is_linear("replays", &sql, letters, "select trunkline.replay_all('q')").await;
 }
 
-/// A sweep reads a few pages at a time where much is dead, so that nobody waits for it.
+/// A sweep of many dead rows reads a few pages per call, so that no caller waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
     let sql = queue().await;
@@ -171,7 +170,7 @@ async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
     let dead = "select pg_stat_get_dead_tuples('trunkline.queue_q'::regclass) >= 99999";
     let counted = || async { sql.query_one(dead, &[]).await.expect("asked").get(0) };
     crate::fixture::eventually("the statistics have the dead rows", counted).await;
-    // The first call reads the catalog, too.
+    // The first call also reads the catalog.
     sql.batch_execute("select * from trunkline.do_sweep_q(now(), 0)").await.expect("swept");
     let (mut page, mut parts, mut strays) = (0_i64, 0, 0);
     loop {
@@ -208,8 +207,8 @@ async fn a_message_is_found_and_cancelled_at_the_same_price_among_the_dead() {
     assert!(costs[2] <= costs[0] + 60 && costs[3] <= costs[1] + 60, "pages: {costs:?}");
 }
 
-/// Looks for leases that last pass over those that ended, and looks for what is due over what is
-/// not yet.
+/// Scans for valid leases skip expired ones, and scans for due messages skip those that are not yet
+/// due.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
     let url = database().await;
@@ -241,14 +240,14 @@ async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
             costs.push(pages(&sql, query).await);
         }
     }
-    // Nothing in the tables; then one lease that lasts and ten thousand that ran out, of which the
-    // last query takes one; then as many messages that are not due.
+    // The fills: empty tables; then one valid lease and ten thousand expired ones; then ten
+    // thousand messages that are not due. The last query takes one of the expired ones.
     let dearest = costs[3..].iter().max().copied();
     assert!(dearest < Some(60), "pages: {costs:?}");
 }
 
-/// A look at all lanes reads some 1,500 rows of a backlog that is too much for it, in one lane or
-/// in ten, and locks none of them.
+/// A look at all lanes reads some 1,500 rows of a large backlog, in one lane or in ten, and locks
+/// none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_in_all_lanes_costs_a_dequeue_no_more_than_one_in_a_single_lane() {
     let url = database().await;

@@ -10,7 +10,8 @@ use trunkline_embedded::Cluster;
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
-/// Kills the backend that trips it, once, inside the statement. A sequence counts past rollbacks.
+/// Terminates the backend that trips it, once, inside the statement. It counts with a sequence,
+/// which a rollback does not undo.
 const FUSE: &str = "
     create sequence public.fuse minvalue 0 start 0;
     create function public.trip() returns trigger language plpgsql as $$
@@ -22,7 +23,7 @@ const FUSE: &str = "
     end $$;
     create table public.effects (payload int8);";
 
-/// Where it is built in: on a statement of the queue's table, or at the commit.
+/// Installs the fuse on statements of a table, or at the commit.
 async fn build_in(sql: &Client, table: &str, event: &str) {
     let trigger = match event {
         "commit" => format!(
@@ -34,8 +35,8 @@ async fn build_in(sql: &Client, table: &str, event: &str) {
     sql.batch_execute(&format!("{trigger}; select setval('public.fuse', 0)")).await.expect("armed");
 }
 
-/// Nothing is said about what happened, and it did not happen: the next try does it, with the fuse
-/// blown.
+/// The call's outcome is unknown, and nothing was stored. The fuse is blown, so the next attempt
+/// succeeds.
 fn broke<T: std::fmt::Debug>(what: &str, outcome: Result<T, Error>) {
     let error = outcome.expect_err(what);
     assert!(error.is_outcome_unknown() && error.is_closed(), "{what}: {error}");
@@ -71,7 +72,7 @@ async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
     for (event, leases) in [("update", true), ("delete", false)] {
-        // Once asked directly, once by a consumer, which asks again by itself.
+        // One direct call, and one by a consumer, which repeats the call by itself.
         let Place { queue, sql, db: _db, .. } = fused("trunkline.queue_q", event).await;
         match leases {
             true => broke("lease", queue.lease(10).await),
@@ -183,18 +184,18 @@ async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() 
     }
 }
 
-/// What comes of work whose commit waits for a standby, when its backend ends then.
+/// Runs work whose commit waits for a standby, and terminates its backend then.
 async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
     let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
     let ends = eventually("the commit waits", || async {
         sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
     });
-    // One that nobody ends waits without end.
+    // The commit would wait without an end.
     timeout(SOON * 2, async { tokio::join!(work, ends).0 }).await.expect("in time")
 }
 
-/// A commit that waits for a standby is on disk here already. If its backend ends now, it happened,
-/// and nobody heard.
+/// A commit that waits for a standby is already on the local disk. If its backend ends then, the
+/// commit happened, and the client gets no answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_broke_after_its_commit_happened_and_happened_once() {
     let cluster = tokio::task::spawn_blocking(|| {
@@ -211,10 +212,10 @@ async fn what_broke_after_its_commit_happened_and_happened_once() {
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
     let leased = queue.lease(1).await.expect("leased");
-    // A floor is kept beside the work, on a connection of its own: one from a clock that was ahead
-    // is left as it is, and that commit does not wait.
+    // The library keeps a floor on a connection of its own, whose commit would wait, too. A floor
+    // from a clock that was ahead is left as it is, without a commit.
     sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
-    // From now on every commit waits, once the old connections are gone.
+    // Every commit waits from now on, once the old connections are gone.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let before = queue;
     let queue: Queue<i64> = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");

@@ -1,4 +1,4 @@
-//! Many at once: nothing lost, nothing doubled.
+//! Many callers at once: nothing is lost, nothing comes twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ const CONSUMERS: usize = 35;
 const PRODUCERS: i64 = 11;
 const EACH: i64 = 1000;
 
-/// What the consumers of one crowd got, until there is nothing left to get.
+/// The messages that the consumers of one crowd received, until none is left.
 #[derive(Default)]
 struct Tally {
     messages: Mutex<Vec<(i64, i64)>>,
@@ -101,7 +101,7 @@ async fn crowd(guarantee: Guarantee) {
     {
         let got = tally.messages.lock().expect("no panic").len();
         assert!(got > before, "{guarantee:?}: {got} of {all}, none for 20 s; left: {:?}", queue.stats().await);
-        before = got; // it goes on
+        before = got; // progress was made
     }
     let mut got = tally.messages.lock().expect("no panic").clone();
     got.sort_unstable();
@@ -147,7 +147,8 @@ async fn many_consumers_split_one_batch_among_them() {
     }
 }
 
-/// Somebody works long on the only message. The others are not to hammer the server meanwhile.
+/// A handler works long on the only message. The other consumers must not flood the server in the
+/// meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_what_another_holds_asks_seldom() {
     let watched = GUARANTEES.map(|guarantee| tokio::spawn(asks_seldom(guarantee)));
@@ -162,8 +163,8 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (mut consumer, mut own) = (queue.consumer(Wait::Adaptive), connect(&url).await);
     let waiter = tokio::spawn(async move { next(&mut consumer, guarantee, 1, &mut own).await });
     let watch = connect(&url).await;
-    // Whole seconds of it, by the server's clock; the statistics of a busy backend arrive once a
-    // second at least.
+    // Measure whole seconds of the server's clock, because a busy backend reports its statistics at
+    // least once a second.
     let transactions = "select xact_commit + xact_rollback, clock_timestamp() from pg_stat_database where datname = current_database()";
     let read = async || -> (i64, SystemTime) {
         let row = watch.query_one(transactions, &[]).await.expect("read");
@@ -172,7 +173,7 @@ async fn asks_seldom(guarantee: Guarantee) {
     let (before, began) = read().await;
     watch.batch_execute("select pg_sleep(2.5)").await.expect("watched");
     let (after, ended) = read().await;
-    // Ten pauses until they are a quarter of a second, and four in each second from then on, of two
+    // Ten pauses grow to a quarter of a second. From then on there are four in each second, of two
     // or three transactions each.
     let seconds = ended.duration_since(began).expect("later").as_secs_f64();
     println!("{guarantee:?}: {} transactions in {seconds} s", after - before);

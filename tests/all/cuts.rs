@@ -1,5 +1,5 @@
-//! A connection that ends after any byte of the answer, or within the request: the call returns,
-//! with the truth or with "unknown", and the next one works.
+//! A connection ends after any byte of the answer, or within the request. The call returns the
+//! truth or "unknown", and the next call works.
 
 use std::{
     fmt::Debug,
@@ -17,7 +17,7 @@ use crate::fixture::{SOON, cluster, connect, database, through};
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
-/// A database behind a proxy that cuts, and a connection beside it.
+/// A database behind a proxy that cuts connections, and a direct connection.
 struct Place {
     proxy: DelayProxy,
     db: Db,
@@ -48,8 +48,8 @@ impl Place {
         }
     }
 
-    /// Acts with a cut after more and more bytes, until one is not reached any more. `check` gets
-    /// what came of it, and then `next` has to work on the same `Db`.
+    /// Runs `act` with a cut after more and more bytes, until it completes before the cut. `check`
+    /// gets the outcome, and then `next` has to work on the same `Db`.
     async fn after_every_byte<S, R: Debug>(
         &self,
         side: Side,
@@ -73,15 +73,15 @@ impl Place {
             let lost = result.is_err();
             unknown += usize::from(lost);
             check(&what, result.ok()).await;
-            // A connection that ended behind a whole answer may not have said so yet.
+            // A connection that ended after a whole answer may not have reported its end yet.
             let soon = async || timeout(SOON, next()).await.expect("in time");
             let outcome = soon().await;
             assert!(outcome.is_ok() || !lost && soon().await.is_ok(), "{what}: and the next call: {outcome:?}");
             if !reached {
                 break;
             }
-            // Whatever the server says counts; what it is told needs no more than every part of
-            // every word.
+            // Cut the answers at every byte. Requests are cut at every fourth, which still hits
+            // each part of each message.
             bytes += if let Side::Answers = side { 1 } else { 4 };
         }
         assert!(bytes > 100 && unknown > 30, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
@@ -97,13 +97,13 @@ impl Place {
         transaction.commit().await
     }
 
-    /// A number for what is inserted next: what was cut off before may still be on its way into the
-    /// table.
+    /// Returns a new number for the next inserts: an earlier request that was cut off may still
+    /// arrive.
     fn next_round(&self) -> i32 {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Of the five rows of this round.
+    /// Checks that all five rows of this round are there, or none.
     async fn all_or_nothing(&self, what: &str, success: bool) {
         let text = "select count(*) from t where n / 5 = $1";
         let round = self.round.load(Ordering::Relaxed);
@@ -192,15 +192,16 @@ async fn exchanged(side: Side) {
             async || loop {
                 place.sql.batch_execute(anew).await.expect("enqueued");
                 let done = queue.lease(2).await.expect("leased");
-                // A request that was cut off behind its end may have been faster.
+                // A request that was cut off after its end may still run, and may have won the race
+                // for these rows.
                 if done.len() == 2 && counted().await == (2, 2) {
                     break done.iter().map(Message::lease).collect::<Vec<Lease>>();
                 }
             },
             async |done| queue.ack_and_lease(done, 2, None).await,
             async |what, exchanged| {
-                // Two messages are leased before and after; what tells is how many rows of two
-                // there are.
+                // Two messages are leased before and after. The number of two-message rows shows
+                // which ones.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {

@@ -1,4 +1,4 @@
-//! Dead letters, and the closure whose work fails.
+//! Dead letters, and closures that fail.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use trunkline::{Message, Queue, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
 
-/// Leases all and lets all fail, as often as it takes.
+/// Leases all messages and fails them, `attempts` times.
 async fn kill(queue: &Queue<i64>, attempts: usize) {
     for attempt in 1..=attempts {
         let messages = queue.lease(1000).await.expect("leased");
@@ -102,8 +102,8 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     }
     assert_eq!(pages, ids.chunks(10).map(<[i64]>::to_vec).collect::<Vec<_>>());
 
-    // Some: the same ids, attempts forgiven (their numbers go on, which fences old leases), and
-    // whoever sleeps wakes.
+    // Replaying some keeps their ids and forgives their attempts. The attempt numbers go on, which
+    // fences old leases. A sleeping consumer wakes.
     let mut consumer = queue.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(10)).await.expect("woken").expect("leased") });
     until_asleep(&sql).await;
@@ -135,7 +135,7 @@ async fn effects(sql: &Client) -> Vec<i64> {
 
 type Outcome = Result<(), String>;
 
-/// How work ends for one payload; `sql` is run in its transaction, unless it is empty.
+/// Fails the work for one payload. `sql` runs in the work's transaction, unless it is empty.
 async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::ZERO);
     let work = consumer.take_with(n, |transaction, messages| {
@@ -157,7 +157,8 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_that_fails_charges_only_the_message_that_fails() {
-    // An error; a failed statement that the work ignores; a constraint that fails at the commit.
+    // The work returns an error, ignores a failed statement, or violates a constraint at the
+    // commit.
     for (sql, reason) in [
         ("", "4 is bad"),
         ("select 1/0", "division by zero (statement"),
@@ -170,7 +171,7 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
         let ids = enqueued(&queue, 8).await;
         while queue.stats().await.expect("counted").dead == 0 || queue.stats().await.expect("counted").messages > 0 {
             if queue.peek(100).await.expect("peeked").iter().all(|message| message.payload == 4) {
-                enqueued(&queue, 1).await; // something good to return with
+                enqueued(&queue, 1).await; // a good message to return with
             }
             consume(&queue, 8, 4, sql).await;
             for message in queue.peek(100).await.expect("peeked") {
@@ -193,9 +194,8 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
     }
 }
 
-/// Between the rollback and the charge somebody else takes the message. The charge must not wait
-/// for that, and less still hold up the other statements of the process, which the other's work may
-/// need.
+/// Another caller takes the message between the rollback and the charge. The charge must not wait
+/// for that caller. Nor may it hold up the process's other statements, which that caller may need.
 #[tokio::test(flavor = "multi_thread")]
 async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
     let Place { queue, url, mut sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -232,7 +232,7 @@ async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
         fail.send(()).expect("the work waits");
         assert_eq!(lock.await.expect("locked after the rollback").len(), 1);
     }
-    // Every connection of the library answers while the other holds the message.
+    // Every connection of the library answers while the other session holds the message.
     for _ in 0..200 {
         timeout(SOON, queue.stats())
             .await

@@ -1,4 +1,4 @@
-//! What is said of a message beside its payload holds, however it is enqueued.
+//! The options of a draft apply on every way to enqueue it.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +10,8 @@ use crate::fixture::{Place, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A payload each: due at once, after an hour, at a time, at a time that has passed, and after an
-/// hour again.
+/// Drafts that are due at once, after an hour, at a future time, at a past time, and after an hour
+/// again.
 fn drafts(time: SystemTime) -> Vec<Draft<i64>> {
     vec![
         Draft::new(0),
@@ -78,7 +78,7 @@ const WAYS: [(&str, Enqueue); 6] = [
     }),
 ];
 
-/// Id and due time of each payload, in the order of the payloads.
+/// Ids and due times, in the order of the payloads.
 async fn stored(sql: &Client) -> Vec<(i64, SystemTime)> {
     let all = "select q.id + m.k, q.due_at from trunkline.queue_q q,
                       lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload) m order by m.payload";
@@ -88,7 +88,7 @@ async fn stored(sql: &Client) -> Vec<(i64, SystemTime)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn delays_times_and_metadata_hold_however_they_are_enqueued() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // As exact as Postgres is.
+    // Whole microseconds, the resolution of PostgreSQL.
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
     for (way, enqueue) in WAYS {
         let before = SystemTime::now() - Duration::from_secs(1);

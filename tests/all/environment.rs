@@ -1,4 +1,4 @@
-//! What the environment says where the connection string says nothing.
+//! `PG*` variables apply to settings that the connection string does not set.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -6,7 +6,7 @@ use trunkline::{Db, Settings, postgres::Statement};
 
 use crate::fixture::{connect, database};
 
-/// A variable for each word of an address.
+/// A variable for each part of an address.
 fn variables(url: &str) -> Vec<(&'static str, String)> {
     let names = [("host", "PGHOST"), ("port", "PGPORT"), ("user", "PGUSER"), ("dbname", "PGDATABASE")];
     let word =
@@ -31,7 +31,7 @@ async fn an_empty_string_leads_to_where_the_variables_say() {
     let (name, timeout) = db.run(&WHO, ()).await.expect("asked");
     assert_eq!((name.as_str(), timeout.as_str()), ("of the shell", "4321ms"));
     db.run(&Statement::<(), u64>::new("delete from here"), ()).await.expect("it is that database");
-    // The connection that listens, too.
+    // The listening connection uses them, too.
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue(&7).await.expect("enqueued");

@@ -1,5 +1,5 @@
-//! Between the death of a primary and the promotion of another, the only server that answers takes
-//! no writes.
+//! Between the death of a primary and the promotion of its standby, the only server that answers is
+//! read-only.
 
 use std::{
     convert::Infallible,
@@ -18,8 +18,7 @@ use crate::{
     moved::server::Server,
 };
 
-/// From now on the database takes no writes, or takes them again; whoever was connected has to come
-/// back.
+/// Makes the database read-only or writable, and terminates its sessions.
 async fn read_only(admin: &Client, database: &str, on: &str) {
     let text = format!(
         "alter database {database} set default_transaction_read_only = {on};
@@ -72,7 +71,7 @@ async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
         let (mut client, _) = listener.accept()?;
         let _startup = client.read(&mut [0; 4096])?;
         client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")?;
-        client.read_to_end(&mut Vec::new()) // whatever else is said
+        client.read_to_end(&mut Vec::new()) // ignores further output
     });
     let url = format!("host=127.0.0.1 port={port} user=u sslmode=disable connect_timeout=1");
     let error = timeout(SOON, Db::connect(&url)).await.expect("in time").expect_err("nothing was said").to_string();
@@ -81,13 +80,13 @@ async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_ended_and_a_false_ok_when_cancelled() {
-    // One that will never come.
+    // No standby with this name ever connects.
     let server = Server::start(None, &[("synchronous_standby_names", "nobody"), ("synchronous_commit", "local")]);
     let admin = connect(&server.url()).await;
     let db = Db::connect(&server.url()).await.expect("connected");
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    // From now on every commit waits, but for those of the old connections.
+    // Every commit waits from now on, except those of the old connections.
     admin.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");
     let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
@@ -96,7 +95,7 @@ async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_en
         let caller = tokio::spawn(async move { waits.enqueue(1).await });
         let ended =
             format!("select count(*) from (select {end}(pid) from pg_stat_activity where wait_event = 'SyncRep') s");
-        // Others may wait there as well, and before it: a floor that is kept, say.
+        // Other commits may wait there, too, and earlier: that of a floor, for example.
         let any = std::cell::Cell::new(0);
         eventually("it waits for its standby, and its session is ended", async || {
             any.set(any.get() + admin.query_one(&ended, &[]).await.expect("ended").get::<_, i64>(0));
@@ -105,8 +104,8 @@ async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_en
         .await;
         let outcome = timeout(SOON, caller).await.expect("an answer").expect("no panic");
         match is_ok {
-            // PostgreSQL says so in a warning, and reports success: no client can tell.
-            // docs/operations.md warns of it.
+            // PostgreSQL reports success with a warning, so no client can tell.
+            // `docs/operations.md` warns of it.
             true => drop(outcome.expect("a false Ok")),
             false => assert!(outcome.expect_err("nobody knows").is_outcome_unknown()),
         }

@@ -1,5 +1,5 @@
-//! One throwaway cluster a run, a fresh database a test; and what many tests wait for, look at and
-//! begin with.
+//! One throwaway cluster per run and a fresh database per test, with shared helpers to wait, look
+//! and set up.
 
 mod place;
 mod role;
@@ -25,12 +25,11 @@ pub use self::{
     waiting::{SOON, drained, dropped_under_way, eventually, grows_to, move_time, run_out, until_asleep, within},
 };
 
-/// The cluster of this run. It ends with the process: its watchdog sees to that.
+/// The cluster of this run. Its watchdog stops it when the process ends.
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
-        // A crash of the machine is not among the tests, and a slow disk should not decide how they
-        // end.
+        // No test crashes the machine, and a slow disk should not decide a test's outcome.
         Cluster::temporary()
             .setting("fsync", "off")
             .setting("max_prepared_transactions", "10")
@@ -40,14 +39,14 @@ pub fn cluster() -> &'static Cluster {
     })
 }
 
-/// A plain connection, beside the library.
+/// Opens a plain connection that does not use the library.
 pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the cluster takes connections");
     tokio::spawn(connection);
     client
 }
 
-/// The address of a new database, for whoever runs the library.
+/// Creates a database for the role that runs the library, and returns its address.
 async fn create(name: &str, template: &str) -> String {
     let admin = connect(&cluster().url("postgres")).await;
     admin.batch_execute(&format!("create database {name} template {template}")).await.expect("a database is created");
@@ -57,13 +56,13 @@ async fn create(name: &str, template: &str) -> String {
     settled(&of_role(&cluster().url(name), user()))
 }
 
-/// The same address, whatever a developer's shell says about sessions. Where the server is and who
-/// we are, it says already.
+/// Adds options that the developer's `PG*` variables would otherwise set. The address already has
+/// the host and the user.
 pub fn settled(url: &str) -> String {
     format!("{url} options='' target_session_attrs=any connect_timeout=10")
 }
 
-/// The roles are there before the first database.
+/// Creates the role of the tests, before the first database.
 async fn roles() {
     static ROLES: OnceCell<()> = OnceCell::const_new();
     let create = async || {
@@ -75,13 +74,13 @@ async fn roles() {
     ROLES.get_or_init(create).await;
 }
 
-/// The address of a fresh database without anything in it.
+/// Creates an empty database and returns its address.
 pub async fn empty_database(name: &str) -> String {
     roles().await;
     create(name, "template1").await
 }
 
-/// The address of a fresh database with the schema in it.
+/// Creates a database with the schema and returns its address.
 pub async fn database() -> String {
     static TEMPLATE: OnceCell<()> = OnceCell::const_new();
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -91,7 +90,7 @@ pub async fn database() -> String {
             let db = Db::connect(&url).await.expect("the template takes connections");
             db.migrate().await.expect("the schema is created");
             drop(db);
-            // For the tables of the tests themselves; the library has done without.
+            // Granted for the tests' own tables, after the migration ran without it.
             let admin = superuser(&url).await;
             admin.batch_execute(&format!("grant create on schema public to {}", user())).await.expect("granted");
             drop(admin);
@@ -106,7 +105,7 @@ pub async fn database() -> String {
     create(&format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed)), "migrated").await
 }
 
-/// A library handle on a fresh database.
+/// Returns a library handle on a fresh database.
 pub async fn db() -> Db {
     Db::connect(&database().await).await.expect("a fresh database takes connections")
 }

@@ -1,4 +1,4 @@
-//! The floor: whoever commits late is found, and an old snapshot slows nobody down.
+//! The floor: a late commit is found, and an old snapshot slows no caller down.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,10 +9,10 @@ use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
 
-/// Messages of traffic are negative, so that the ones that matter are seen.
+/// Payload of background traffic; the messages that matter are not negative.
 const TRAFFIC: i64 = -1;
 
-/// Traffic that ends with the test, and what a consumer makes of it.
+/// Background traffic that ends with the test, and the messages that its consumer receives.
 struct Flow {
     received: mpsc::UnboundedReceiver<(i64, SystemTime)>,
     tasks: [JoinHandle<()>; 2],
@@ -38,15 +38,15 @@ impl Flow {
                 let messages = consumer.lease(10).await.expect("leased");
                 consumer.queue().ack(&messages).await.expect("acknowledged");
                 for Message { payload, enqueued_at, .. } in messages {
-                    let _ = sender.send((payload, enqueued_at)); // the test is over
+                    let _ = sender.send((payload, enqueued_at)); // fails only when the test is over
                 }
             }
         });
         Self { received, tasks: [produce, consume] }
     }
 
-    /// Lets traffic flow that long by the server's clock: enough for several looks. Nothing else
-    /// may arrive.
+    /// Lets traffic flow for `time` by the server's clock, which is enough for several looks. No
+    /// other message may arrive.
     async fn pass(&mut self, time: Duration) {
         let (_, began) = self.received.recv().await.expect("traffic flows");
         loop {
@@ -58,8 +58,8 @@ impl Flow {
         }
     }
 
-    /// Waits for payloads that can be had from now on beside the traffic: before none of it that is
-    /// enqueued so much later, by the server's clock.
+    /// Waits for payloads that are available from now on. They have to arrive before any traffic
+    /// that is enqueued `within` later, by the server's clock.
     async fn arrive(&mut self, what: &str, sql: &Client, within: Duration, mut wanted: Vec<i64>) {
         let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("told").get(0);
         while !wanted.is_empty() {
@@ -72,12 +72,14 @@ impl Flow {
 }
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
-/// How long a lowered due time may hide messages while there is traffic, as the README says.
+/// The longest time for which a lowered due time may hide messages under traffic, as the README
+/// promises.
 const PROMISED: Duration = Duration::from_secs(10);
-/// What a look is made every; several of them pass while a late transaction is open.
+/// Several times the interval between looks. A late transaction stays open for this long.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
 
-/// Name, what begins early, and what ends it late. Each leaves message 7, and nothing else, behind.
+/// Cases: a name, a statement that begins early, and one that ends it late. Each leaves message 7
+/// and nothing else.
 const LATE: [(&str, &str, &str); 7] = [
     ("late commit", "begin; select trunkline.enqueue('q', 7::bigint)", "commit"),
     (
@@ -93,7 +95,7 @@ const LATE: [(&str, &str, &str); 7] = [
     ),
     (
         "prepared transaction",
-        // From the table, because Postgres prepares no transaction that has notified.
+        // Inserted directly, because PostgreSQL cannot prepare a transaction that has notified.
         "begin; insert into trunkline.queue_q (size, payload) values (1, '{7}'); prepare transaction 'PREPARED'",
         "commit prepared 'PREPARED'",
     ),
@@ -159,7 +161,7 @@ async fn a_row_that_somebody_holds_locked_and_lets_go_of_arrives() {
         sql.batch_execute("rollback").await.expect("rolled back");
         flow.arrive(take, &sql, TWO_SECONDS, vec![payload]).await;
         drop(flow);
-        queue.purge().await.expect("purged"); // what was still under way
+        queue.purge().await.expect("purged"); // traffic that was still under way
         queue.enqueue(9).await.expect("enqueued");
     }
 }
@@ -175,10 +177,10 @@ async fn a_row_below_the_floor_is_found_by_a_sweep() {
     flow.arrive("a clock that stepped back", &sql, PROMISED, vec![7, 8]).await;
 }
 
-/// What a dequeue may cost more where a floor lags behind a little.
+/// The extra cost of a dequeue while a floor lags slightly.
 const FEW_PAGES: i64 = 4;
 
-/// What `explain (format json)` says, as far as it is asked for.
+/// The parts of `explain (format json)` that the tests read.
 #[derive(Debug, Deserialize)]
 struct Explained {
     #[serde(rename = "Plan")]
@@ -195,7 +197,7 @@ struct Pages {
     read: i64,
 }
 
-/// Pages that one call of the statement touches, everything inside the function counted.
+/// Counts the pages that one call of the statement touches, including those inside the function.
 async fn cost(sql: &Client, floor: &str) -> i64 {
     let explain = format!("explain (analyze, buffers, format json) select * from trunkline.do_take_q(1, {floor})");
     let Json(explained) = sql.query_one(&explain, &[]).await.expect("explained").get::<_, Json<[Explained; 1]>>(0);
@@ -204,7 +206,7 @@ async fn cost(sql: &Client, floor: &str) -> i64 {
     hit + read
 }
 
-/// The least of several calls: the first ones plan, and load the catalog.
+/// The least cost of several calls: the first ones plan, and load the catalog.
 async fn least_cost(sql: &Client, floor: &str) -> i64 {
     let mut least = i64::MAX;
     for _ in 0..5 {
@@ -213,13 +215,13 @@ async fn least_cost(sql: &Client, floor: &str) -> i64 {
     least
 }
 
-/// Pages of the table and its indexes that one dequeue of the library touches. Backends report when
-/// they end, so they are ended.
+/// Pages of the table and its indexes that one dequeue of the library touches. Terminates the
+/// backends, because they report statistics when they end.
 async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f64 {
     library_cost_of(db, queue, url, sql, "0").await
 }
 
-/// The same, of messages with a priority.
+/// The same for messages with a priority.
 pub async fn library_cost_of(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client, priority: &str) -> f64 {
     const CALLS: i32 = 200;
     let pages = || async {
@@ -265,7 +267,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     sql.execute(few, &[]).await.expect("enqueued");
     let without = least_cost(&sql, "'-infinity'").await;
     assert!(without > 30 * fresh, "a scan from the far left walks the dead rows: {without} against {fresh} pages");
-    // The floors follow within a few looks, or later where another test holds a transaction open.
+    // The floors follow within a few looks, or later if another test holds a transaction open.
     let began = Instant::now();
     eventually("a dequeue costs what it cost", || async {
         sql.execute(few, &[]).await.expect("enqueued");
@@ -273,8 +275,8 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     })
     .await;
     queue.purge().await.expect("purged");
-    // Those 200 calls are over before the floor's next look: each meets the dead rows of the ones
-    // before it, a page for some hundred. So the bar is a share of what all the dead cost.
+    // The 200 calls end before the floor's next look. Each meets the dead rows of the calls before
+    // it, a page for some hundred. So the limit is a share of the cost of all dead rows.
     let bar = fresh_library + without as f64 / 20.0;
     let mut costs = Vec::new();
     while !costs.last().is_some_and(|cost| *cost <= bar) {
@@ -283,7 +285,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     }
 }
 
-/// A row below the floor that others left behind, as after a restore or a clock that was ahead.
+/// Inserts a row below the floor, as a restore or a clock that was ahead leaves it.
 async fn put_below(sql: &Client) {
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload, due_at) values (1, '{7}', now() - interval '1 hour');
@@ -304,7 +306,7 @@ async fn whoever_takes_once_and_ends_finds_what_lies_below_the_floor_that_was_le
     let taken = db.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken");
     assert_eq!(taken.len(), 1, "by a process that is new");
 
-    // Where much is dead, each reads a part; together they read all of it.
+    // With many dead rows, each sweep reads a part, and together they read everything.
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue_q").await.expect("held");
     sql.batch_execute(

@@ -1,5 +1,5 @@
-//! A disk runs full: whoever enqueues is told, what returned is kept, and it goes on when there is
-//! room.
+//! A disk runs full: enqueues return an error, confirmed messages are kept, and the queue works
+//! again once there is room.
 
 mod small_disk;
 
@@ -14,7 +14,7 @@ use trunkline_embedded::{Cluster, Stop};
 use self::small_disk::SmallDisk;
 use crate::fixture::{SOON, connect, eventually};
 
-/// What of the numbers enqueued is certainly there, certainly not, or perhaps.
+/// The enqueued numbers that are certainly stored, certainly not, or perhaps.
 #[derive(Debug, Default)]
 struct Known {
     kept: BTreeSet<u64>,
@@ -22,7 +22,7 @@ struct Known {
     unknown: BTreeSet<u64>,
 }
 
-/// A number and 20 kB that no server can compress.
+/// A payload: the number, and 20 kB that the server cannot compress.
 fn payload(number: u64) -> Vec<u8> {
     let noise = (0..2500).scan(number.wrapping_add(1), |state, _| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -45,7 +45,7 @@ impl Known {
         known.extend(numbers);
     }
 
-    /// Enqueues many at once and one by one, until that fails; returns every way in which it did.
+    /// Enqueues in bulk and one by one until that fails, and returns the error of each way.
     async fn fill(&mut self, queue: &Queue<Vec<u8>>) -> Vec<Error> {
         for first in (0..).step_by(20) {
             let many: Vec<u64> = (first..first + 10).collect();
@@ -67,7 +67,7 @@ impl Known {
         unreachable!("no disk is endless")
     }
 
-    /// All that was kept comes, nothing that was refused, and nothing twice.
+    /// Checks that every stored number comes once, and no refused one.
     async fn comes(&self, queue: &Queue<Vec<u8>>, before: Vec<u64>) {
         let mut seen = before;
         loop {
@@ -91,7 +91,7 @@ impl Known {
 
 async fn cluster() -> Arc<Cluster> {
     let started = tokio::task::spawn_blocking(|| {
-        // Without a checkpoint that would make room in the log.
+        // A checkpoint would make room in the log.
         let cluster = Cluster::temporary().setting("max_wal_size", "4GB").setting("checkpoint_timeout", "1h");
         cluster.start().expect("a private PostgreSQL starts")
     });
@@ -123,7 +123,7 @@ async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suff
     }
     assert!(known.unknown.is_empty() && !known.refused.is_empty() && known.kept.len() > 500, "{known:?}");
 
-    // What is there can be read. Whole rows can be taken; a part of one leaves a shorter row, which
+    // Reads still work. A take of whole rows works, too. A partial take writes a shorter row, which
     // needs room.
     assert_eq!(queue.stats().await.expect("counted").messages, known.kept.len() as u64);
     let error = queue.take(1).await.expect_err("no room for the rest");
@@ -176,7 +176,7 @@ async fn stop(cluster: &Arc<Cluster>) {
     tokio::task::spawn_blocking(move || cluster.stop(Stop::Fast)).await.expect("no panic").expect("stopped");
 }
 
-/// It may be in the middle of a recovery, or have ended.
+/// Starts the server, which may be in the middle of a recovery, or stopped.
 async fn start(cluster: &Arc<Cluster>) {
     let cluster = cluster.clone();
     let _ = tokio::task::spawn_blocking(move || cluster.start_again()).await.expect("no panic");

@@ -1,4 +1,5 @@
-//! Programs for `tokio_postgres` move statement by statement: the same calls, the same answers.
+//! Programs for `tokio_postgres` can be ported statement by statement: the same calls return the
+//! same answers.
 
 use tokio_postgres::types::Type;
 use trunkline::{Db, postgres::GenericClient};
@@ -11,7 +12,7 @@ const ONE: &str = "select id, name as \"Name\", n from t where name = $1";
 const ALL: &str = "select name, n from t order by id";
 const RETURNING: &str = "update t set n = n + 1 where n > $1 returning id, n";
 
-/// What a program found out.
+/// The results of a program.
 #[derive(Debug, PartialEq)]
 struct Found {
     inserted: u64,
@@ -23,7 +24,7 @@ struct Found {
     types: Vec<String>,
 }
 
-/// Written for `tokio_postgres`.
+/// A program written for `tokio_postgres`.
 async fn theirs(client: &(impl tokio_postgres::GenericClient + Sync)) -> Found {
     let mut inserted = client.execute(INSERT, &[&"a", &Some(1_i32)]).await.expect("inserted");
     inserted += client.execute(INSERT, &[&"b", &None::<i32>]).await.expect("inserted");
@@ -50,7 +51,7 @@ async fn theirs(client: &(impl tokio_postgres::GenericClient + Sync)) -> Found {
     }
 }
 
-/// The same text, but for the names of the types.
+/// The same program, except for the names of the types.
 async fn ours(client: &impl GenericClient) -> Found {
     let mut inserted = client.execute(INSERT, &[&"a", &Some(1_i32)]).await.expect("inserted");
     inserted += client.execute(INSERT, &[&"b", &None::<i32>]).await.expect("inserted");

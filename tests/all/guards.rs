@@ -1,4 +1,4 @@
-//! What the database itself makes impossible, whoever writes to it.
+//! States that the database itself makes impossible, for any session that writes to it.
 
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ async fn no_two_names_of_queues_exclude_each_other() {
     assert_eq!(sql.query_one(left, &[]).await.expect("counted").get::<_, i64>(0), 0);
 }
 
-/// A worker that was away for long finds its lease lost, whatever was done to the message
-/// meanwhile.
+/// A worker that was away for long finds its lease lost, whatever happened to the message in
+/// between.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
     let Place { db, queue, sql, .. } = place::<String>(Settings::new("text").max_attempts(1)).await;
@@ -86,7 +86,7 @@ async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
     }
     queue.ack(&holder).await.expect("the one who holds it");
 
-    // SQL's replay counts on as well.
+    // A replay in SQL continues the attempt numbers, too.
     queue.enqueue("b".to_owned()).await.expect("enqueued");
     let first = queue.lease(1).await.expect("leased");
     queue.bury(&first, "no").await.expect("buried");
@@ -153,7 +153,7 @@ async fn a_session_may_change_how_times_and_texts_are_written() {
         sql.batch_execute("select trunkline.create_queue('other'); select trunkline.drop_queue('other')")
             .await
             .unwrap_or_else(|error| panic!("{setting}: {error:?}"));
-        // Twice, a look apart.
+        // Twice, so that a look happens in between.
         for _ in 0..2 {
             sql.batch_execute("select trunkline.enqueue('q', 'a'::text)").await.expect("enqueued");
             let found =
@@ -182,8 +182,7 @@ async fn a_sequence_behind_its_tables_is_repaired() {
     assert_eq!(again, next + 1024, "it never goes back");
 }
 
-/// A take that nobody waited for puts the message back as it was: nothing was charged, so nothing
-/// may be.
+/// A dropped take puts the message back as it was, with no charge or refund.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
@@ -195,7 +194,8 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     let before = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q";
     let before: String = sql.query_one(before, &[]).await.expect("read").get(0);
     let written: String = sql.query_one("select xmin::text from trunkline.queue_q", &[]).await.expect("read").get(0);
-    // Somebody holds the row while the take arrives, and the caller goes away before it is let go.
+    // Another session holds the row while the take arrives. The caller drops the call before the
+    // row is free.
     dropped_under_way(&url, &sql, queue.take(1)).await;
     let back = "select 1 from trunkline.queue_q where xmin::text <> $1";
     eventually("it is back", || async { !sql.query(back, &[&written]).await.expect("read").is_empty() }).await;
@@ -213,8 +213,8 @@ async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
     assert_eq!(queue.stats().await.expect("counted").dead, 1);
 }
 
-/// Whoever may call the functions below the documented ones gets no further with texts that are no
-/// names of verbs, or numbers that are no counts.
+/// A role that may call the internal functions gains nothing with texts that are not names of
+/// verbs, or with numbers that are not counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn internal_functions_splice_nothing_and_end() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

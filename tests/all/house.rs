@@ -1,4 +1,4 @@
-//! Rules of the house that a reader relies on.
+//! Rules of the source tree that a reader relies on.
 
 mod driver;
 mod imports;
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files under a folder with an ending, folders inside included.
+/// All files with an ending under a folder, including subfolders.
 pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -52,7 +52,7 @@ fn every_statement_says_why_it_is_as_it_is_and_is_used() {
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
     }
-    // What stands in `sql/` is taken by build.rs, whatever it is called.
+    // `build.rs` includes every file in `sql/`, so none needs a check that it is used.
     for folder in ["sql/steps", "sql/functions", "sql/queue"] {
         for path in files(folder, "sql") {
             assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
@@ -87,20 +87,19 @@ fn files_are_small_rooms_with_telling_names() {
     }
 }
 
-/// Lines of tests that end the test early, other than in those that are parts in others.
+/// Lines that end a test early, except in tests that are parts of other tests.
 fn early_returns(code: &str) -> Vec<&str> {
     const PART: &str = "#[ignore = \"a part in other tests\"]";
     let is_test = |block: &&str| ["#[test]", "#[tokio::test"].iter().any(|mark| block.contains(mark));
     let tests = code.split("\n}\n").filter(is_test).filter(|block| !block.contains(PART));
-    // Deeper than a condition in the test itself are closures, whose returns end nothing else.
+    // Deeper lines are in closures, whose returns do not end the test.
     let of_the_test = |line: &&str| line.len() - line.trim_start().len() <= 8;
     let words = |line: &str| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "return");
     let leaves = |line: &&str| !line.trim_start().starts_with("//") && words(line) && !line.contains('"');
     tests.flat_map(str::lines).filter(of_the_test).filter(leaves).collect()
 }
 
-/// Where a machine lacks what a test needs, the test is ignored, or panics if it is run all the
-/// same.
+/// If a machine lacks what a test needs, the test is ignored, or panics when it is run anyway.
 #[test]
 fn no_test_returns_early() {
     for folder in [
@@ -128,8 +127,8 @@ fn early_returns_are_found() {
     assert_eq!(early_returns(tests), ["        return;", "    let Some(b) = b() else { return };"]);
 }
 
-/// The floor under every scan rests on that: see `sql/functions/clock.sql`. A time that the caller
-/// names and that is yet to come is one above all floors.
+/// The floor under every scan rests on this rule: see `sql/functions/clock.sql`. A future time that
+/// the caller names lies above all floors.
 #[test]
 fn every_due_time_is_drawn_from_the_clock_that_floors_rest_on() {
     let mut drawn = 0;

@@ -1,4 +1,4 @@
-//! Who waits without work sends nothing, and hears all the same.
+//! A consumer that waits without work sends nothing, and still gets notifications.
 
 use std::{
     sync::Arc,
@@ -13,22 +13,21 @@ use crate::fixture::{Place, SOON, connect, eventually, move_time, place};
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
 
-/// Its time is longer than all together that is waited for before it is woken.
+/// Starts a consumer whose timeout is longer than all that the test waits for before it wakes it.
 fn sleeper(queue: &Queue<i64>, wait: Wait) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let mut consumer = queue.consumer(wait);
     tokio::spawn(async move { timeout(SOON * 5, consumer.lease(1)).await.expect("it is woken") })
 }
 
-/// What the library's connections did last: who they are, when they began their last statement, and
-/// which.
+/// The process id, the last statement and its times, for each of the library's connections.
 async fn last_words(sql: &Client) -> Vec<(i32, String)> {
     let words =
         format!("select pid, query_start::text || ' ' || state_change::text || ' ' || query {LIBRARY} order by pid");
     sql.query(&words, &[]).await.expect("visible").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Waits until the library listens, the session is gone that proved it, and all have been silent
-/// for longer than the poll of a consumer that cannot hear.
+/// Waits until the library listens, its test notification is over, and all connections have been
+/// idle for longer than the poll interval of a consumer that cannot listen.
 async fn until_silent(sql: &Client) {
     let silent = format!(
         "select coalesce(bool_or(query like 'listen \"trunkline.q\"%'), false) and not bool_or(query like 'notify%')
@@ -44,11 +43,11 @@ async fn until_silent(sql: &Client) {
 async fn an_idle_consumer_sends_nothing() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // which is not due for long
+        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // not due for long
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
-        // Traffic elsewhere, for a time in which a poll would show. The dequeue with which hearing
-        // begins may be late.
+        // Send unrelated traffic, for a time in which a poll would show. The dequeue that precedes
+        // listening may be late.
         eventually(&format!("{wait:?}: not a statement for a second"), || async {
             let (before, began) = (last_words(&sql).await, Instant::now());
             while began.elapsed() < Duration::from_secs(1) {
@@ -81,14 +80,14 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
         let old: i32 = sql.query_one(&end, &[]).await.expect("there is one listener").get(0);
         let again = format!("select count(*) = 1 {LIBRARY} and query like 'listen \"trunkline.q\"%' and pid <> {old}");
         eventually("it listens again", || async { sql.query_one(&again, &[]).await.expect("visible").get(0) }).await;
-        until_silent(&sql).await; // it does not poll, so what comes now comes by notification
+        until_silent(&sql).await; // it does not poll, so the next message comes by notification
         let id: i64 = sql.query_one("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued").get(0);
         let messages = waiter.await.expect("no panic").expect("leased");
         assert_eq!((messages[0].id, messages[0].payload), (id, 7), "{wait:?}");
     }
 }
 
-/// The safety net: of a row that somebody's hand put there, no notification tells.
+/// The safety net: a row that was inserted by hand sends no notification.
 #[tokio::test]
 async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
     for wait in [Wait::Notify, Wait::Adaptive] {
@@ -102,13 +101,13 @@ async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
         until_silent(&sql).await;
         let before = last_words(&sql).await;
         sql.batch_execute("insert into trunkline.queue_q (size, payload) values (1, '{7}')").await.expect("inserted");
-        // The half minute began with the last look, which is a while ago.
+        // The half minute began with the last look, which was a while ago.
         let almost = Duration::from_secs(29).saturating_sub(began.elapsed());
         for by in [Duration::ZERO, almost] {
             move_time(by).await;
             sql.batch_execute("notify elsewhere").await.expect("no matter");
             let now = last_words(&sql).await;
-            let is_over = began.elapsed() + by >= Duration::from_secs(30); // on a machine that rested just now
+            let is_over = began.elapsed() + by >= Duration::from_secs(30); // the machine may have stalled
             assert!(now == before || is_over, "{wait:?}: not a statement after {by:?}: {before:?}, then {now:?}");
         }
         move_time(Duration::from_secs(31).saturating_sub(almost)).await;
@@ -148,7 +147,7 @@ async fn who_waits_at_most_so_long_is_woken_before() {
     assert_eq!(messages[0].payload, 7);
 }
 
-/// A timeout around the call would have the message leased and given back.
+/// A timeout around the call would lease the message and give it back.
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
@@ -171,7 +170,8 @@ async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     queue.ack(&messages).await.expect("it is the caller's");
 }
 
-/// The statement began before the time was up, for the consumer among others, and it finds nothing.
+/// The statement began before the time was up, for this consumer among others, and it finds
+/// nothing.
 #[tokio::test]
 async fn who_waits_at_most_so_long_returns_after_a_statement_that_found_nothing() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -181,14 +181,14 @@ async fn who_waits_at_most_so_long_returns_after_a_statement_that_found_nothing(
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
     let waiter = tokio::spawn(async move { consumer.lease_within(1, longest).await });
     asleep.notified().await;
-    until_silent(&sql).await; // before it hears it looks again, and a look would wait for the table
+    until_silent(&sql).await; // until it listens, the consumer looks again, and a look would wait for the table
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     sql.batch_execute("notify \"trunkline.q\"").await.expect("rung");
     let waits =
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_lease_q%'
                                 and datname = current_database())";
     eventually("its statement waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    move_time(longest + Duration::from_secs(1)).await; // and it waits longer than it should
+    move_time(longest + Duration::from_secs(1)).await; // the call takes longer than its limit
     own.batch_execute("rollback").await.expect("unlocked");
     let messages = timeout(SOON, waiter).await.expect("its time is up").expect("no panic").expect("asked");
     assert_eq!(messages, []);

@@ -1,5 +1,5 @@
-//! Keys: messages of one are handled one after another, in the order in which they are due,
-//! whatever happens to them and to the workers.
+//! Keys: messages with the same key are handled one after another, in the order in which they are
+//! due, whatever happens to them and to the workers.
 
 mod by_hand;
 mod fair;
@@ -29,12 +29,12 @@ pub fn settings() -> Settings {
     Settings::new("int8").lanes(8).max_attempts(20)
 }
 
-/// The message of a key at a place in its order.
+/// A message of a key, with its place in the key's order as the payload.
 pub fn nth(key: usize, place: i64) -> Draft<i64> {
     Draft::new(place).key(format!("key {key}"))
 }
 
-/// Every delivery and every end, by key: a place and whether it began (or ended).
+/// Begins and ends of handlers, by key: the place, and whether the handler began or ended.
 #[derive(Clone, Default)]
 pub struct History(Arc<Mutex<BTreeMap<String, Events>>>);
 
@@ -50,7 +50,8 @@ impl History {
         self.0.lock().expect("no panic").values().flatten().filter(|(_, began)| !began).count()
     }
 
-    /// Each key's messages ended in their order, and none began before those ahead of it had ended.
+    /// Checks that each key's messages ended in order, and that none began before those ahead of it
+    /// had ended.
     pub fn check(&self, keys: usize, each: i64) {
         let history = self.0.lock().expect("no panic");
         assert_eq!(history.len(), keys);
@@ -58,7 +59,7 @@ impl History {
             let mut next = 0;
             for (place, began) in events {
                 if *began {
-                    // Again, where its worker went away before it could say that it was done.
+                    // A message may begin again if its worker vanished before the acknowledgement.
                     assert!(*place <= next, "{key}: {place} began before {next} had ended: {events:?}");
                 } else {
                     assert!(*place <= next, "{key}: {place} ended before {next}");
@@ -70,7 +71,7 @@ impl History {
     }
 }
 
-/// A number from 0 to 1 for each number (splitmix64).
+/// Maps each number to a pseudo-random number from 0 to 1 (splitmix64).
 fn chance(nr: u64) -> f64 {
     let mut x = nr.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -78,7 +79,7 @@ fn chance(nr: u64) -> f64 {
     ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A handler that fails now and then.
+/// A worker whose handler fails now and then.
 pub fn worker(queue: Queue<i64>, history: &History, failures: f64, concurrency: usize) -> Worker<i64> {
     let (history, seed) = (history.clone(), Arc::new(AtomicUsize::new(1)));
     let handler = move |message: Message<i64>| {
@@ -137,10 +138,10 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
         drop(db);
         let running = tokio::spawn(worker.run(std::future::pending()));
         grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
-        running.abort(); // with whatever it holds
+        running.abort(); // with all that it holds
         let _ = running.await;
-        // What it was about to lease comes to pass still. Then its leases run out, and nobody
-        // else's do.
+        // The worker's last lease statement may still run. After it, all of this worker's leases
+        // are made to expire.
         let gone = "select not exists (select from pg_stat_activity
                                        where application_name = 'vanishing' and datname = current_database())";
         eventually("it is gone", async || sql.query_one(gone, &[]).await.expect("visible").get(0)).await;
@@ -162,7 +163,7 @@ async fn so_many_of_a_key_as_the_queue_says_run_at_the_same_time() {
         let (running, most) = (running.clone(), most.clone());
         async move {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            tokio::time::sleep(Duration::from_millis(3)).await; // as work takes time
+            tokio::time::sleep(Duration::from_millis(3)).await; // simulates work
             running.fetch_sub(1, Ordering::SeqCst);
             Ok::<(), Failure>(())
         }

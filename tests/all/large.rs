@@ -1,5 +1,5 @@
-//! What is larger than the answers that a program wants to keep: nothing of it is lost, and nothing
-//! is charged that did not come.
+//! Answers larger than the program's limit: no message is lost, and none is charged that did not
+//! arrive.
 
 use std::{
     convert::Infallible,
@@ -17,7 +17,7 @@ use crate::fixture::{Runs, SOON, connect, database, eventually};
 const MESSAGES: usize = 40;
 const BYTES: usize = 100_000;
 
-/// Forty messages of 100 kB, for a program that keeps answers of 1 MB.
+/// Forty messages of 100 kB, for a program that accepts answers of 1 MB.
 async fn place(settings: Settings) -> (Db, Queue<Vec<u8>>) {
     let url = database().await;
     let db = Db::connect(&format!("{url} max_answer=1MB")).await.expect("connected");
@@ -73,8 +73,7 @@ async fn a_worker_handles_all_at_their_first_attempt() {
     assert_eq!((summary.done, summary.dead), (MESSAGES as u64, 0), "{summary:?}");
 }
 
-/// The first answer says how large messages are, and those that follow are asked for accordingly, a
-/// few at a time.
+/// The first answer shows how large the messages are. The worker then asks for a few at a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_asks_for_what_fits_still_fills_its_hands() {
     let (_db, queue) = place(Settings::new("bytea")).await;

@@ -1,4 +1,4 @@
-//! The late worker: whoever outlived a lease changes nothing.
+//! The late worker: a worker whose lease has ended changes nothing.
 
 use std::time::Duration;
 
@@ -8,14 +8,15 @@ use trunkline::{Lease, Message, Queue, Settings};
 
 use crate::fixture::{Place, SOON, enqueued, place, run_out};
 
-/// What the table holds, line by line.
+/// The rows of the queue, its dead letters and its archive, as text.
 async fn lines(sql: &Client) -> Vec<String> {
     let all = "select q::text from trunkline.queue_q q union all select d::text from trunkline.dead_q d
                union all select a::text from trunkline.archive_q a order by 1";
     sql.query(all, &[]).await.expect("read").iter().map(|row| row.get(0)).collect()
 }
 
-/// Every end of a lease, in and out of a transaction: refused for exactly these messages.
+/// Tries every end of a lease, in and out of a transaction. Each has to be refused for exactly
+/// these messages.
 async fn is_late(queue: &Queue<i64>, sql: &mut Client, leases: &[Lease]) {
     let mut ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
     ids.sort_unstable();
@@ -47,16 +48,17 @@ async fn a_worker_that_outlived_its_lease_changes_nothing() {
         let first: Vec<Lease> = queue.lease(10).await.expect("leased").iter().map(Message::lease).collect();
         assert_eq!(first.len() as i64, size);
         run_out(&sql).await;
-        // Run out is lost, though nobody else has it yet: a lease ends by time.
+        // An expired lease is lost, even before another worker has the message: a lease ends by
+        // time.
         is_late(&queue, &mut sql, &first).await;
         let second = queue.lease(10).await.expect("leased");
         assert_eq!(
             second.iter().map(Message::lease).collect::<Vec<_>>(),
             first.iter().map(|lease| Lease { id: lease.id, attempt: 2 }).collect::<Vec<_>>()
         );
-        is_late(&queue, &mut sql, &first).await; // while the other works
+        is_late(&queue, &mut sql, &first).await; // while the second worker works
         queue.ack(&second).await.expect("the lease is held");
-        is_late(&queue, &mut sql, &first).await; // after the other finished
+        is_late(&queue, &mut sql, &first).await; // after the second worker finished
         assert_eq!(queue.stats().await.expect("counted").messages, 0);
     }
 }
@@ -78,8 +80,8 @@ async fn a_lease_ends_once() {
     is_late(&queue, &mut sql, &leases).await;
 }
 
-/// Neither the same attempt number nor a queue of the same shape opens the way for a lease that was
-/// given back.
+/// A lease that was given back stays invalid, even with the same attempt number or in an identical
+/// queue.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_released_lease_cannot_acknowledge_the_next_holders_message() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
@@ -102,7 +104,7 @@ async fn of_lost_and_held_leases_in_one_call_the_held_are_ended() {
     let left: Vec<i64> = queue.peek(10).await.expect("peeked").iter().map(|message| message.id).collect();
     assert_eq!(left, [ids[0], ids[9]]);
 
-    // In a transaction the caller decides: rolled back, the held ones are held still.
+    // In a transaction the caller decides. After a rollback the valid leases are still held.
     let transaction = sql.transaction().await.expect("begun");
     let error = queue.ack_in(&transaction, &messages[8..]).await.expect_err("one of them is gone");
     assert_eq!(error.lost_ids(), [ids[8]]);
@@ -121,8 +123,7 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
     assert_eq!(queue.stats().await.expect("counted").leased, 10);
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &messages[4..6]).await.expect("held");
-    // Neighbours of the same row do not wait for the open transaction, whichever way their leases
-    // end.
+    // Ends of neighbours in the same row do not wait for the open transaction.
     let neighbours = async {
         queue.ack(&messages[3..4]).await?;
         queue.retry(&messages[6..7], Duration::from_secs(9), "later").await?;
@@ -137,7 +138,8 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
     assert_eq!(payloads, [1, 2, 6, 7, 8]);
 }
 
-/// The new holder's transaction is open while the late worker asks: its answer is known already.
+/// The new holder's transaction is open while the late worker asks. The answer does not depend on
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_worker_does_not_wait_for_the_new_holders_transaction() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;

@@ -1,4 +1,4 @@
-//! What a lease is worth, and what splitting costs.
+//! The guarantees of a lease, and the cost of splits.
 
 use std::time::{Duration, SystemTime};
 
@@ -72,7 +72,7 @@ async fn a_batch_whose_lease_ran_out_comes_back_one_message_a_row() {
     let messages = leased(&queue, 60).await;
     queue.ack(&messages[..50]).await.expect("held");
     run_out(&sql).await;
-    enqueued(&queue, 8).await; // leased by nobody, so it stays a batch
+    enqueued(&queue, 8).await; // not leased, so it stays a batch
     let one = leased(&queue, 1).await;
     let rows = sql.query("select id, size, attempt from trunkline.queue_q order by id", &[]).await.expect("read");
     let rows: Vec<(i64, i32, i32)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
@@ -160,7 +160,8 @@ async fn an_archived_message_is_kept_until_it_is_pruned() {
     assert!(queue.ack(&messages[..1]).await.expect_err("purged").is_lease_lost());
 }
 
-/// Dropped at any moment: before the statement, while it runs, or with its answer on the way.
+/// The consumer is dropped at any moment: before the statement, while it runs, or with its answer
+/// on the way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
     for leases in [false, true] {
@@ -178,8 +179,8 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
             while got.len() < 400 {
                 calls += 1;
                 let mut consumer = queue.consumer(if calls.is_multiple_of(2) { Wait::Notify } else { Wait::Adaptive });
-                // Some are dropped at once, some while the statement runs, some with its answer; a
-                // few are patient.
+                // Some calls are dropped at once, some while the statement runs, some with its
+                // answer. A few wait.
                 let patience = if calls % 16 == 0 { SOON } else { Duration::from_micros(calls * 7 % 11 * 150) };
                 let messages = match leases {
                     false => timeout(patience, consumer.take(3)).await,
@@ -217,7 +218,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
                 queue.ack(&message).await.expect("held");
             }
         }
-        drop((queue, db, sql)); // a backend that ends has told its statistics
+        drop((queue, db, sql)); // a backend reports its statistics when it ends
         let sql = connect(&url).await;
         let written = "select n_tup_ins + n_tup_upd + n_tup_del from pg_stat_user_tables where relname = 'queue_q'";
         let mut writes = 0;
@@ -231,7 +232,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         })
         .await;
         writes += sql.query_one(written, &[]).await.expect("there").get::<_, i64>(0);
-        // Each message is deleted, and leased before; besides, each row is cut twice into 32.
+        // Each message is leased and deleted. In addition, each row is cut twice into 32.
         assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
     }
 }
@@ -254,7 +255,7 @@ async fn a_time_out_of_bounds_is_a_clear_error() {
     assert_eq!(queue.prune(Duration::MAX).await.expect("nothing is that old"), 0);
 }
 
-/// A call whose lease cannot be one is refused by itself, and nobody shares a statement with it.
+/// A call with an impossible lease is refused alone, and shares its statement with no other call.
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
     let Place { queue, mut sql, db, .. } = place(Settings::new("int8")).await;
@@ -287,8 +288,8 @@ async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
     assert!(ends.iter().all(Result::is_ok), "{ends:?}");
 }
 
-/// What the server refuses of one call, here by a trigger of the user's, it does not refuse of
-/// those who share its statement.
+/// If the server refuses one call, here by a user's trigger, the other calls in its statement still
+/// succeed.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone() {
     let Place { url, queue, sql, db: _db } = place(Settings::new("int8").max_batch(1)).await;
@@ -311,7 +312,7 @@ async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone()
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
                                 and datname = current_database())";
     eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    // These gather meanwhile, for one statement.
+    // These calls gather for one statement in the meantime.
     let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
     for call in &mut gathered {
         assert!(poll!(call.as_mut()).is_pending());
@@ -325,7 +326,7 @@ async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone()
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }
 
-/// Whether they share a statement or not.
+/// Holds whether or not the two calls share a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_calls_that_end_a_lease_at_the_same_time_one_is_refused() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

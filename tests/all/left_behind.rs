@@ -1,5 +1,5 @@
-//! Connections are used again: what a statement or a transaction sets for its session is undone
-//! before anybody else sees it.
+//! Connections are reused: settings that a statement or a transaction makes for its session are
+//! reset before the next caller uses it.
 
 use trunkline::{Db, postgres::Statement};
 
@@ -24,7 +24,7 @@ async fn a_setting_holds_for_its_own_statement_only() {
         "select set_config('search_path', 'nowhere', false)".to_owned(),
         "do $$ begin set search_path = nowhere; end $$".to_owned(),
     ] {
-        // On each of the connections that statements share.
+        // Once for each of the connections that statements share.
         for _ in 0..2 {
             let ran = db.run(&Nothing::of(text.clone()), ()).await;
             assert!(ran.is_ok() || text.starts_with("create"), "{text}: {ran:?}");
@@ -73,7 +73,7 @@ async fn what_a_transaction_sets_for_the_session_ends_with_it() {
             assert_eq!(shown().await, before, "{text}, {end}: the same connection, as it was");
         }
     }
-    // What holds for the transaction alone needs no cleaning, and works.
+    // A setting for the transaction alone needs no reset, and works.
     let transaction = db.begin().await.expect("begun");
     transaction.run(&Nothing::of(format!("set local role {role}")), ()).await.expect("set");
     let during = transaction.run(&SHOWN, ()).await.expect("shown");

@@ -1,5 +1,5 @@
-//! Limits of a queue, and its pause: exact over all who dequeue, in force at once, gone without a
-//! trace.
+//! Limits and the pause of a queue: exact over all consumers, effective at once, and removed
+//! without a trace.
 
 use std::{
     sync::{
@@ -29,7 +29,7 @@ async fn a_paused_queue_hands_out_nothing_and_its_consumers_go_on_when_it_is_res
     assert!(queue.take_in(&transaction, 9).await.expect("taken").is_empty());
     transaction.rollback().await.expect("rolled back");
     assert_eq!(sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken").len(), 0);
-    // The rest goes on.
+    // Everything but dequeues goes on.
     queue.enqueue(9).await.expect("enqueued");
     queue.ack(&held).await.expect("held");
     assert_eq!(queue.stats().await.expect("counted").due, 3);
@@ -67,8 +67,8 @@ async fn a_pause_is_kept_by_migrations_and_settings() {
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);
 }
 
-/// Consumers that lease one message each, again and again, until all have been worked on; the most
-/// that were leased at a time.
+/// Leases one message at a time in several consumers until all are acknowledged. Returns the
+/// highest number that was leased at a time.
 async fn worked_on(queues: &[Queue<i64>], messages: usize) -> u64 {
     let mut consumers = JoinSet::new();
     let done = Arc::new(AtomicUsize::new(0));
@@ -104,7 +104,7 @@ async fn no_more_are_leased_at_a_time_than_the_limit_however_many_processes_ask(
     assert!((1..=3).contains(&most), "{most} were leased at a time");
 }
 
-/// A dequeue that finds nothing writes nothing: it needs no transaction id.
+/// A dequeue that finds nothing writes nothing, so it needs no transaction id.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limited_queue_that_is_empty_costs_no_transaction_ids() {
     let Place { db, sql, .. } = place::<i64>(Settings::new("int8")).await;
@@ -123,7 +123,7 @@ async fn leases_that_end_make_room_by_time_and_by_every_end() {
     db.limit_queue("q", &Limits::none().max_leased(2)).await.expect("limited");
     let queue_again = db.queue::<i64>("q").await.expect("opened");
     enqueued(&queue, 40).await;
-    // No more than there is room for, whatever is asked for; nor where others take.
+    // No call gets more than there is room for, whatever `n` is. A full queue also refuses takes.
     let leased = queue.lease(10).await.expect("leased");
     assert_eq!(leased.len(), 2);
     assert!(queue.lease(1).await.expect("leased").is_empty() && queue.take(1).await.expect("taken").is_empty());
@@ -145,7 +145,7 @@ async fn leases_that_end_make_room_by_time_and_by_every_end() {
     for end in ["ack", "archive", "bury", "release", "retry"] {
         held = next(&queue_again, end, held).await;
     }
-    // By SQL, and by time, which nobody tells of.
+    // Room also comes from an acknowledgement in SQL, and by time, without a notification.
     let ids: Vec<i64> = held.iter().map(|message| message.id).collect();
     let ack = "select trunkline.ack_many('q', $1, array(select 1 from unnest($1::int8[])))";
     let attempts = held.iter().all(|message| message.attempt == 1);
@@ -188,7 +188,7 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
     let mut times: Vec<Duration> = timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
     times.sort_unstable();
     assert_eq!(times.len(), 500);
-    // What is seen here was dequeued before: by at most a commit and a way back.
+    // The message was dequeued earlier than it is seen here, by at most a commit and a way back.
     for (nr, from) in times.iter().enumerate() {
         let within = times[nr..].iter().take_while(|time| **time <= *from + Duration::from_secs(1)).count();
         assert!(within as f64 <= (RATE + f64::from(BURST)) * 1.25, "{within} in a second from {from:?}");
@@ -240,7 +240,7 @@ async fn limits_out_of_bounds_are_refused_and_change_nothing() {
     assert!(db.limit_queue("nowhere", &none).await.expect_err("none").is_no_queue());
     queue.enqueue(Draft::new(1)).await.expect("enqueued");
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);
-    // Dropped with the queue.
+    // The limits are dropped with the queue.
     db.limit_queue("q", &none.max_leased(1)).await.expect("limited");
     sql.batch_execute("select trunkline.drop_queue('q')").await.expect("dropped");
     assert_eq!(sql.query("select * from trunkline.bucket", &[]).await.expect("read").len(), 0);

@@ -1,5 +1,5 @@
-//! Consumers that wait share a lookout: many cost what one costs, one statement serves all of them,
-//! and whoever leaves takes nothing along.
+//! Waiting consumers share a lookout: many cost as much as one, one statement serves all, and a
+//! consumer that leaves loses no message.
 
 use std::{
     collections::BTreeSet,
@@ -16,17 +16,17 @@ use trunkline::{Message, Queue, Result, Settings, Wait};
 
 use crate::fixture::{Place, SOON, Said, drained, enqueued, eventually, move_time, place, until_asleep};
 
-/// How a consumer dequeues.
+/// The way in which a consumer dequeues.
 #[derive(Clone, Copy)]
 enum By {
     Take,
     Lease,
 }
 
-/// The task of a consumer, and what it got.
+/// A consumer's task, and the messages that it got.
 type Task = JoinHandle<Vec<Message<i64>>>;
 
-/// A task for each of so many consumers, and how often they told that they wait.
+/// Starts `count` consumers. The counter has the number of times that they began to wait.
 fn waiters(queue: &Queue<i64>, wait: Wait, count: usize, by: By) -> (Vec<Task>, Arc<AtomicUsize>) {
     let waits = Arc::new(AtomicUsize::new(0));
     let tasks = (0..count).map(|_| {
@@ -49,7 +49,7 @@ async fn until_all_wait(waits: &AtomicUsize, count: usize) {
     eventually("all of them wait", || async { waits.load(Ordering::Relaxed) >= count }).await;
 }
 
-/// What each task got; each got something.
+/// The messages of all tasks, of which each has to get some.
 async fn messages(tasks: Vec<Task>) -> Vec<Message<i64>> {
     let all = timeout(SOON, join_all(tasks)).await.expect("all are woken");
     all.into_iter().flat_map(|found| found.expect("no panic")).collect()
@@ -78,7 +78,7 @@ async fn a_hundred_that_wait_cost_what_one_costs() {
             let before = statements.count();
             move_time(Duration::from_secs(31)).await;
             eventually("it looks", || async { statements.count() > before }).await;
-            until_asleep(&sql).await; // with all that belongs to it
+            until_asleep(&sql).await; // with all its statements
         }
         costs.push(statements.take());
         let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";
@@ -149,8 +149,8 @@ async fn takes_and_leases_wait_beside_each_other() {
     assert_eq!(queue.stats().await.expect("counted").leased, 5);
 }
 
-/// Before the statement, under it, or behind it: what was dequeued for a call that is gone comes
-/// back.
+/// A call may be dropped before its statement, while it runs, or after it. Messages that were
+/// dequeued for it come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_leaves_takes_nothing_along() {
     for by in [By::Take, By::Lease] {
@@ -164,10 +164,10 @@ async fn whoever_leaves_takes_nothing_along() {
             leaving.iter().for_each(JoinHandle::abort);
             let mut all = Vec::new();
             for left in leaving {
-                all.extend(left.await.unwrap_or_default()); // it may have been faster
+                all.extend(left.await.unwrap_or_default()); // the call may have ended first
             }
             let sent: BTreeSet<i64> = sending.await.expect("no panic").into_iter().collect();
-            // As many more as those that left have got, so that each of the others is woken.
+            // As many as the leaving calls got, so that each remaining consumer is woken.
             let more: BTreeSet<i64> = enqueued(&queue, all.len() as i64).await.into_iter().collect();
             all.extend(messages(tasks).await);
             let ids: BTreeSet<i64> = all.iter().map(|message| message.id).collect();
@@ -180,7 +180,7 @@ async fn whoever_leaves_takes_nothing_along() {
     }
 }
 
-/// A runtime that ends takes the watch along; the consumers of another begin the next.
+/// A runtime that ends drops the watch. The consumers in another runtime start the next one.
 #[test]
 fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
     let runtime =
@@ -199,14 +199,14 @@ fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
     two.block_on(until_all_wait(&waits, 1));
     one.shutdown_timeout(Duration::from_secs(5));
     drop(gone);
-    // A statement that was sent before may still come to lease for nobody, until the lease ends.
+    // A statement that was sent earlier may still lease for the dropped call, until the lease ends.
     two.block_on(until_asleep(&sql));
     let ids = two.block_on(enqueued(&queue, 1));
     assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());
 }
 
-/// Where the next message comes within the pause, which nobody can promise: so it is tried until it
-/// did.
+/// The next message must come within the pause, which no test can guarantee. So the test repeats
+/// until it does.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acknowledgement_shares_the_transaction_of_the_next_lease() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

@@ -1,9 +1,9 @@
 //! The promises of Trunkline, each shown on a real PostgreSQL.
 
-// A cluster, databases, places, and what a machine may lack.
+// A cluster, databases, queues, and requirements that a machine may lack.
 mod fixture;
 
-// The verbs: each guarantee, each way in, many at once.
+// The verbs: each guarantee, each way to enqueue, many callers at once.
 mod contract;
 mod model;
 mod crowd;
@@ -16,7 +16,7 @@ mod metadata;
 mod payloads;
 mod floor;
 
-// What fails: bad input, messages that nobody can read, dead letters, tables that somebody changed.
+// Failures: bad input, unreadable messages, dead letters, tables that a user changed.
 mod bad_input;
 mod refusals;
 mod wording;
@@ -30,7 +30,7 @@ mod traps;
 mod shapes;
 mod shared;
 
-// What breaks: connections, callers, runtimes, servers, disks.
+// Outages: connections, callers, runtimes, servers, disks.
 mod crash;
 mod chaos;
 mod cuts;
@@ -44,7 +44,7 @@ mod moved;
 mod clocks;
 mod full_disk;
 
-// The driver: statements, transactions, round trips, and what is between us and the server.
+// The driver: statements, transactions, round trips, and proxies between the client and the server.
 mod statements;
 mod transactions;
 mod generic_client;
@@ -56,7 +56,7 @@ mod tls;
 mod environment;
 mod conformance;
 
-// The schema: how it comes to be, who may do what, the verbs in SQL.
+// The schema: its creation, its rights, the verbs in SQL.
 mod migrate;
 mod schedules;
 mod keys;
@@ -79,7 +79,7 @@ mod reference;
 mod written;
 mod versions;
 
-// What it costs: plans, pages, and nothing where nothing is to be done.
+// Costs: plans, pages, and no work on an idle queue.
 mod plans;
 mod costs;
 mod idle;
@@ -88,14 +88,14 @@ mod lookout;
 // Several servers.
 mod stripes;
 
-// Workers, and what can be seen from outside.
+// Workers, and observability.
 mod worker;
 mod traces;
 mod observability;
 
-// What the tests of users stand on.
+// The test helpers for users.
 mod testing;
 
-// The house itself.
+// The source tree itself.
 mod examples;
 mod house;

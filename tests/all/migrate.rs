@@ -1,4 +1,4 @@
-//! The schema: how it comes to be, what it is, and what users may do to it.
+//! The schema: its creation, its contents, and the changes that users may make to it.
 
 mod older;
 
@@ -10,7 +10,7 @@ use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
 
 use crate::fixture::{Place, connect, database, empty_database, place, run_out, superuser};
 
-/// Every verb once.
+/// Runs every verb once.
 async fn works(queue: &Queue<String>, sql: &mut Client) {
     let payloads: Vec<String> = (0..40).map(|nr| format!("message {nr}")).collect();
     let ids = queue.enqueue_many(&payloads).await.expect("enqueued");
@@ -32,7 +32,7 @@ async fn works(queue: &Queue<String>, sql: &mut Client) {
     transaction.commit().await.expect("committed");
     for _ in 0..2 {
         run_out(sql).await;
-        queue.lease(100).await.expect("leased"); // the last attempt is the second
+        queue.lease(100).await.expect("leased"); // two attempts are allowed
     }
     run_out(sql).await;
     assert_eq!(queue.lease(100).await.expect("leased").len(), 0);
@@ -113,8 +113,8 @@ async fn newer_schema_that_supports_this_library_is_used_and_left_alone() {
     let url = database().await;
     let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &two_attempts()).await.expect("created");
-    // Its functions differ, as a later release's would: migrating must not put this library's in
-    // their place.
+    // The functions differ, as a later release's would. A migration must not replace them with this
+    // library's.
     sql.batch_execute("create or replace function trunkline.check_n(n int) returns int language sql as 'select n'")
         .await
         .expect("changed");
@@ -128,19 +128,19 @@ async fn newer_schema_that_supports_this_library_is_used_and_left_alone() {
     works(&db.queue("q").await.expect("opened"), &mut sql).await;
 }
 
-/// The schema as text, the same on every version of Postgres.
+/// The schema as text, the same on every version of PostgreSQL.
 async fn schema(sql: &Client) -> String {
     described(sql, "true").await
 }
 
-/// The same, with the bodies of those functions alone for which a condition holds.
+/// The schema as text, with the bodies of only those functions for which `has_body` holds.
 async fn described(sql: &Client, has_body: &str) -> String {
     let mut text = String::new();
     let columns = "select string_agg(format(E'\\n    %I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
             case when a.attnotnull then ' not null' end, ' default ' || pg_get_expr(d.adbin, d.adrelid)), ',' order by a.attnum)
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped";
-    // Names are shortened by it; by default it begins with the role's own name.
+    // The path shortens the names. By default it begins with the role's own name.
     sql.batch_execute("set search_path = trunkline, public").await.expect("set");
     for query in [
         format!(
@@ -203,7 +203,7 @@ async fn dropping_a_queue_leaves_nothing_of_it() {
     }
 }
 
-/// Those who watch a terminal would read a notice for each thing that a queue does not have.
+/// Otherwise a terminal would show a notice for each object that a queue does not have.
 #[tokio::test(flavor = "multi_thread")]
 async fn creating_altering_and_dropping_a_queue_says_nothing() {
     let url = database().await;
@@ -273,7 +273,7 @@ async fn a_users_column_may_have_any_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_needs_the_schema_public_or_a_search_path() {
     let url = empty_database("no_public").await;
-    // Somebody else's objects must not come in between either.
+    // Objects of other owners must not interfere either.
     let admin = superuser(&url).await;
     admin
         .batch_execute(

@@ -1,5 +1,5 @@
-//! Random histories against a simple model in memory. The order is what `(due_at, id)` says; the
-//! model knows which of the due times a step may change, and to what.
+//! Random histories against a simple model in memory. The order is that of `(due_at, id)`. The
+//! model predicts which due times a step may change, and to what.
 
 mod state;
 
@@ -95,7 +95,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             assert_eq!(queue.replay(&ids).await.expect("replayed"), ids.len());
             for id in ids {
                 let (payload, ..) = model.dead.remove(&id).expect("dead");
-                let attempt = model.last_attempt[&id]; // all of them forgiven
+                let attempt = model.last_attempt[&id]; // all its attempts are forgiven
                 let back = Known { payload, attempt, released: attempt, failed: true, is_due: true, due_at: None };
                 model.messages.insert(id, back);
             }
@@ -155,7 +155,7 @@ async fn end(how: End, leases: &[Lease], model: &mut Model, queue: &Queue<i64>, 
     }
 }
 
-/// Compares all that is stored with the model, and learns the new due times.
+/// Compares the stored messages with the model, and reads the new due times into it.
 async fn compare(model: &mut Model, queue: &Queue<i64>, sql: &Client, max_batch: i32, before: SystemTime) {
     let lines =
         "select m.id, m.due_at, m.attempt, m.error is not null, m.payload, m.due_at <= t, t, q.released, m.metadata
@@ -213,7 +213,7 @@ fn every_history_goes_as_the_model_says() {
     let (db, sql) = runtime.block_on(async {
         let url = database().await;
         let sql = connect(&url).await;
-        sql.batch_execute("set jit = off").await.expect("set"); // for what compares, many small queries
+        sql.batch_execute("set jit = off").await.expect("set"); // for the many small queries of the comparison
         (Db::connect(&url).await.expect("connected"), tokio::sync::Mutex::new(sql))
     });
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40);
@@ -233,7 +233,8 @@ fn every_history_goes_as_the_model_says() {
                 compare(&mut model, &queue, &sql, max_batch.cast_signed(), before).await;
             }
         };
-        // A failed assertion is a failed case, and the queue goes in any case.
+        // Catches panics, so that a failed assertion is a failed case and the queue is always
+        // dropped.
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.block_on(case)));
         runtime.block_on(db.drop_queue("q")).expect("dropped");
         played.map_err(|panic| {

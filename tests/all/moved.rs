@@ -1,5 +1,5 @@
-//! A queue that moves: to a standby by mistake, to another server by dump, upgrade or logical
-//! replication.
+//! A queue moves: its clients reach a standby by mistake, or it goes to another server by dump,
+//! upgrade or logical replication.
 
 mod replica;
 mod restored;
@@ -19,15 +19,15 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A queue with a message of every kind, and a lease that lasts.
+/// A queue with a message in every state, and a valid lease.
 struct Left {
     leased: Message<i64>,
-    /// The highest id that anybody was told.
+    /// The highest id that was returned to a caller.
     highest: i64,
 }
 
-/// 1 is leased, 2 and 3 are due, 4 is due in an hour, 5 is dead, 6 is in the archive, 7 carries
-/// metadata.
+/// Fills a queue: 1 is leased, 2 and 3 are due, 4 is due in an hour, 5 is dead, 6 is in the
+/// archive, 7 has metadata.
 async fn fill(db: &Db) -> Left {
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8").lease(HOUR).max_attempts(1)).await.expect("created");
@@ -44,7 +44,7 @@ async fn fill(db: &Db) -> Left {
     Left { leased, highest }
 }
 
-/// On the other server, everything is as it was.
+/// Checks that everything on the other server is as it was.
 async fn goes_on(queue: &Queue<i64>, left: &Left) {
     let stats = queue.stats().await.expect("counted");
     assert_eq!((stats.due, stats.leased, stats.delayed, stats.dead, stats.archived), (3, 1, 1, 1, 1));
@@ -58,7 +58,8 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     assert_eq!(queue.archived(0, 9).await.expect("listed")[0].payload, 6);
     let hand = queue.clone();
     let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).handed_over().await });
-    // Whoever waited on the other server is known to be gone, or the message would be his.
+    // Consumers of the old server are known to be gone. Otherwise the message would go to one of
+    // them.
     queue.hand_over(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
 }
@@ -106,7 +107,7 @@ async fn what_pg_dump_wrote_goes_on_in_another_server() {
     let (here, there) = (server(), server());
     let db = Db::connect(&here.url()).await.expect("connected");
     let left = fill(&db).await;
-    // A consumer that waits leaves its name, which means nothing elsewhere.
+    // A waiting consumer leaves its name in the list, which means nothing on another server.
     db.create_queue("idle", &Settings::new("int8")).await.expect("created");
     let waits = db.queue::<i64>("idle").await.expect("opened");
     let waits = tokio::spawn(async move { waits.consumer(trunkline::Wait::Notify).handed_over().await });
@@ -168,7 +169,7 @@ async fn pg_upgrade_from_14_to_18_keeps_messages_leases_and_ids() {
     goes_on(&db.queue("q").await.expect("opened"), &left).await;
 }
 
-/// The three tables of each queue; the rest is made by `migrate` and `create_queue`.
+/// The three tables of each queue. `migrate` and `create_queue` create the rest.
 const PUBLISH: &str = "create publication queues for table trunkline.queue_q, trunkline.dead_q, trunkline.archive_q";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,7 +189,7 @@ async fn a_logical_replica_takes_over_after_its_sequences_were_repaired() {
         format!("create subscription moves connection '{}' publication queues", here.url().replace('\'', "''"));
     at_replica.batch_execute(&subscribe).await.expect("subscribed");
 
-    // While both run: rows are split, leased, retried, acknowledged and archived.
+    // Rows are split, leased, retried, acknowledged and archived while both servers run.
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue_many(&(100..120).collect::<Vec<i64>>()).await.expect("enqueued");
     assert_eq!(queue.take(3).await.expect("taken").len(), 3); // 2, 3 and 7, in rows of their own

@@ -1,5 +1,5 @@
-//! What the page on observability says: the same metrics as the code, moved by the right amounts;
-//! spans that say what they should.
+//! The page on observability: it lists the metrics of the code, the metrics change by the right
+//! amounts, and spans have the documented fields.
 
 mod recorder;
 mod spans;
@@ -25,7 +25,7 @@ use crate::{
     worker::outage,
 };
 
-/// A queue whose metrics nobody else moves, because no other test has one of that name.
+/// A queue whose name no other test uses, so that only this test changes its metrics.
 async fn metered(name: &str) -> (Db, Queue<i64>, &'static Recorder) {
     let recorder = recorder();
     let db = Db::connect(&database().await).await.expect("connected");
@@ -46,7 +46,7 @@ async fn the_table_and_the_code_name_the_same_metrics() {
             format!("{} {} {} {}", cells[1], cells[2], cells[3].replace(',', ""), unit)
         })
         .collect();
-    // A queue on several servers has the same for each, and two more.
+    // A queue on several servers has the same metrics for each, and two more.
     let stripe = Db::connect_striped([&crate::stripes::stripe().await]).await.expect("connected");
     stripe.create_queue("metered_stripes", &Settings::new("int8")).await.expect("created");
     let _queue = stripe.queue::<i64>("metered_stripes").await.expect("opened");
@@ -177,7 +177,7 @@ async fn a_worker_tells_what_its_handlers_do() {
     assert_eq!(settled, [95, 10, 5, 0]);
     let handled = ["done", "retried", "dead"].map(|end| recorder.times(NAME, &format!("handle_seconds {end}")));
     assert_eq!(handled, [95, 10, 5]);
-    // What the worker gave back before it began has no first attempt here.
+    // Messages that the worker gave back before they began have no first attempt here.
     let first = first.load(Ordering::Relaxed);
     assert_eq!(recorder.times(NAME, "delivery_lag_seconds"), first, "first attempts");
     for name in ["running_handlers", "prefetched_messages", "connected"] {
@@ -212,7 +212,7 @@ async fn what_waits_for_a_hand_is_told_while_it_waits() {
     let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
         let mut gone = gone.clone();
         async move {
-            // Quick at first, so that some are leased ahead; then all stands still.
+            // Quick at first, so that the worker leases some ahead. Then every handler blocks.
             if message.payload >= 300 {
                 gone.wait_for(|gone| *gone).await.map_err(|_| Failure::dead("the test ended"))?;
             }

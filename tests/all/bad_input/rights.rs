@@ -1,4 +1,4 @@
-//! A queue that goes away, and rights that are not there.
+//! A queue is dropped, and rights are missing.
 
 use std::time::Instant;
 
@@ -16,8 +16,8 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
     let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
     let mut consumers = Vec::new();
     for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
-        // A transaction of the caller's own that is open holds a lock on the table: nobody can drop
-        // it then.
+        // An open transaction of the caller's own locks the table, so the queue could not be
+        // dropped.
         for guarantee in GUARANTEES.into_iter().filter(|guarantee| *guarantee != Guarantee::ExactlyOnceIn) {
             let (queue, mut sql) = (queue.clone(), connect(&url).await);
             consumers.push(tokio::spawn(async move {

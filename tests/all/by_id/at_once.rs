@@ -10,7 +10,7 @@ use crate::fixture::{Place, SOON, enqueued, place};
 
 const COUNT: i64 = 4096;
 
-/// To which of four shares a message belongs; they are scattered over the rows.
+/// The share, one of four, that a message belongs to. Shares are scattered over the rows.
 fn share_of(id: i64) -> i64 {
     id * 7919 / 8 % 4
 }
@@ -25,7 +25,7 @@ async fn each_message_meets_one_end_whoever_cancels_moves_and_consumes() {
     let ids = enqueued(&queue, COUNT).await;
     let mut tasks = JoinSet::new();
     for nr in 0..3 {
-        // Two cancel the same ones.
+        // Two tasks cancel the same messages.
         let (queue, mine) = (queue.clone(), share(&ids, nr / 2));
         tasks.spawn(async move {
             let mut gone = Vec::new();
@@ -82,7 +82,7 @@ async fn whoever_has_a_message_in_a_transaction_is_waited_for() {
         let passed = "select count(*) from trunkline.cancel('q', $1)";
         assert_eq!(sql.query_one(passed, &[&&ids[..1]]).await.expect("passed over").get::<_, i64>(0), 0);
         assert!(!cancelling.is_finished(), "it waits");
-        // The library's other statements are not behind it.
+        // The library's other statements do not queue behind it.
         assert_eq!(queue.stats().await.expect("counted").messages, 2);
         taker.run(&NOTHING, ()).await.expect("so is the transaction itself");
         if commits {

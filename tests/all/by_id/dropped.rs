@@ -1,4 +1,4 @@
-//! Callers who go away: what they have begun happens all the same, and wakes who waits for it.
+//! Callers that drop their call: the statement still runs, and wakes the waiting consumer.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use trunkline::{Draft, Message, Queue, Result, Settings, Wait};
 use super::{HOUR, NOW};
 use crate::fixture::{Place, SOON, dropped_under_way, enqueued, place};
 
-/// Takes one, and listens by now: without being woken it would look again after half a minute.
+/// Starts a consumer that takes one message, and returns once it listens. Without a notification it
+/// would look again only after half a minute.
 async fn sleeper(queue: &Queue<i64>) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();

@@ -1,4 +1,4 @@
-//! Messages are cancelled and moved in the caller's transaction, and nobody else is in its way.
+//! Messages are cancelled and moved in the caller's transaction, and block no other call.
 
 use tokio::time::timeout;
 use trunkline::{Draft, Settings, State, Wait};
@@ -14,7 +14,7 @@ async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
         let transaction = db.begin().await.expect("begun");
         assert_eq!(queue.cancel_in(&transaction, &[ids[2], 7, ids[2]]).await.expect("cancelled"), ids[2..3]);
         assert_eq!(queue.cancel_in(&transaction, &[]).await.expect("none"), [0; 0]);
-        // Its neighbours of the same batch are not hidden.
+        // The message's neighbours in the same batch are not hidden.
         let taken = queue.take(9).await.expect("taken");
         assert_eq!(taken.iter().map(|message| message.id).collect::<Vec<_>>(), [ids[0], ids[1], ids[3]]);
         assert_eq!(found(&queue, ids[2]).await.state, State::Due, "for everybody else");
@@ -26,7 +26,7 @@ async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
         let left = queue.take(9).await.expect("taken");
         assert_eq!(left.len(), usize::from(!commits));
     }
-    // The other kind of transaction, and a lease.
+    // The same in the other kind of transaction, and with a lease.
     let ids = enqueued(&queue, 3).await;
     let leased = queue.lease(3).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");

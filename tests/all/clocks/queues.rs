@@ -1,4 +1,5 @@
-//! Queues of each kind, with consumers that live through it, that end in order, and that vanish.
+//! Queues of each kind, with consumers that keep running, end in order, or vanish while the clock
+//! moves.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use trunkline::{Draft, Failure, Limits, Message, Queue, Settings, Worker};
 use super::{AHEAD, Clock, HOUR};
 use crate::fixture::{Runs, Seen, eventually};
 
-/// Short, so that the test waits little for what a killed consumer holds.
+/// Short, so that the test waits little for the leases of a vanished consumer.
 const LEASE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +68,7 @@ fn worker(queue: &Queue<i64>, seen: &Seen) -> Runs {
     }))
 }
 
-/// One that has much in hand when it ends, in order.
+/// Runs a worker that holds many messages when it ends, in order.
 async fn ends_in_order(queue: &Queue<i64>) {
     static NONE: Semaphore = Semaphore::const_new(0);
     let worker = Worker::new(queue.clone(), |_: Message<i64>| async {
@@ -93,7 +94,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     let other: Queue<i64> = clock.another().await.queue(&name).await.expect("opened");
     ends_in_order(&other).await;
     if kind != Kind::KeyRate {
-        // A consumer that vanishes with it.
+        // This consumer vanishes with its lease.
         let verb = if kind.has_keys() { "lease_lane" } else { "lease" };
         clock.say(&format!("select * from trunkline.{verb}('{name}', 3)")).await;
     }
@@ -109,7 +110,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     let working = worker(&fresh, &seen);
     eventually(&what("another works"), async || (60..80).all(|number| seen.all().contains_key(&number))).await;
     if ahead <= 3 * HOUR {
-        // A lease of some hours may have been meant.
+        // A lease of a few hours may be intended, so it needs an explicit repair.
         clock.say(&format!("select trunkline.repair_times('{name}')")).await;
     }
     eventually(&what("all is handled"), async || seen.all().len() == 80).await;
@@ -144,7 +145,7 @@ async fn keys_enqueued_before_a_worker_begins_are_handled_whatever_the_clock_sho
         number += 20;
     }
     ahead.stop().await;
-    // What is enqueued now lies below the floors of the lanes; the clock has passed these when the
+    // New messages lie below the floors of the lanes. The clock has passed these floors when the
     // next worker begins.
     clock.is_ahead_by(Duration::ZERO);
     Kind::Keyed.enqueue(&queue, number..number + 20).await;

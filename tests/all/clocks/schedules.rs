@@ -1,4 +1,4 @@
-//! Schedules whose next tick was worked out by a clock that was ahead.
+//! Schedules whose next tick was computed while the clock was ahead.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use trunkline::{Missed, Queue, Schedule, Settings};
 use super::{AHEAD, Clock, HOUR};
 use crate::{fixture::eventually, schedules::Ticks};
 
-/// When a schedule ticks next, as seen by a process whose clock stays as it is.
+/// A schedule's next tick, as seen by this process, whose own clock does not move.
 async fn next(clock: &Clock, name: &str) -> Option<SystemTime> {
     let all = clock.db.schedules().await.expect("listed");
     all.into_iter().find(|one| one.name == name).expect("it is there").next
@@ -48,7 +48,8 @@ async fn schedules_tick_on_after_the_clock_was_set_back() {
     }
     living.stop().await;
 
-    // No worker runs when the clock is set back; the next one, or a declaration, puts it right.
+    // No worker runs when the clock is set back. The next worker, or a declaration, repairs the
+    // times.
     clock.is_ahead_by(AHEAD[0]);
     let ticks = Ticks::start(&clock.another().await);
     eventually("it ticks", async || {

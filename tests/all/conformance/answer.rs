@@ -1,4 +1,4 @@
-//! What a transport says of a statement, in words that all of them share.
+//! A statement's outcome, in terms that all transports share.
 
 use std::{error::Error as _, fmt};
 
@@ -12,7 +12,7 @@ use trunkline_libpq::{Outcome, Refusal};
 
 type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
-/// A value as the wire has it, of whatever type, sent and read without a look at it.
+/// A value of any type as the protocol carries it, sent and read without decoding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw(pub Bytes);
 
@@ -39,7 +39,7 @@ impl FromSql<'_> for Raw {
     }
 }
 
-/// `None` is null.
+/// A value, or `None` for null.
 pub type Value = Option<Raw>;
 
 pub fn raw(bytes: impl Into<Vec<u8>>) -> Value {
@@ -49,24 +49,25 @@ pub fn raw(bytes: impl Into<Vec<u8>>) -> Value {
 #[derive(Clone, PartialEq)]
 pub enum Answer {
     Done {
-        /// Names and types; none where there is no row, because the library tells them with a row.
+        /// Names and types. Empty without rows, because the library exposes columns only through a
+        /// row.
         columns: Vec<(String, u32)>,
         rows: Vec<Vec<Value>>,
         affected: u64,
     },
-    /// By the server: the code, and everything that it says for people.
+    /// The server's refusal: the code, and the whole text for people.
     Refused {
         code: String,
         told: String,
     },
-    /// The library did not send it, and says why.
+    /// The library refused to send the statement, for this reason.
     Unsent(String),
-    /// The connection is gone, with the code of the server's last words.
+    /// The connection is gone, with the code of the server's last message.
     Lost {
         code: Option<String>,
     },
     Committed,
-    /// What a `commit` comes to in a transaction that has failed.
+    /// The outcome of a `commit` in a transaction that has failed.
     RolledBack,
 }
 
@@ -75,7 +76,7 @@ impl Answer {
         matches!(self, Self::Refused { .. } | Self::Lost { .. })
     }
 
-    /// "Current transaction is aborted."
+    /// Returns whether the error is "current transaction is aborted".
     pub fn only_follows(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "25P02")
     }
@@ -93,7 +94,7 @@ impl Answer {
         }
     }
 
-    /// What the library's error says, and that it says the same to people.
+    /// Converts the library's error, and checks that its text begins with the server's message.
     pub fn of_error(error: &Error) -> Self {
         let code = error.sqlstate().map(|code| code.code().to_owned());
         match (code, error.source()) {
@@ -122,7 +123,7 @@ impl Rows for Answer {
 }
 
 impl fmt::Debug for Answer {
-    /// Of much, the beginning.
+    /// Prints large answers shortened.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MOST: usize = 40;
         match self {

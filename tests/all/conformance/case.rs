@@ -1,4 +1,4 @@
-//! A case: what is asked, what is wanted, and in what the library is meant to differ from libpq.
+//! A case: the statements, the wanted outcomes, and the intended differences from libpq.
 
 use super::{
     answer::{Answer, Raw, Value, raw},
@@ -11,12 +11,12 @@ pub struct Case {
 }
 
 pub enum Step {
-    /// Alone, which is a transaction.
+    /// A statement in a transaction of its own.
     Run(Call),
-    /// In one transaction: each group is sent before the first of its answers is awaited, where the
-    /// transport can do that.
+    /// Groups of statements in one transaction. A transport that can pipeline sends each group
+    /// before it awaits its first answer.
     Transaction(Vec<Vec<Call>>, End),
-    /// A value of a type, written as SQL writes it: from the server, and there and back again.
+    /// A value of a type, as a literal in SQL: read from the server, and sent back as a parameter.
     Value(Meant),
 }
 
@@ -32,31 +32,31 @@ pub struct Call {
     want: Want,
 }
 
-/// A value in a statement, and perhaps as a value of Rust.
+/// A value as SQL writes it, and perhaps as a value of Rust.
 pub struct Meant {
     pub ty: &'static str,
-    /// None is null.
+    /// `None` is null.
     pub literal: Option<&'static str>,
     pub known: Option<Box<dyn Known>>,
 }
 
 #[derive(Debug)]
 pub enum Want {
-    /// So many rows touched, and none returned.
+    /// The number of affected rows, and no row is returned.
     Touched(u64),
     Rows(Vec<Vec<Value>>),
-    /// With this code, and these words in what is told.
+    /// A refusal with this code and these words in its text.
     Refused(&'static str, &'static str),
-    /// With this code.
+    /// A lost connection with this code.
     Lost(&'static str),
 }
 
-/// A transport of the library.
+/// A configuration of the library.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Way {
-    /// Whether connections keep statements.
+    /// Connections cache prepared statements.
     pub prepared: bool,
-    /// Whether statements are sent together, in a transaction, before the first answer is awaited.
+    /// Statements of a transaction are sent together, before the first answer is awaited.
     pub together: bool,
 }
 
@@ -86,7 +86,7 @@ pub fn call(text: &str, params: impl IntoIterator<Item = Value>, want: Want) -> 
     Call { text: text.to_owned(), params: params.into_iter().collect(), want }
 }
 
-/// A statement without parameters, alone.
+/// A step with a single statement without parameters.
 pub fn run(text: &str, want: Want) -> Step {
     Step::Run(call(text, [], want))
 }
@@ -103,20 +103,21 @@ pub fn text(text: &str) -> Value {
     raw(text)
 }
 
-/// One row of one value.
+/// One row with one value.
 pub fn one(value: Value) -> Want {
     Want::Rows(vec![vec![value]])
 }
 
 impl Meant {
-    /// The value as the server itself writes it, and what writes it beside the first parameter.
+    /// Two statements: one returns the literal, the other returns the first parameter beside the
+    /// literal.
     pub fn texts(&self) -> [String; 2] {
         let ty = self.ty;
         let literal = self.literal.map_or("null".to_owned(), |text| format!("'{}'", text.replace('\'', "''")));
         [format!("select {literal}::{ty} as meant"), format!("select $1::{ty} as came, {literal}::{ty} as meant")]
     }
 
-    /// Both texts are answered with the same bytes.
+    /// Returns whether both statements were answered with the same bytes.
     fn is_met(&self, answers: &[Answer]) -> bool {
         let values: Vec<&Value> = answers.iter().flat_map(values).collect();
         matches!(values[..], [a, b, c] if a == b && b == c && a.is_none() == self.literal.is_none())
@@ -150,7 +151,7 @@ impl Call {
 }
 
 impl Case {
-    /// Whether libpq was told what is wanted.
+    /// Returns whether libpq got the wanted outcomes.
     pub fn is_met(&self, told: &[Vec<Vec<Answer>>]) -> bool {
         self.steps.iter().zip(told).all(|(step, told)| match step {
             Step::Run(call) => call.is_met(&told[0][0]),
@@ -165,14 +166,14 @@ impl Case {
         })
     }
 
-    /// What a transport of the library has to say where libpq says this. In three things they are
-    /// meant to differ:
+    /// Translates libpq's answers into those that a transport of the library has to give. They
+    /// differ in three intended ways:
     ///
-    /// - A parameter too many or too few is told before anything is sent.
-    /// - In a transaction that has failed, every statement is told the reason, and so is the
-    ///   commit; the server says only that it has failed.
-    /// - What is sent together succeeds or fails together, so that the answers before the one that
-    ///   failed are that failure, too.
+    /// - The library reports a parameter too many or too few before it sends anything.
+    /// - In a failed transaction, every later statement and the commit return the reason. The
+    ///   server reports only that the transaction has failed.
+    /// - A group that is sent together fails together, so the answers before the failed one are
+    ///   that failure, too.
     pub fn as_told(&self, way: Way, libpq: &[Vec<Vec<Answer>>]) -> Vec<Vec<Vec<Answer>>> {
         self.steps
             .iter()

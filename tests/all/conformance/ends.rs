@@ -1,5 +1,5 @@
-//! Sessions that end in the middle of something. libpq is told to connect again then; the library
-//! does so by itself.
+//! Sessions that end in the middle of something. libpq needs a call to connect again; the library
+//! reconnects by itself.
 
 use super::case::{Case, Step, Want, call, case, int4, int8, one, run};
 

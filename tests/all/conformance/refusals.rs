@@ -1,4 +1,4 @@
-//! What the server refuses: the same code, the same words, and a session that goes on.
+//! Refusals of the server: the same code, the same words, and a session that still works.
 
 use super::{
     answer::raw,
@@ -13,7 +13,7 @@ pub fn cases() -> Vec<Case> {
     [statements(), parameters(), rows(), transactions()].into_iter().flatten().collect()
 }
 
-/// The session takes the next statement.
+/// Checks that the session runs the next statement.
 fn usable() -> Step {
     Step::Run(call("select $1::int4 + 1", [int4(1)], one(int4(2))))
 }
@@ -74,7 +74,7 @@ const OF_TEXTS: &[u8] = b"\0\0\0\x01\0\0\0\0\0\0\0\x19\0\0\0\x01\0\0\0\x01\0\0\0
 fn rows() -> Vec<Case> {
     vec![
         refused("division by zero", "select 1 / 0", "22012", "ERROR: division by zero"),
-        // Long after the first rows have left the server.
+        // The error comes long after the first rows have left the server.
         refused(
             "division by zero behind many rows",
             "select 1000 / (20000 - n), repeat('x', 100) from generate_series(1, 100000) n",

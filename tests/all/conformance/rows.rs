@@ -1,5 +1,5 @@
-//! Rows: none, many, without columns, with large values; how many were touched; and what comes
-//! between them.
+//! Rows: none, many, without columns, with large values; the number of affected rows; and asides
+//! between rows.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use super::{
 
 const SIXTEEN_MB: usize = 16 << 20;
 
-/// Every byte there is, in no order.
+/// All byte values, in a scrambled order.
 static LARGE: LazyLock<Bytes> = LazyLock::new(|| {
     let mut state = 1_u32;
     let mut next = || {
@@ -192,7 +192,7 @@ fn transactions() -> Vec<Case> {
     ]
 }
 
-/// Words of the server that are no answer.
+/// Messages of the server that belong to no answer.
 fn asides() -> Vec<Case> {
     let shout = "create function shout(n int4) returns int4 language plpgsql as
                  $$ begin raise notice 'n is %', n; return n; end $$";

@@ -1,4 +1,4 @@
-//! Ways to a server: libpq, and those of the library.
+//! Transports: libpq, and those of the library.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::{
     case::{Call, Case, End, Meant, Step, Way, values},
 };
 
-/// For each step its groups, for each group its answers.
+/// Answers by step and group.
 pub type Told = Vec<Vec<Vec<Answer>>>;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Where a transport finds tables of its own, and types that it shares with the others. No
-/// statement goes on without end.
+/// The address with a transport's own schema for tables, and `public` for the types that all share.
+/// A timeout ends every statement.
 fn place(cluster: &Cluster, schema: &str) -> String {
     let options = format!("-c search_path={schema},public -c statement_timeout=60s -c lc_messages=C");
     format!("{} options='{options}' target_session_attrs=any connect_timeout=10", cluster.url("conformance"))
@@ -122,7 +122,7 @@ impl Ours {
         told
     }
 
-    /// A statement alone; or in the midst of others that are sent with it.
+    /// Runs a statement alone, or between two others that are sent with it.
     pub async fn answer<R: Rows>(&self, text: &str, params: Params<'_>) -> Result<R, Error> {
         static MARK: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
         let statement = Statement::<Params<'_>, R>::of(text);
@@ -181,12 +181,12 @@ impl Ours {
         told
     }
 
-    /// So that none has to be in the midst of a group, which parts it.
+    /// Prepares statements ahead, because a preparation in the middle of a group would split it.
     async fn prepare(&self, calls: impl Iterator<Item = &Call>) {
         for call in calls {
             let transaction = self.db.begin().await.expect("begun");
             let sent = transaction.send::<_, ()>(&Statement::of(&*call.text), &dynamic(&call.params)[..]).await;
-            drop(sent); // what cannot be prepared is told when it matters
+            drop(sent); // a statement that cannot be prepared fails again in its group
             transaction.rollback().await.expect("nothing of it was sent");
         }
     }

@@ -1,5 +1,5 @@
-//! A value of every type, and the odd ones of each: the bytes that libpq gets, from the server and
-//! for what was sent.
+//! Values of every type, including unusual ones: the library gets the bytes that libpq gets, from a
+//! literal and from a parameter.
 
 use std::{
     collections::BTreeMap,
@@ -157,7 +157,7 @@ fn of_users() -> Vec<Meant> {
     ]
 }
 
-/// What this library has no types for is none of its business: it comes as it went.
+/// Types that the library does not support: their bytes come back unchanged.
 fn only_bytes() -> Vec<Meant> {
     let all = [
         ("numeric", "0"),

@@ -1,4 +1,4 @@
-//! A disk in memory, so small that it can be filled; only root can make one.
+//! A disk in memory that is small enough to fill. Only root can create one.
 
 use std::{
     fs,
@@ -14,8 +14,7 @@ use std::{
 
 use trunkline_embedded::Cluster;
 
-/// It goes away with the value, and with the process: whoever made it only has to let go of the
-/// shell's input.
+/// Unmounts the disk when its input closes: when the value is dropped, or when the process ends.
 const MOUNT: &str =
     r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && cat >/dev/null && umount -l "$0"; rmdir "$0""#;
 
@@ -27,12 +26,12 @@ pub struct SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        let _ = self.shell.wait(); // it has removed the folder
+        let _ = self.shell.wait(); // the shell has removed the folder
     }
 }
 
 impl SmallDisk {
-    /// For the server of a cluster, with a file on it that can make room later.
+    /// Mounts a disk for a cluster's server, with a ballast file that can be deleted to make room.
     pub fn mount(cluster: &Cluster, megabytes: usize, ballast: usize) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-disk-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -63,7 +62,7 @@ impl SmallDisk {
         fs::remove_file(self.ballast()).expect("it is there");
     }
 
-    /// A folder on it that the server may write to.
+    /// Creates a folder on the disk that the server may write to.
     pub fn for_server(&self, cluster: &Cluster, name: &str) -> PathBuf {
         let folder = self.folder.join(name);
         fs::create_dir(&folder).expect("there is room for a name");
@@ -72,7 +71,7 @@ impl SmallDisk {
         folder
     }
 
-    /// What lies in a folder of the server's is here from now on, with a link to it there.
+    /// Moves a folder of the server onto the disk, and leaves a link in its place.
     pub fn take_over(&self, folder: &Path) {
         let to = self.folder.join(folder.file_name().expect("it has a name"));
         let moved = Command::new("cp").arg("-a").args([folder, &to]).status().expect("cp runs");

@@ -1,4 +1,4 @@
-//! A right to a queue reaches that queue alone: no lock, no row and no value stops another.
+//! A right to one queue reaches that queue alone: its locks, rows and values block no other queue.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Limits, Settings};
@@ -6,7 +6,7 @@ use trunkline::{Db, Limits, Settings};
 use super::refused;
 use crate::fixture::{Place, connect, place};
 
-/// Two queues of each kind, and a role with rights to the first.
+/// Two queues of the same kind, and a role with rights to the first.
 async fn two(kind: &str, role: &str) -> (Place<i64>, tokio_postgres::Client, String) {
     let here = place::<i64>(Settings::new("int8")).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
@@ -95,7 +95,7 @@ async fn a_consumer_sees_and_changes_what_is_shared_of_its_own_queues_alone() {
         here.sql.query_one(left, &[]).await.expect("read").get::<_, bool>(0),
         "nothing of the other queue has changed"
     );
-    // What cannot be is refused, of its own queue, too.
+    // Impossible values are refused, even for the role's own queue.
     for wild in ["tokens = -1e18", "tokens = 'nan'", "tokens = 1e18", "filled_at = 'infinity'"] {
         let error = sql.batch_execute(&format!("update trunkline.bucket set {wild}")).await.expect_err(wild);
         assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{wild}: {error:?}");
@@ -175,8 +175,8 @@ async fn a_producer_cannot_take_a_unique_key_away_or_keep_it_for_a_message_that_
     drop(here);
 }
 
-/// A role that was given its rights under an older version has those of this one after a migration,
-/// and no more.
+/// A role keeps its rights through a migration from an older version, as they are defined now, and
+/// gets no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_of_an_older_schema_are_taken_back_by_a_migration() {
     let (here, sql, url) = two("consumer", "apart_consumer").await;

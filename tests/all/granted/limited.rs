@@ -1,4 +1,4 @@
-//! Limits hold for a consumer with the least rights, and are not its to change.
+//! Limits apply to a consumer with the least rights, which cannot change them.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Limits, Settings};

@@ -1,13 +1,12 @@
-//! A role with a right to one queue, and with types, tables, views and values of its own: none of
-//! them reaches the owner or another queue.
+//! A role with a right to one queue, and with types, tables, views and values of its own. None of
+//! these reaches the owner or another queue.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Draft, Settings};
 
 use crate::fixture::{Place, connect, place, superuser};
 
-/// A queue and another, and a session of a role that has rights to the first and may create
-/// schemas.
+/// Two queues, and a session of a role that has rights to the first and may create schemas.
 async fn outsider(kind: &str, role: &str, settings: Settings) -> (Place<i64>, Client) {
     let here = place::<i64>(settings).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
@@ -31,7 +30,8 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, tokio_postgres::Error>) -> Option
 async fn owners_triggers_serve_no_table_of_another_role() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("select trunkline.enqueue('other', 1::int8)").await.expect("enqueued");
-    // A cast of its own, which would run with the rights of the function that compares.
+    // A cast of the role's own. If the trigger used it, it would run with the rights of the
+    // trigger's owner.
     sql.batch_execute(
         "create type own.id as (n int); create table own.seen (who name);
          create function own.cast(own.id) returns bigint language plpgsql as $$ begin insert into own.seen values (current_user); return 1024; end $$;
@@ -63,14 +63,14 @@ async fn owners_triggers_serve_no_table_of_another_role() {
     assert_eq!(seen.get::<_, i64>(0), 0, "nothing of its own ran as the owner");
 }
 
-/// What such a function compares with a text is compared as the column says: by a collation of the
-/// caller's, all names could be one.
+/// The owner's functions compare text by the column's collation. With a collation of the caller's,
+/// all names could be equal.
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_functions_compare_by_no_collation_of_the_caller() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("insert into trunkline.waiting values ('abcdef', 'other', 1)").await.expect("inserted");
-    // A server without ICU has no collation by which other letters are the same; then the default
-    // one is as good as any.
+    // A server without ICU has no collation that ignores case. The default collation serves as well
+    // there.
     let collation = "create collation own.any (provider = icu, locale = 'und-u-ks-level1', deterministic = false)";
     let collation = match sql.batch_execute(collation).await {
         Ok(()) => "own.any",
@@ -98,7 +98,7 @@ async fn owners_functions_compare_by_no_collation_of_the_caller() {
 async fn what_others_made_of_a_queue_goes_with_it_where_that_is_asked_for() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.db.limit_queue("other", &trunkline::Limits::none().per_second(1.0)).await.expect("limited");
-    // None of these takes a right to the other queue.
+    // These statements use no right to the other queue.
     sql.batch_execute(
         "create view own.rows as select * from trunkline.queue_other; create view own.messages as select * from trunkline.messages_other;
          create view own.limits as select * from trunkline.limit_other;
@@ -134,7 +134,7 @@ async fn a_wild_id_of_a_dead_letter_ends_no_sequence() {
     }
     let next = here.queue.enqueue(2).await.expect("enqueued");
     assert!(next > last && next < last + 64 * 1024, "{next} after {last}");
-    // A sequence that ended before is put right.
+    // A sequence that has reached its end is repaired.
     here.sql.batch_execute("select setval('trunkline.id_q', 9223372036854775807)").await.expect("set");
     here.queue.enqueue(3).await.expect_err("no number is left");
     here.sql.batch_execute("select trunkline.rebuild('q')").await.expect("rebuilt");

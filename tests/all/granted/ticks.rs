@@ -1,4 +1,4 @@
-//! Who may make the ticks of schedules.
+//! Roles that may make the ticks of schedules.
 
 use std::convert::Infallible;
 

@@ -1,16 +1,16 @@
-//! The driver knows of no queue: not by its imports, and not by its words.
+//! The driver has no word of a queue, neither in its imports nor in its names.
 
 use super::{files, read, tree::code};
 
-/// Words of the storeys above, whole or as a part of a name. Not among them is what PostgreSQL,
-/// libpq or Rust have as well: the messages of the protocol, the payload of a notification, the
-/// priority of nothing, a key of a map or of TLS, and the bytes queued on a connection.
+/// Words of the layers above, whole or as a part of a name. PostgreSQL, libpq and Rust have some of
+/// these words, too, which are allowed: the protocol's messages, a notification's payload, the key
+/// of a map or of TLS, and bytes queued on a connection.
 const ABOVE: [&str; 22] = [
     "queue", "enqueue", "dequeue", "lease", "lane", "stripe", "letter", "attempt", "ack", "archive", "bury", "replay",
     "draft", "consumer", "worker", "handler", "floor", "sweep", "dead", "settle", "coalesce", "schedule",
 ];
 
-/// The names in a text, without what stands in quotes.
+/// The names in a text, without those in string literals.
 fn names(code: &str) -> Vec<String> {
     let mut bare = String::new();
     for (at, part) in code.replace("\\\"", "").replace("'\"'", "").split('"').enumerate() {
@@ -20,7 +20,7 @@ fn names(code: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The words of a name such as `own_session` or `CachedStatement`, in small letters.
+/// The words of a name such as `own_session` or `CachedStatement`, in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut apart = String::new();
     let mut before = '_';

@@ -1,5 +1,5 @@
-//! Which file may import which: `src/` is five storeys on a ground floor, the rooms of the queue
-//! stand one above another, and no two files of a crate need each other.
+//! Which file may import which. `src/` has six layers, the modules of the queue are in order, too,
+//! and no two files of a crate import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use super::{
     tree::{Module, Tree, code, imports},
 };
 
-/// From the ground up. A file names what is on its own storey or below.
+/// The layers from the bottom up. A file may import its own layer and those below.
 const STOREYS: [&str; 6] = ["error", "postgres", "queue", "schedule", "worker", "stripes"];
 
-/// Where sources are, and the circles of files that are left there: take them out of this list as
+/// Folders of sources, and the import cycles that are left there. Remove them from this list as
 /// they end, and add none.
 const SOURCES: [(&str, &[&str]); 16] = [
     ("src", &[]),
@@ -36,7 +36,7 @@ fn shown(module: &Module) -> String {
     if module.is_empty() { "lib".to_owned() } else { module.join("/") }
 }
 
-/// The modules that a module lists in its file, from the ground up. The root lists storeys.
+/// The modules that a module declares, from the bottom up. The root declares the layers.
 fn listed(module: &[String]) -> Vec<String> {
     let folder = root().join("src").join(module.join("/"));
     let paths = [folder.join("mod.rs"), folder.with_extension("rs")];
@@ -45,7 +45,7 @@ fn listed(module: &[String]) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with("//")).filter_map(name).collect()
 }
 
-/// Where two modules part: the list that has both, and each one's place in it.
+/// The module at which two paths diverge, and the place of each in its list.
 fn parted(from: &Module, to: &Module) -> Option<(Module, usize, usize)> {
     let common = from.iter().zip(to).take_while(|(from, to)| from == to).count();
     let list = listed(&from[..common]);
@@ -69,7 +69,7 @@ fn no_storey_names_one_above_it() {
     assert!(seen > 300, "only {seen} imports were found");
 }
 
-/// On every storey, and between the rooms of the queue and inside them.
+/// Checks the modules of every layer, and those of the queue at every depth.
 #[test]
 fn modules_import_only_what_their_list_names_above_them() {
     let mut seen = BTreeMap::new();
@@ -87,8 +87,8 @@ fn modules_import_only_what_their_list_names_above_them() {
     assert!(seen["queue"] > 100 && of_queue > 5, "only these were found: {seen:?}");
 }
 
-/// The files that need each other, each circle with its files in order. A parent may need its
-/// children, whatever they need of it.
+/// Import cycles, each with its files in order. A parent may import its children, even if they
+/// import it.
 fn circles(folder: &str) -> Vec<String> {
     let needs = Tree::read(folder).needs();
     let is_parent = |from: &Module, to: &Module| folder != "src" && to.starts_with(from);

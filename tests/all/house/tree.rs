@@ -1,4 +1,4 @@
-//! Reads which file of a crate imports which.
+//! Reads the imports of each file of a crate.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,14 +9,14 @@ use super::{files, read, root};
 
 pub type Module = Vec<String>;
 
-/// Where a `use` leads, and under which name it is known then.
+/// The path of a `use`, and whether it re-exports.
 pub struct Import {
     pub path: Vec<String>,
-    /// It is known to others, too.
+    /// The import is a re-export.
     is_passed_on: bool,
 }
 
-/// All modules of a folder of sources that have a file; the root is the empty path.
+/// All modules with a file in a folder of sources. The root is the empty path.
 fn modules(folder: &str) -> BTreeMap<Module, PathBuf> {
     let module = |path: &PathBuf| {
         let inside = path.strip_prefix(root().join(folder)).expect("inside").with_extension("");
@@ -29,13 +29,13 @@ fn modules(folder: &str) -> BTreeMap<Module, PathBuf> {
     files(folder, "rs").into_iter().map(|path| (module(&path), path)).collect()
 }
 
-/// Code without comments, and without the tests at its end.
+/// Returns the code without comments, and without the test module at its end.
 pub fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// Every path that a tree like `a::{b, c::{D, E as F}}` names.
+/// Every path in a tree such as `a::{b, c::{D, E as F}}`.
 fn leaves(tree: &str) -> Vec<Vec<String>> {
     let names = |path: &str| -> Vec<String> {
         path.split("::").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
@@ -51,7 +51,7 @@ fn leaves(tree: &str) -> Vec<Vec<String>> {
     parts.flat_map(leaves).map(|leaf| [names(prefix), leaf].concat()).collect()
 }
 
-/// What a file imports, and every path from the root, the parent or itself that it spells out.
+/// The imports of a file, and every path in its code that starts at the root, the parent or itself.
 pub fn imports(code: &str) -> Vec<Import> {
     let (mut imports, mut rest) = (Vec::new(), String::new());
     let mut lines = code.lines();
@@ -87,7 +87,7 @@ pub fn imports(code: &str) -> Vec<Import> {
     imports
 }
 
-/// The modules of a crate and what each imports.
+/// The modules of a crate, and the imports of each.
 pub struct Tree {
     modules: BTreeMap<Module, PathBuf>,
     imports: BTreeMap<Module, Vec<Import>>,
@@ -100,7 +100,7 @@ impl Tree {
         Self { modules, imports }
     }
 
-    /// The path from the root; none for what is of other crates or has no path.
+    /// The path from the root; `None` for paths into other crates.
     fn absolute(&self, from: &Module, path: &[String]) -> Option<Module> {
         let mut base = from.clone();
         let mut names = path;
@@ -121,8 +121,7 @@ impl Tree {
         Some([&base[..], names].concat())
     }
 
-    /// The module whose file says what the path means: what a file only passes on is where it comes
-    /// from.
+    /// The module that defines the path. Follows re-exports.
     fn home(&self, path: &[String], depth: u32) -> Module {
         let known = |length: &usize| self.modules.contains_key(&path[..*length]);
         let length = (0..=path.len()).rev().find(known).unwrap_or_default();
@@ -142,7 +141,8 @@ impl Tree {
         from.map_or(module, |from| self.home(&[&from[..], &rest[1..]].concat(), depth + 1))
     }
 
-    /// Which files each file needs. Tests, and what only fuzzing sees, may need anything.
+    /// The files that each file imports. Tests and fuzzing code are left out, because they may
+    /// import anything.
     pub fn needs(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let is_tested =
             |module: &Module| module.iter().all(|name| !["tests", "fuzz", "fuzzing"].contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! Rows of a queue with keys that a producer inserts by hand.
+//! Rows that a producer inserts by hand into a queue with keys.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Settings, Worker};
@@ -33,7 +33,7 @@ async fn a_producers_row_with_a_bad_key_or_partition_is_refused() {
             assert!([SqlState::CHECK_VIOLATION, SqlState::NOT_NULL_VIOLATION].contains(&code), "{keys}: {error:?}");
         }
     }
-    // Of each key one partition is right, and the others are another key's.
+    // For each key one partition is right. The others belong to other keys.
     let mut taken = 0;
     for nr in 0..40 {
         for lane in 0..4 {

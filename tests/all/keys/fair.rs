@@ -1,4 +1,4 @@
-//! Keys do not wait for each other; workers share lanes.
+//! Keys do not wait for each other, and workers share lanes.
 
 use std::{
     sync::{
@@ -34,7 +34,7 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
     };
     let runs = Runs::start(Worker::new(queue.clone(), handler).concurrency(4));
     eventually("the other key is done", async || history.done() == 5).await;
-    // What came behind the failure is given back, and waits.
+    // The messages behind the failed one are given back, and wait.
     eventually("the rest waits", async || {
         let stats = queue.stats().await.expect("counted");
         stats.messages == 5 && stats.leased == 0
@@ -71,7 +71,7 @@ async fn a_key_with_a_long_backlog_does_not_hold_up_the_others_of_its_lane() {
         let (history, others, ahead) = (noted.clone(), counted.clone(), reached.clone());
         async move {
             history.add(&message, true);
-            tokio::time::sleep(Duration::from_millis(1)).await; // as work takes time
+            tokio::time::sleep(Duration::from_millis(1)).await; // simulates work
             history.add(&message, false);
             if message.key.as_deref() == Some("key 1") && others.fetch_add(1, Ordering::SeqCst) == 9 {
                 ahead.store(history.done(), Ordering::SeqCst);
@@ -98,7 +98,7 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
                 if queue.enqueue_many(&all).await.is_err() {
                     return;
                 }
-                tokio::time::sleep(Duration::from_millis(5)).await; // a producer at its rate
+                tokio::time::sleep(Duration::from_millis(5)).await; // the producer's rate
             }
         }
     });
@@ -121,7 +121,7 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
     eventually("nobody holds any", async || shares().await.is_empty()).await;
 }
 
-/// A worker leases what it can use: of keys that are busy it would get the same messages again and
+/// A worker leases what it can use. Otherwise it would lease the messages of busy keys again and
 /// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
@@ -146,8 +146,8 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     assert!(leases <= 2 * messages, "{leases} leases of {messages} messages");
 }
 
-/// Whichever lane is read first: a backlog would else take all that a call may lease, again and
-/// again.
+/// Holds whichever lane is read first. Otherwise a backlog would take all that a call may lease,
+/// again and again.
 #[tokio::test]
 async fn a_backlog_leaves_room_for_what_is_due_in_other_lanes() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
@@ -168,5 +168,5 @@ async fn a_backlog_leaves_room_for_what_is_due_in_other_lanes() {
         assert_eq!(leased.len() - count, 5, "round {round}");
         of_backlog += count;
     }
-    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // and it goes on
+    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // the backlog goes on, too
 }

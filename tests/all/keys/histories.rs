@@ -1,5 +1,5 @@
-//! Random histories, each looked at whole: keys, failures, workers that come, stop, vanish, lose
-//! their connections, and are so late that others take their lanes.
+//! Random histories of keys. Handlers fail; workers start, stop, vanish, lose their connections, or
+//! are so late that other workers take their lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ const LEASE: Duration = Duration::from_secs(2);
 struct Plan {
     lanes: u32,
     per_key: u32,
-    /// Of a hundred handlers.
+    /// Failures per hundred handlers.
     failures: u64,
     seed: u64,
     steps: Vec<Step>,
@@ -35,18 +35,18 @@ struct Plan {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// One message of each of these keys, in one call.
+    /// Enqueues one message for each of these keys, in one call.
     Enqueue(Vec<u8>),
-    /// A worker with so many hands comes.
+    /// Starts a worker with this concurrency.
     Start(usize),
-    /// One of those that are there ends in order, or with whatever it holds.
+    /// Ends a running worker in order; `Vanish` drops it with all that it holds.
     Stop(u8),
     Vanish(u8),
-    /// A connection of some worker ends behind so many bytes more of the server's.
+    /// Cuts a worker's connection after this many more bytes from the server.
     Cut(usize),
-    /// More time passes than any lease has, so that who has one is late.
+    /// More time passes than any lease lasts, so that all holders are late.
     Pass,
-    /// Until so many more handlers have ended.
+    /// Waits until this many more handlers have ended.
     Work(usize),
 }
 
@@ -74,14 +74,14 @@ fn plans() -> impl Strategy<Value = Plan> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Began,
-    /// Done, or dead.
+    /// Acknowledged or dead.
     Ended,
     Failed,
-    /// Its worker went away with it.
+    /// Its worker was dropped while it ran.
     Dropped,
 }
 
-/// A worker, a key, a place in its order, and what happened.
+/// A worker, a key, a place in the key's order, and the event.
 type Happened = (usize, u8, i64, Event);
 
 #[derive(Clone, Default)]
@@ -96,8 +96,8 @@ impl Log {
         self.0.lock().expect("no panic").iter().filter(|(.., event)| *event == Event::Ended).count()
     }
 
-    /// Of a key no message begins before those ahead of it were handled, no worker runs more of it
-    /// than it may, and all of it is done.
+    /// Checks each key: no message begins before those ahead of it were handled, no worker runs
+    /// more of them at once than it may, and all are done.
     fn check(&self, per_key: usize, enqueued: &BTreeMap<u8, i64>) {
         let all = self.0.lock().expect("no panic");
         let mut running: BTreeMap<(usize, u8), usize> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn of(all: &[Happened], key: u8) -> Vec<(usize, i64, Event)> {
         .collect()
 }
 
-/// A handler that runs; one that is dropped before its end says so.
+/// A running handler. If it is dropped before its end, it logs `Dropped`.
 struct Running(Log, Happened);
 
 impl Running {
@@ -157,7 +157,7 @@ struct Working {
     _db: Db,
 }
 
-/// A place for cases: a queue, a way to it that can be cut, and a way that cannot.
+/// The ground for cases: a database, a way to it that can be cut, and one that cannot.
 struct Place {
     db: Db,
     proxy: DelayProxy,
@@ -176,7 +176,7 @@ struct Case {
 impl Case {
     async fn start(&mut self, address: &str, hands: usize) {
         let db = Db::connect(address).await;
-        let Ok(db) = db else { return }; // it was cut as it came
+        let Ok(db) = db else { return }; // the connection was cut
         let Ok(queue) = db.queue::<i64>("q").await else { return };
         self.workers += 1;
         let (worker, log, seed, failures) = (self.workers, self.log.clone(), self.plan.seed, self.plan.failures);
@@ -187,7 +187,7 @@ impl Case {
                 let key = message.key.as_deref().and_then(|key| key.parse().ok()).expect("a key");
                 let running = Running::begin(&log, (worker, key, message.payload));
                 let by_chance = (chance(seed ^ ((worker as u64) << 40) ^ nr) * 100.0) as u64;
-                // As work takes time.
+                // Simulates work.
                 tokio::time::sleep(Duration::from_micros(by_chance * 20)).await;
                 if by_chance < failures {
                     running.end(Event::Failed);
@@ -232,7 +232,7 @@ impl Case {
             Step::Vanish(which) if !self.working.is_empty() => {
                 let one = self.working.remove(usize::from(*which) % self.working.len());
                 one.task.abort();
-                let _ = one.task.await; // as it was aborted
+                let _ = one.task.await; // it was aborted
             }
             Step::Cut(bytes) => place.proxy.cut_answers_after(Some(*bytes)),
             Step::Pass => self.pass().await,
@@ -245,27 +245,27 @@ impl Case {
         self.queue.stats().await.expect("counted").messages
     }
 
-    /// Whether another handler ends soon, or nothing is left. A machine that is merely busy has
-    /// time for it.
+    /// Returns whether another handler ends soon, or no message is left. The time suffices on a
+    /// busy machine.
     async fn goes_on(&self) -> bool {
         let (before, began) = (self.log.ended(), Instant::now());
         while began.elapsed() < Duration::from_millis(500) {
             if self.log.ended() > before || self.left().await == 0 {
                 return true;
             }
-            tokio::time::sleep(Duration::from_millis(2)).await; // as long as it may take
+            tokio::time::sleep(Duration::from_millis(2)).await; // until the deadline
         }
         false
     }
 
-    /// Until so many more have ended, or nothing goes on.
+    /// Waits until `more` handlers have ended, or no handler makes progress.
     async fn until(&self, more: usize) {
         let goal = self.log.ended() + more;
         for _ in 0..40 {
             if self.log.ended() >= goal {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(2)).await; // as long as it may take
+            tokio::time::sleep(Duration::from_millis(2)).await; // until the deadline
         }
     }
 
@@ -280,7 +280,7 @@ impl Case {
             }
             passed += 1;
             assert!(passed < 40, "in vain: all are done");
-            self.pass().await; // whoever vanished held it
+            self.pass().await; // a vanished worker held the rest
         }
         for Working { stop, task, .. } in self.working.drain(..) {
             let _ = stop.send(());
@@ -316,7 +316,8 @@ fn whatever_happens_to_the_workers_each_key_is_handled_in_order_and_whole() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16);
     let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 60, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&plans(), |plan| {
-        // A failed assertion is a failed case, and the queue goes in any case.
+        // Catches panics, so that a failed assertion is a failed case and the queue is always
+        // dropped.
         let played = std::panic::AssertUnwindSafe(|| runtime.block_on(play(&place, plan)));
         let played = std::panic::catch_unwind(played);
         place.proxy.cut_answers_after(None);

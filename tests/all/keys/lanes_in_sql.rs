@@ -1,4 +1,4 @@
-//! Lanes by the SQL functions, as other languages lease them.
+//! Lanes through the SQL functions, as clients in other languages lease them.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::Settings;
@@ -74,7 +74,7 @@ async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
     }
 }
 
-/// Whoever forgets to give back what stands behind a failure cannot end it first.
+/// A caller that forgets to give back the messages behind a failure cannot acknowledge them first.
 #[tokio::test]
 async fn what_stands_behind_a_failure_of_its_key_is_not_acknowledged_before_it() {
     let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
@@ -87,7 +87,7 @@ async fn what_stands_behind_a_failure_of_its_key_is_not_acknowledged_before_it()
         let attempts = vec![1; ids.len()];
         sql.execute(&format!("select trunkline.{verb}_many('q', $1, $2)"), &[&ids, &attempts]).await
     };
-    // In no order as long as nothing failed: they were handled in theirs.
+    // While none has failed, the order of acknowledgements is free: the handlers ran in order.
     settle("ack", &[second.0]).await.expect("its own");
     sql.execute("select trunkline.retry('q', $1, 1, '1 hour')", &[&first.0]).await.expect("its own");
     for verb in ["ack", "archive"] {

@@ -1,4 +1,4 @@
-//! A queue that gets more lanes while it is in use.
+//! A queue gets more lanes while it is in use.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,7 @@ use trunkline::{Changes, Db, Draft, Failure, Message, Queue, Result, Settings, W
 use super::{History, nth, settings, worker};
 use crate::fixture::{Place, Runs, grows_to, place};
 
-/// Messages in a lane that is not that of their key.
+/// Counts messages that are in the wrong lane for their key.
 const ASTRAY: &str = "select count(*) from trunkline.queue_q q, unnest(q.keys) k(key), trunkline.queue s
                       where q.lane <> s.first_lane + trunkline.lane_of(k.key, s.lanes)";
 
@@ -31,7 +31,7 @@ async fn enqueued_in(queue: &Queue<i64>, drafts: &[Draft<i64>]) -> Result<()> {
     transaction.commit().await
 }
 
-/// Producers and workers opened the queue before, and some after.
+/// Some producers and workers opened the queue before the change, and some after.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_of_keys_holds_while_there_come_more_lanes() {
     const KEYS: usize = 60;
@@ -82,7 +82,7 @@ async fn whoever_opened_the_queue_before_enqueues_as_ever() {
     let mut ids = BTreeSet::new();
     for lanes in [6, 12] {
         raise(&db, lanes).await;
-        // Those that share rows, and fill several of them at a time.
+        // Messages that share rows, and fill several rows at a time.
         ids.extend(try_join_all((0..300).map(|key| queue.enqueue(nth(key, 0)))).await.expect("enqueued"));
         raise(&db, lanes * 2).await;
         let many = (0..3000).map(|key| nth(key % 500, 1)).collect::<Vec<_>>();
@@ -94,14 +94,14 @@ async fn whoever_opened_the_queue_before_enqueues_as_ever() {
     let stored = sql.query("select id + k from trunkline.queue_q, generate_series(0, size - 1) k", &[]).await;
     assert_eq!(stored.expect("read").iter().map(|row| row.get(0)).collect::<BTreeSet<i64>>(), ids);
     assert_eq!(ids.len(), 6602);
-    // By now it knows: a row of many keys is stored whole.
+    // By now the handle has the new number of lanes, so it stores a row of many keys whole.
     let before: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
     queue.enqueue_many(&(0..240).map(|key| nth(key, 2)).collect::<Vec<_>>()).await.expect("enqueued");
     let after: i64 = sql.query_one("select count(*) from trunkline.queue_q", &[]).await.expect("read").get(0);
     assert!(after - before <= 24, "{} rows", after - before);
 }
 
-/// What is in hand, what failed, what is dead and what is delayed.
+/// Leased, failed, dead and delayed messages.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_in_every_state_go_along() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(1).max_attempts(1)).await;
@@ -138,7 +138,7 @@ async fn messages_in_every_state_go_along() {
     assert_eq!((stats.to_retry, stats.delayed), (1, 9));
 }
 
-/// As what was moved here from a server that has other lanes, or dead letters from before.
+/// The row comes from a server with other lanes, or from an older dead letter.
 #[tokio::test]
 async fn what_comes_back_with_other_lanes_gets_those_of_its_keys() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
@@ -172,7 +172,7 @@ async fn numbers_that_cannot_be_are_refused_with_a_word_what_can() {
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let error = db.alter_queue("plain", &Changes::new().lanes(64)).await.expect_err("it has no keys");
     assert!(error.to_string().contains("create_queue(..., lanes => 64)"), "{error}");
-    // A row by hand, for lanes of several keys that are not.
+    // A row inserted by hand, with several keys and a lane that does not exist.
     let row = "insert into trunkline.queue_q (size, payload, lane, keys) values (3, '{1, 2, 3}', 500, '{a, b, c}')";
     let error = sql.execute(row, &[]).await.expect_err("refused");
     assert_eq!(error.code().map(SqlState::code), Some("TL002"));

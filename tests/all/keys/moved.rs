@@ -1,4 +1,4 @@
-//! A key stays with its message.
+//! A message keeps its key wherever it moves.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use trunkline::{Draft, Failure, Limits, Message, Worker, testing};
 use super::{History, nth, settings, worker};
 use crate::fixture::{Place, Runs, eventually, place};
 
-/// The messages with their keys, by their ids.
+/// Ids and keys of all messages, ordered by id.
 async fn keys(sql: &Client) -> Vec<(i64, String)> {
     let rows =
         "select id + k, keys[k + 1] from trunkline.queue_q, generate_series(0, size - 1) k order by payload[k + 1]";
@@ -72,7 +72,8 @@ async fn what_is_delayed_has_its_place_by_the_time_when_it_is_due() {
     history.check(1, 3);
 }
 
-/// A worker that fails the first message of a key for an hour, and does the others.
+/// A worker that fails the first message of a key, to retry after an hour, and completes the
+/// others.
 fn fails_first(
     history: &History,
 ) -> impl Fn(Message<i64>) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync + 'static {
@@ -137,8 +138,8 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
     runs.stop().await;
 }
 
-/// The backlog of a key that rests goes to its own line in many short calls, so that it holds up
-/// nobody for as long as it is.
+/// The backlog of a resting key moves to its own line in many short calls, so that its length
+/// blocks no caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_is_moved_in_short_calls_and_as_it_is() {
     let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
@@ -167,7 +168,7 @@ async fn a_backlog_is_moved_in_short_calls_and_as_it_is() {
     }
     assert!(calls < 100, "{calls} calls");
 
-    // A worker that is to drain does not take a call that only moved for the end.
+    // A draining worker must not mistake a call that only moved rows for the end.
     sql.batch_execute(
         "update trunkline.line_q set until = clock_timestamp(); update trunkline.queue_q set line = '' where line <> '';
          update trunkline.lane_q set holder = null, held_until = '-infinity' where lane >= 0;

@@ -1,5 +1,5 @@
-//! What a lease along lanes brings of messages whose leases ran out, each of which may have killed
-//! its worker.
+//! Leases along lanes return messages whose leases expired. Each of these may have killed its
+//! worker.
 
 use tokio_postgres::Client;
 use trunkline::Settings;
@@ -7,8 +7,8 @@ use trunkline::Settings;
 use super::{nth, settings};
 use crate::fixture::{Place, place, run_out};
 
-/// Four messages whose leases ran out, each in a lane of its own, and one in each of the other four
-/// that was never leased.
+/// Four messages with expired leases, each in its own lane, and a message that was never leased in
+/// each of the other four lanes.
 async fn four_ran_out(settings: Settings) -> Place<i64> {
     let place = place::<i64>(settings).await;
     let one_each = "select distinct on (trunkline.lane_of('key ' || k, 8)) k from generate_series(0, 99) k order by trunkline.lane_of('key ' || k, 8), k";
@@ -23,14 +23,13 @@ async fn four_ran_out(settings: Settings) -> Place<i64> {
     place
 }
 
-/// All leases run out, and nobody holds a lane.
+/// Expires all leases and frees all lanes.
 async fn crash(sql: &Client) {
     run_out(sql).await;
     sql.batch_execute("update trunkline.lane_q set held_until = clock_timestamp()").await.expect("the lanes are free");
 }
 
-/// Messages that a call brings: those that are told to have run out, those that were leased before,
-/// and all.
+/// Counts the messages that a call returns: those marked as expired, those leased before, and all.
 async fn brought(sql: &Client, call: &str) -> (i64, i64, i64) {
     let counted = format!(
         "select count(*) filter (where b.ran_out), count(*) filter (where b.attempt > 1), count(*) from trunkline.{call} b"

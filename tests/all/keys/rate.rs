@@ -1,5 +1,5 @@
-//! A rate for each key: never more of it in any time, over all workers, whatever becomes of them;
-//! and the others pass.
+//! A rate for each key holds in every span of time, over all workers, even when they vanish. Other
+//! keys are not held up.
 
 use std::{
     collections::BTreeMap,
@@ -14,15 +14,15 @@ use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 const RATE: f64 = 20.0;
 const BURST: u32 = 5;
-/// Between the moment in which a message begins and that in which its handler looks at the clock,
-/// its thread may rest. On a runtime of one thread no other begins meanwhile.
+/// The thread may pause between the start of a message and its handler's look at the clock. On a
+/// runtime of one thread no other message begins in the pause.
 const JITTER: f64 = 0.08;
 
 fn limits() -> Limits {
     Limits::none().key_per_second(RATE).key_burst(BURST)
 }
 
-/// When handlers began, by key.
+/// The times at which handlers began, by key.
 #[derive(Clone, Default)]
 struct Begun(Arc<Mutex<BTreeMap<String, Vec<Instant>>>>);
 
@@ -41,7 +41,8 @@ impl Begun {
         Worker::new(queue, handler).concurrency(16)
     }
 
-    /// In no time did more of a key begin than a bucket holds and what fills it meanwhile.
+    /// Checks for every span of time that a key began at most as often as a full bucket and its
+    /// refill allow.
     fn check(&self) {
         for (key, begun) in &mut *self.0.lock().expect("no panic") {
             begun.sort();
@@ -67,7 +68,7 @@ async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
     let other = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
     let running = [Runs::start(begun.worker(queue.clone())), Runs::start(begun.worker(other))];
     eventually("the others are done", async || begun.0.lock().expect("no panic").len() == 20).await;
-    // The others may have taken theirs, too.
+    // The other keys may have taken all their messages, too.
     let takes_its_time = || start.elapsed().as_secs_f64() >= (50.0 - f64::from(BURST)) / RATE;
     assert!(begun.count() < 69 || takes_its_time(), "the one key takes its time: {:?}", start.elapsed());
     drained(&queue).await;
@@ -91,7 +92,7 @@ async fn a_lane_that_changes_hands_by_a_crash_or_in_order_begins_with_empty_buck
         if crashes {
             let running = tokio::spawn(begun.worker(queue).run(std::future::pending()));
             grows_to(&format!("some are done in round {round}"), some, || begun.count()).await;
-            running.abort(); // with whatever it holds
+            running.abort(); // with all that it holds
             let _ = running.await;
         } else {
             let runs = Runs::start(begun.worker(queue));

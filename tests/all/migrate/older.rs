@@ -1,5 +1,5 @@
-//! A database whose functions are not this library's, with queues in use, brought up to date; and
-//! what must not be.
+//! A migration updates functions of another library version while queues are in use. It refuses a
+//! schema that other roles can change.
 
 use tokio_postgres::NoTls;
 use trunkline::{Db, SCHEMA_VERSION, Settings};
@@ -16,8 +16,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     let queue = db.queue::<String>("q").await.expect("opened");
     let id = queue.enqueue("kept".to_owned()).await.expect("enqueued");
     let wanted = schema(&sql).await;
-    // As another library's functions would be: one differs, one is gone, one template was never
-    // there.
+    // Functions of another library version: one differs, one is missing, and one template does not
+    // exist yet.
     sql.batch_execute(
         "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
          create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
@@ -48,7 +48,7 @@ async fn a_schema_that_others_can_change_is_refused() {
     assert!(error.to_string().contains("belongs to squatter"), "{error}");
     assert_eq!(db.schema_version().await.expect("asked"), 0, "and nothing was done");
 
-    // Nor is what the squatter left in a schema that was taken over.
+    // A schema that was taken over is refused, too, while it contains the squatter's function.
     sql.batch_execute(
         "set role squatter; create function trunkline.check_queue(queue text) returns void language sql as ''; reset role;
          alter schema trunkline owner to current_user",
@@ -94,13 +94,14 @@ async fn every_function_says_where_names_are_looked_up() {
           and p.proname <> 'refuse_row' and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
-    // These delete stale rows or give an id again; a role that may call them can do no more.
+    // These functions delete stale rows or return an id again. A role that may call them can do
+    // nothing else with them.
     let definer = "select array_agg(proname::text order by proname) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
     let definers: Vec<String> = sql.query_one(definer, &[]).await.expect("read").get(0);
     assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "wait_no_more"]);
 }
 
-/// The check of a row runs in whatever search path its inserter has.
+/// The check of a row runs in the search path of the inserting session.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_of_a_row_finds_no_name_of_others() {
     let url = database().await;
@@ -177,7 +178,8 @@ async fn nobody_else_s_function_runs_with_the_rights_of_a_caller() {
     ] {
         sql.query(call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
     }
-    // The library's statements and its migration, with that search path as the database's default.
+    // Run the library's statements and its migration, with that search path as the database's
+    // default.
     let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
     sql.batch_execute(&format!(
         "alter database {name} set search_path = public, pg_catalog; update trunkline.version set functions = ''"

@@ -1,4 +1,4 @@
-//! What a history can do, and what the model makes of it.
+//! The steps of a history, and their effects on the model.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use trunkline::{Lease, Metadata};
 
 pub const MAX_ATTEMPTS: i32 = 3;
 
-/// What a payload is enqueued with: some have metadata.
+/// The metadata of a payload: some messages have it.
 pub fn beside(payload: i64) -> Metadata {
     match payload % 3 {
         0 => Metadata::new().with("payload", payload.to_string()),
@@ -35,13 +35,13 @@ pub enum Step {
     Lease {
         n: usize,
     },
-    /// Ends some of the leases that are held, or of all that were ever given.
+    /// Ends some of the leases that are held, or, if `late`, of all that were ever given.
     End {
         how: End,
         which: u16,
         late: bool,
     },
-    /// An hour or so passes: leases run out, or everything becomes due.
+    /// About an hour passes: leases expire, or everything becomes due.
     Pass {
         leases_only: bool,
     },
@@ -51,12 +51,12 @@ pub enum Step {
     Discard {
         which: u16,
     },
-    /// Some of all that wait or are leased are gone, if the transaction commits in which they go.
+    /// Cancels some of the waiting and leased messages in a transaction, which commits or not.
     Cancel {
         which: u16,
         commit: bool,
     },
-    /// Some of these are due now, or in an hour or so.
+    /// Makes some of these messages due now, or in about an hour.
     Reschedule {
         which: u16,
         delayed: bool,
@@ -99,7 +99,7 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..30)
 }
 
-/// A message as the model has it.
+/// A message in the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     pub payload: i64,
@@ -107,9 +107,9 @@ pub struct Known {
     /// Attempts that were given back.
     pub released: i32,
     pub failed: bool,
-    /// Due now, or in an hour or so.
+    /// Due now, or in about an hour.
     pub is_due: bool,
-    /// As read back after the step that set it; `None` while that step runs.
+    /// The time as read back after the step that set it; `None` while that step runs.
     pub due_at: Option<SystemTime>,
 }
 
@@ -123,7 +123,7 @@ impl Known {
 pub struct Model {
     pub messages: BTreeMap<i64, Known>,
     pub dead: BTreeMap<i64, (i64, i32, String)>,
-    /// The number of the last attempt of each that died, from which a replay goes on.
+    /// The number of the last attempt of each dead message, from which a replay continues.
     pub last_attempt: BTreeMap<i64, i32>,
     pub archived: BTreeMap<i64, (i64, i32)>,
     pub given: BTreeSet<Lease>,
@@ -146,8 +146,8 @@ impl Model {
         }
     }
 
-    /// The next `n` due messages in order. What used up its attempts and stands before or between
-    /// them is dead.
+    /// Returns the next `n` due messages in order. Messages before or between them that have no
+    /// attempt left become dead.
     pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
         let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
         due.sort_by_key(|(id, known)| (known.due_at, **id));
@@ -177,8 +177,8 @@ impl Model {
         self.messages.get(&lease.id).is_some_and(held)
     }
 
-    /// Leased messages stay where they are; returns the others. A lease that ran out is a failure
-    /// when the message is due later.
+    /// Reschedules messages and returns their ids; leased ones stay where they are. An expired
+    /// lease counts as a failure if the message is due later.
     pub fn reschedule(&mut self, ids: &[i64], delayed: bool) -> Vec<i64> {
         let mut moved = Vec::new();
         for id in ids {

@@ -1,5 +1,5 @@
-//! A database is replicated logically, by the page's steps: queues of every kind go on where they
-//! were.
+//! A logical replication by the steps of the documentation: queues of every kind continue where
+//! they were.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use crate::fixture::{connect, eventually};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The key of a message, and that of a backlog.
+/// A message with its key. Numbers below 60 share the key with the backlog.
 fn draft(nr: i64) -> Draft<i64> {
     Draft::new(nr).key(if nr < 60 { "busy".to_owned() } else { format!("key {nr}") })
 }
@@ -29,8 +29,8 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.migrate().await.expect("migrated");
     let sql = connect(&here.url()).await;
 
-    // A queue whose partitions grew, in which the first of a key waits for its retry; one with a
-    // claim; a limit, a pause, a schedule.
+    // A queue with more lanes than at first, in which a key's first message waits for its retry. A
+    // second queue with a claimed unique key. A limit, a pause and a schedule.
     db.create_queue("keys", &Settings::new("int8").lanes(64)).await.expect("created");
     db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
     let keys = db.queue::<i64>("keys").await.expect("opened");
@@ -44,7 +44,7 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     once.schedule(&Schedule::new("yearly", "@yearly"), &7).await.expect("set");
     db.pause_queue("once").await.expect("paused");
 
-    // Step 1: all but the messages.
+    // Step 1: everything except the messages.
     let mut dump = vec!["--schema=trunkline", "--no-owner", "--no-privileges"];
     let left_out = ["queue_*", "dead_*", "archive_*", "unique_*", "schedule"]
         .map(|table| format!("--exclude-table-data=trunkline.{table}"));
@@ -63,7 +63,7 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     for nr in 1..80 {
         keys.enqueue(draft(nr)).await.expect("enqueued");
     }
-    // What stands behind the retry is met, and moved to the backlog of its key.
+    // The worker meets the messages behind the retry, and moves them to the backlog of their key.
     work(&db, 20).await;
     keys.enqueue(draft(99)).await.expect("enqueued");
     let lease = "select id, attempt from trunkline.lease_lane('keys', 1, '2 hours')";
@@ -104,7 +104,7 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     let again = once.enqueue_unique(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
     assert!(!again.is_new(), "the claim came along");
     assert_eq!(once.take(9).await.expect("taken").len(), 1);
-    // The backlog waits for its first message, and comes in its order.
+    // The backlog waits for its first message, and then comes in order.
     assert!(work(&db, 0).await.is_empty(), "behind a retry and a lease");
     let keys = db.queue::<i64>("keys").await.expect("opened");
     keys.ack([lease]).await.expect("the lease goes on");
@@ -113,11 +113,11 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!(then, (0..60).collect::<Vec<_>>());
 }
 
-/// The step that says which tables: those of the messages, and the schedules.
+/// The step that lists the tables: those of the messages, and the schedules.
 const PUBLISH: &str = "select 'create publication queues for table ' || string_agg(c.oid::regclass::text, ', ')
      from pg_class c where c.relnamespace = 'trunkline'::regnamespace and c.relkind = 'r' and c.relname ~ '^(queue|dead|archive|unique)_|^schedule$'";
 
-/// What a worker handles until nothing is due.
+/// Runs a worker until nothing is due, and returns the handled payloads, at least `least`.
 async fn work(db: &Db, least: usize) -> Vec<i64> {
     let handled = Arc::new(Mutex::new(Vec::new()));
     let seen = handled.clone();

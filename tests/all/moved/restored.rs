@@ -1,4 +1,4 @@
-//! A backup is restored: the queue is as it was then, and the world around it is not.
+//! A backup is restored: the queue returns to its old state, and the world around it does not.
 
 use trunkline::Db;
 

@@ -1,4 +1,4 @@
-//! A server of one test, whose folder the test may change while it is stopped.
+//! A server for one test, whose data folder the test may change while the server is stopped.
 
 use std::{
     fs,
@@ -63,7 +63,8 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// What a backup is, or a point in time: the folder as it is while the server is stopped.
+    /// Copies the data folder while the server is stopped, as a backup or for recovery to a point
+    /// in time.
     pub fn backs_up(&self) {
         self.copies(&self.data(), &self.folder.join("backup"));
     }
@@ -78,14 +79,15 @@ impl Server {
         assert!(copied.expect("it runs").success(), "{} is not copied", from.display());
     }
 
-    /// Recovers without end, from a primary that does not say anything.
+    /// Recovers without an end, from a primary that sends nothing.
     pub fn becomes_a_standby(&self) {
         let (signal, owner) = (self.data().join("standby.signal"), self.data().metadata().expect("it is there"));
         fs::write(&signal, "").expect("written");
         chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("given");
     }
 
-    /// A program, as the account that owns the folder: PostgreSQL's refuse to run as root.
+    /// Runs a program as the owner of the folder, because PostgreSQL's programs refuse to run as
+    /// root.
     fn run(&self, binaries: &Binaries, program: &str, arguments: &[&str]) {
         let owner = self.data().metadata().expect("it is there");
         let mut command = Command::new(binaries.dir().join(program));
@@ -97,13 +99,13 @@ impl Server {
         assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&said));
     }
 
-    /// What PostgreSQL 18 has unless it is told not to.
+    /// Enables checksums, which are the default from PostgreSQL 18 on.
     pub fn gets_checksums(&self, binaries: &Binaries) {
         self.run(binaries, "pg_checksums", &["--enable", "--no-sync", "--pgdata", &text(&self.data())]);
     }
 
     pub fn is_upgraded_from(&self, before: &Self, old: &Binaries, new: &Tools) {
-        // It writes where it is called; the folder is the account's own.
+        // `pg_upgrade` writes into its working directory, which the account has to own.
         fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700)).expect("made its own");
         let new = new.binaries();
         let folders = [text(old.dir()), text(new.dir()), text(&before.data()), text(&self.data())];

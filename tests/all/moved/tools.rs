@@ -1,4 +1,4 @@
-//! The programs beside a server, of the same version.
+//! The client programs of a server's version.
 
 use std::{
     io::Write,
@@ -12,8 +12,8 @@ use crate::{fixture::cluster, versions::found};
 pub struct Tools(Binaries);
 
 impl Tools {
-    /// Of the server of the other tests, or of the newest that has them: one that was fetched for
-    /// users comes without.
+    /// Finds the programs beside the tests' server, or the newest installation that has them. A
+    /// server that the launcher downloads has no such programs.
     pub fn found(needed: &[&str]) -> Self {
         let others = found();
         let all = [cluster().binaries().clone()].into_iter().chain(others.into_values().rev());
@@ -39,7 +39,7 @@ impl Tools {
         output.stdout.trim_ascii() == b"0"
     }
 
-    /// What a program prints.
+    /// Runs a program and returns its output.
     pub fn run(&self, program: &str, arguments: &[&str], input: &str) -> String {
         let mut command = Command::new(self.0.dir().join(program));
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

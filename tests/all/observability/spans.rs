@@ -1,4 +1,4 @@
-//! The spans, as a subscriber sees them.
+//! The spans, as a subscriber receives them.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use trunkline::{Failure, Settings, TraceContext, Worker};
 
 use crate::fixture::{Place, Runs, drained, place};
 
-/// Keeps all spans of the library's, in the order in which they began.
+/// Keeps all spans of the library, in the order in which they began.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<BTreeMap<u64, Span>>>, Arc<AtomicU64>);
 
@@ -63,7 +63,7 @@ impl Subscriber for Kept {
 }
 
 impl Kept {
-    /// `name field=value …` of those with that name.
+    /// The spans with that name, as `name field=value …`.
     fn all(&self, name: &str) -> Vec<String> {
         let spans = self.0.lock().expect("no panic");
         let lines = spans.values().filter(|span| span.name == name).map(|span| {
@@ -74,12 +74,13 @@ impl Kept {
     }
 }
 
-/// On one thread, so that whatever the library spawns is seen by its subscriber.
+/// Runs on one thread, so that its subscriber receives the spans of all tasks that the library
+/// spawns.
 #[tokio::test]
 async fn each_verb_has_a_span_and_says_what_it_did() {
     let kept = Kept::default();
-    // With a second one, `tracing` asks all of them what they want; with one, only that of the
-    // thread that comes by first, which is another test's.
+    // With a second subscriber, `tracing` asks all of them. With one, it may ask only that of the
+    // thread that comes first, which may belong to another test.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _subscribed = tracing::subscriber::set_default(kept.clone());
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;
