@@ -1,5 +1,5 @@
-//! The floor's protocol, whole: every order in which a few writers and looks can take their steps,
-//! with [`Floor`] itself as the one who learns from the looks. See docs/design/dequeue.md.
+//! A model of the floor's protocol. It tries every order of the steps of a few writers and looks.
+//! The real [`Floor`] evaluates the looks. See docs/design/dequeue.md.
 
 use std::time::{Duration, Instant};
 
@@ -8,31 +8,31 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 use super::{Floor, Look};
 use crate::postgres::time::Time;
 
-/// The clock stops here, and so do its readings.
+/// The last value of the clock.
 const END: i64 = 2;
-/// Transactions have ids from here on.
+/// The first transaction id.
 const FIRST: i64 = 1;
 
-/// Writers, and looks that one process may have on their way.
+/// The number of writers, and of looks that one process may have on their way.
 #[derive(Debug, Clone)]
 struct Protocol {
     writers: usize,
     looks: usize,
-    /// Whether it is counted how many looks the floor needs to follow: states are as many more.
+    /// Counts the looks that the floor needs to follow, at the price of more states.
     counted: bool,
     defect: Option<Defect>,
 }
 
-/// What the protocol would be without one of its parts.
+/// Variants of the protocol without one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Defect {
     /// A candidate becomes the floor although older writers are running.
     NoWait,
-    /// Writers up to the last that has ended are waited for, as `pg_snapshot_xmax` tells them.
+    /// Only writers up to the last that has ended are waited for, as with `pg_snapshot_xmax`.
     XmaxOfSnapshot,
     /// A writer reads the clock before its transaction has an id.
     ClockBeforeId,
-    /// What older writers left behind does not hold the floor down.
+    /// Rows of older writers do not hold the floor down.
     NothingLeft,
 }
 
@@ -45,23 +45,23 @@ struct State {
     looks: Vec<Progress>,
     reached: i64,
     pending: Option<(i64, i64)>,
-    /// Looks that began, one after the other, since the last writer began or ended; and the clock
-    /// when the first of them began.
+    /// The number of consecutive looks since the last writer began or ended, and the clock when the
+    /// first of them began.
     quiet: (u8, i64),
 }
 
-/// A transaction that writes one row, and what becomes of the row.
+/// A transaction that writes one row, and the row afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Writer {
     Idle,
-    /// It has an id, or a due time, or both; and there may be a row that it rewrites, as a lease or
-    /// a retry does.
+    /// The transaction has an id, a due time, or both. `old` is the due time of a row that it
+    /// rewrites, as a lease or a retry does.
     Open {
         id: Option<i64>,
         due: Option<i64>,
         old: Option<i64>,
     },
-    /// Its row is there. The first writer's can be leased, once.
+    /// The row is committed. That of the first writer can be leased once.
     Row {
         due: i64,
         again: bool,
@@ -72,19 +72,19 @@ enum Writer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Progress {
     Idle,
-    /// `now()` is read, at the begin of the statement.
+    /// `now()` was read, at the start of the statement.
     Began {
         now: i64,
         floor: i64,
     },
-    /// Its snapshot is taken.
+    /// The statement has its snapshot.
     Seen {
         now: i64,
         oldest: Option<i64>,
         running: i64,
         ended: i64,
     },
-    /// The next id is read, and the answer is on its way.
+    /// The next id was read, and the answer is on its way.
     Told {
         oldest: Option<i64>,
         candidate: i64,
@@ -95,27 +95,27 @@ enum Progress {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The clock goes on.
+    /// The clock advances.
     Tick,
     /// A writer begins, or a lease of its row does.
     Id(usize),
-    /// It reads the clock; its row is due then, or so much later.
+    /// The writer reads the clock. Its row is due then, or later by the second number.
     Draw(usize, i64),
     Commit(usize),
     RollBack(usize),
-    /// Somebody takes what is due and not below the floor.
+    /// A consumer takes a row that is due and not below the floor.
     Take(usize),
-    /// A look goes on.
+    /// A look advances by one step.
     Look(usize),
 }
 
 impl Writer {
-    /// Whether its transaction runs.
+    /// The id of the running transaction.
     fn id(&self) -> Option<i64> {
         if let Self::Open { id, .. } = self { *id } else { None }
     }
 
-    /// The row that others see.
+    /// The due time of the row that other transactions see.
     fn visible(&self) -> Option<i64> {
         match self {
             Self::Row { due, .. } => Some(*due),
@@ -263,7 +263,7 @@ impl Model for Protocol {
 }
 
 const HIDDEN: &str = "no row lies below the floor";
-/// When the third begins, the first two have been heard.
+/// Checked when a third look begins, because by then the answers of the first two have arrived.
 const BOUND: &str = "it follows within two looks, once no writer is left";
 
 #[test]

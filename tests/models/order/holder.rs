@@ -1,5 +1,5 @@
-//! A worker, as far as the lanes' protocol goes: the real [`Order`] decides, and everything around
-//! it happens in any order.
+//! A worker in the lanes' protocol: the real [`Order`] decides, and everything around it happens in
+//! any order.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -18,7 +18,7 @@ use crate::{
 static KEY: LazyLock<Arc<str>> = LazyLock::new(|| "key".into());
 static NOW: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// What an [`Order`] knows of the key.
+/// The state that an [`Order`] has for the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Known {
     active: usize,
@@ -84,7 +84,7 @@ pub(super) enum Fetch {
     Told(Vec<Lease>),
 }
 
-/// What ends leases.
+/// Ways to end a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum End {
     Ack,
@@ -92,7 +92,7 @@ pub(super) enum End {
     Release,
 }
 
-/// A statement that ends leases; when it is done, its answer is on its way.
+/// A statement that ends leases. Once it is done, its answer is on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     pub end: End,
@@ -102,16 +102,16 @@ pub(super) struct Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
-    /// As it holds lanes: another after an answer was lost.
+    /// The number under which it holds lanes. It changes after a lost answer.
     pub number: u8,
     pub has_crashed: bool,
     known: Known,
-    /// Messages that wait for a hand, and those that run.
+    /// Messages that wait for a free handler, and those that run.
     pub ready: Vec<Lease>,
     pub running: Vec<Lease>,
     pub fetch: Fetch,
     pub sent: Vec<Sent>,
-    /// A statement whose answer nobody will hear, and for whom it leases.
+    /// A statement whose answer was lost, and the number for which it leases.
     pub ghost: Option<(u8, Fetch)>,
 }
 
@@ -144,7 +144,7 @@ impl Holder {
         !self.known.behind.is_empty()
     }
 
-    /// Nothing of it is in its hands or on its way.
+    /// Returns whether the worker has no message, and no statement that ends leases is on its way.
     pub fn is_idle(&self) -> bool {
         self.known == Known::default() && self.ready.is_empty() && self.running.is_empty() && self.sent.is_empty()
     }
@@ -169,7 +169,7 @@ impl Holder {
         self.ready.extend(ready);
     }
 
-    /// The answer to what is being leased will not come.
+    /// Loses the answer to the current lease statement.
     pub fn lose(&mut self, protocol: &Protocol) {
         let lost = std::mem::replace(&mut self.fetch, Fetch::None);
         if !matches!(lost, Fetch::Told(_)) {
@@ -198,7 +198,7 @@ impl Holder {
         self.send(End::Ack, vec![lease]);
     }
 
-    /// Its handler failed, or it knows that the lease is lost.
+    /// Ends a handler that failed, or whose lease is known to be lost.
     pub fn failed(&mut self, protocol: &Protocol, is_lost: bool) {
         let lease = self.running.remove(0);
         if protocol.defect == Some(Defect::NothingGoesBack) {
@@ -213,7 +213,7 @@ impl Holder {
         self.unbar(protocol);
     }
 
-    /// A message that waits for a hand would not start soon.
+    /// Gives up a ready message that would not start soon.
     pub fn give_up(&mut self, protocol: &Protocol) {
         let lease = self.ready.remove(0);
         self.order(protocol, |order| order.failed(&KEY, Some(lease)));
@@ -221,7 +221,7 @@ impl Holder {
         self.unbar(protocol);
     }
 
-    /// What is behind waits for too long.
+    /// Messages wait too long behind another one.
     pub fn late(&mut self, protocol: &Protocol) {
         self.order(protocol, Order::close);
         self.unbar(protocol);
@@ -243,7 +243,7 @@ impl Holder {
         self.sent.sort_unstable_by(|a, b| (a.end as u8, &a.leases).cmp(&(b.end as u8, &b.leases)));
     }
 
-    /// The answer came.
+    /// Processes the answer to a statement that ends leases.
     pub fn confirm(&mut self, protocol: &Protocol, at: usize) {
         let Sent { end, leases, .. } = self.sent.remove(at);
         if end != End::Ack {

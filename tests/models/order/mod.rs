@@ -1,6 +1,5 @@
-//! The lanes' protocol, whole: every order in which a few holders of a lane, its server and time
-//! can take their steps, with [`Order`] itself as what decides in a holder. See
-//! docs/design/keys.md.
+//! A model of the lanes' protocol. It tries every order of the steps of a few holders of a lane,
+//! its server and time. The real [`Order`] decides for a holder. See docs/design/keys.md.
 
 mod protocol;
 mod server;
@@ -19,7 +18,7 @@ use self::{
 struct State {
     server: Server,
     holders: Vec<Holder>,
-    /// Whether a message's handler was done when it ran last.
+    /// Flags the messages whose last handler completed.
     handled: Vec<bool>,
     failures: u8,
     given_up: u8,
@@ -31,31 +30,31 @@ struct State {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The clock goes on.
+    /// The clock advances.
     Tick,
-    /// A holder asks for so many messages; the server lists lanes, then leases; the answer comes,
-    /// or never.
+    /// A holder asks for `n` messages; the server lists lanes, then leases. The answer arrives, or
+    /// never does.
     Fetch(usize, usize),
     List(usize),
     Lease(usize),
     Answer(usize),
     Lose(usize),
-    /// A statement goes on whose answer nobody hears.
+    /// The server continues a statement whose client is gone.
     Haunt(usize),
     Begin(usize),
     Done(usize),
     Fail(usize),
     /// A handler ends whose lease is known to be lost.
     Lost(usize),
-    /// Its lease is renewed.
+    /// The server renews a running message's lease.
     Extend(usize),
     GiveUp(usize),
     Late(usize),
     GiveBack(usize),
-    /// The server ends leases; the holder hears of it.
+    /// The server ends leases, and the holder gets the answer.
     End(usize, usize),
     Confirm(usize, usize),
-    /// It does not, and asks again.
+    /// The holder gets no answer, and sends the statement again.
     Again(usize, usize),
     Leave(usize),
     Crash(usize),
@@ -66,7 +65,7 @@ impl State {
         let lease = self.holders[at].ready.remove(0);
         self.holders[at].running.push(lease);
         if !self.server.is_live(lease) {
-            return; // late, and whatever it does is refused
+            return; // the lease is late, and every end of it is refused
         }
         let earlier = 0..lease.id as usize;
         let is_open = |message: usize| !self.server.rows[message].gone && !self.handled[message];
@@ -75,7 +74,7 @@ impl State {
         self.crowded |= running.filter(|lease| self.server.is_live(**lease)).count() > protocol.per_key;
     }
 
-    /// A statement that leases goes on by a half.
+    /// Advances a lease statement by one of its two halves.
     fn fetch(&mut self, protocol: &Protocol, number: u8, fetch: Fetch) -> Fetch {
         match fetch {
             Fetch::Sent(n) => Fetch::Listed(n, self.server.list(number)),
@@ -95,13 +94,13 @@ impl State {
                 End::Release => self.server.release(protocol, lease),
             }
         }
-        // What comes of an acknowledgement changes nothing.
+        // The answer to an acknowledgement changes nothing.
         if end == End::Ack || self.holders[at].has_crashed {
             self.holders[at].sent.remove(nr);
         }
     }
 
-    /// What a holder sent is done and answered.
+    /// Executes and answers all that a holder has sent.
     fn settle(&mut self, protocol: &Protocol, at: usize) {
         loop {
             if let Fetch::Sent(n) = self.holders[at].fetch {
@@ -211,7 +210,7 @@ impl Model for Protocol {
                 let fetch = std::mem::replace(&mut state.holders[at].fetch, Fetch::None);
                 state.holders[at].fetch = state.fetch(self, last.holders[at].number, fetch);
                 if self.holders == 1 && self.losses == 0 && matches!(step, Step::List(_)) {
-                    // Nobody else is there to come in between.
+                    // There is no other holder that could come in between.
                     return self.next_state(&state, Step::Lease(at));
                 }
             }

@@ -1,48 +1,48 @@
-//! What is gone through, and what may happen in it.
+//! The parameters of the model, and its defects.
 
-/// Messages of one key, holders of its lane, and what may happen to them. Everything goes wrong
-/// with the first holder alone; what the others ask of the server is done and answered at once.
+/// Messages of one key, holders of its lane, and the failures that may happen. Only the first
+/// holder fails. The server executes and answers the requests of the others at once.
 #[derive(Debug, Clone)]
 pub(super) struct Protocol {
     pub messages: usize,
     pub holders: usize,
     pub per_key: usize,
-    /// So many wait behind the one that runs, at most.
+    /// The most messages that wait behind the running one.
     pub behind: usize,
-    /// The clock stops here.
+    /// The last value of the clock.
     pub end: u8,
-    /// Deliveries that a message has, at most.
+    /// The most deliveries of a message.
     pub attempts: i32,
-    /// Handlers that fail, and messages that are given up although they could run.
+    /// Limits for failing handlers, and for messages that are given up although they could run.
     pub failures: u8,
     pub given_up: u8,
-    /// Acknowledgements are done at once.
+    /// Acknowledgements are executed at once.
     pub acks_at_once: bool,
-    /// Statements whose answers are lost, and holders that crash.
+    /// Limits for lost answers, and for crashes of holders.
     pub losses: u8,
     pub crashes: u8,
     pub defect: Option<Defect>,
 }
 
-/// What the protocol would be without one of its parts.
+/// Variants of the protocol without one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Defect {
-    /// Leases are ended by the message alone, whoever has it.
+    /// A lease is ended by the message's id alone, whichever holder has it.
     NoFence,
-    /// What is behind a message that failed runs.
+    /// Messages behind a failed one run.
     NothingGoesBack,
-    /// What comes while something is on its way back is taken.
+    /// Messages are accepted while others are on their way back.
     NoBar,
-    /// A message that is to be retried does not hold up its key.
+    /// A message that waits for its retry does not hold up its key.
     KeyNotHeld,
-    /// A lane is not held for as long as the leases in it, when they are renewed.
+    /// A renewal extends the leases in a lane, but not the hold on the lane.
     HoldNotRenewed,
-    /// A lane is left although something is leased in it.
+    /// A lane is left while messages in it are leased.
     LeavesLeases,
-    /// Whose a lane is, is not asked again when it is locked.
+    /// The lane's holder is not checked again under the lane's lock.
     StaleList,
-    /// What a lane's holder leases cuts short how long the lane is held.
+    /// A lease statement of the lane's holder can shorten the hold on the lane.
     HoldCutShort,
-    /// A holder goes on under its number although it does not know what it has leased.
+    /// A holder keeps its number although it does not know what it has leased.
     SameNumber,
 }

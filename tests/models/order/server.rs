@@ -3,28 +3,28 @@
 use super::protocol::{Defect, Protocol};
 use crate::queue::message::Lease;
 
-/// So long lasts a lease that is renewed, and so long a lane is held from then on: one and a half
-/// as long.
+/// The length of a renewed lease, and of the hold on its lane, which is one and a half times as
+/// long.
 pub(super) const LEASE: u8 = 2;
 pub(super) const HOLD: u8 = 3;
-/// A message that failed is due again so much later.
+/// The delay of a failed message.
 pub(super) const DELAY: u8 = 1;
 
-/// A message, in a row of its own.
+/// A message in its own row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Row {
     pub attempt: u8,
     pub due: u8,
-    /// It was retried or released, so nobody holds it.
+    /// The message was retried or released, so no worker holds it.
     pub failed: bool,
-    /// It is in the line of its key, and not in that of the lane.
+    /// The message is in its key's own line, and not in that of the lane.
     pub lined: bool,
     pub gone: bool,
-    /// Who leased it last.
+    /// The last holder that leased it.
     by: u8,
 }
 
-/// A statement that leases, once it has read which lanes there are, and when.
+/// A lease statement that has read the lanes, and the time when it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Listed {
     lane: Seen,
@@ -36,24 +36,25 @@ enum Seen {
     Mine {
         until: u8,
     },
-    /// Somebody wants it.
+    /// Held by this holder, and wanted by another.
     Leaving,
     Free,
-    /// Somebody else's.
+    /// Held by another holder.
     Theirs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub clock: u8,
-    /// Who holds the lane, 0 for nobody, until then; and whether somebody else wants it.
+    /// The holder of the lane (0 for none) until `held_until`; `wanted` if another holder asks for
+    /// it.
     holder: u8,
     held_until: u8,
     wanted: bool,
-    /// The key has a line of its own, which waits until then.
+    /// The key's own line, if it has one, which waits until then.
     line: Option<u8>,
     pub rows: Vec<Row>,
-    /// An end took effect although somebody else had the message.
+    /// An end took effect although another holder had the message.
     pub usurped: bool,
 }
 
@@ -76,13 +77,13 @@ impl Server {
         self.is_leased(row) && i32::from(row.attempt) == lease.attempt
     }
 
-    /// Whether all that is leased is one holder's, who holds the lane for at least as long.
+    /// Returns whether all leases belong to one holder, which holds the lane for at least as long.
     pub fn is_one_holders(&self) -> bool {
         let leased = self.rows.iter().copied().filter(|row| self.is_leased(*row));
         leased.into_iter().all(|row| row.by == self.holder && row.due <= self.held_until)
     }
 
-    /// The first half of a statement that leases: what it sees of the lanes.
+    /// The first half of a lease statement: reads the lanes.
     pub fn list(&self, holder: u8) -> Listed {
         let lane = match self.held_until > self.clock {
             true if self.holder != holder => Seen::Theirs,
@@ -93,7 +94,7 @@ impl Server {
         Listed { lane, at: self.clock }
     }
 
-    /// The second half, under the lane's lock: as `do_lanes_`.
+    /// The second half of a lease statement, under the lane's lock, like `do_lanes_`.
     pub fn lease(&mut self, protocol: &Protocol, holder: u8, n: usize, Listed { lane, at }: Listed) -> Vec<Lease> {
         let is_mine = self.holder == holder && self.held_until > self.clock;
         match lane {
@@ -128,8 +129,8 @@ impl Server {
         }
     }
 
-    /// As `do_along_`: what is due, in its order, along the line of the lane or, where it has one,
-    /// of the key.
+    /// Leases due messages in order, like `do_along_`: from the key's own line if it has one,
+    /// otherwise from the lane's.
     fn along(&mut self, protocol: &Protocol, n: usize, until: u8, by: u8) -> Vec<Lease> {
         let clock = self.clock;
         let is_due = |row: &Row| !row.gone && row.due <= clock;
@@ -153,7 +154,7 @@ impl Server {
         got
     }
 
-    /// As `do_leave_`: but for a lane of which something is leased.
+    /// Frees the lane unless messages in it are leased, like `do_leave_`.
     pub fn leave(&mut self, protocol: &Protocol, holder: u8) {
         let keeps = self.rows.iter().any(|row| self.is_leased(*row)) && protocol.defect != Some(Defect::LeavesLeases);
         if self.holder == holder && self.held_until > self.clock && !keeps {
@@ -161,7 +162,7 @@ impl Server {
         }
     }
 
-    /// The row of a lease that runs; none is refused as late.
+    /// Returns the row of a valid lease, and `None` for a late one.
     fn fenced(&mut self, protocol: &Protocol, lease: Lease) -> Option<&mut Row> {
         let unfenced = protocol.defect == Some(Defect::NoFence);
         if !(self.is_live(lease) || unfenced && self.is_leased(self.row(lease))) {
@@ -184,7 +185,7 @@ impl Server {
         }
     }
 
-    /// As `do_retry_`, with `do_hold_`: the key waits for it.
+    /// Delays the message and holds up its key, like `do_retry_` with `do_hold_`.
     pub fn retry(&mut self, protocol: &Protocol, lease: Lease) {
         let due = self.clock + DELAY;
         if let Some(row) = self.fenced(protocol, lease) {
@@ -196,7 +197,7 @@ impl Server {
         }
     }
 
-    /// As `do_extend_`, with `do_keep_`.
+    /// Renews the lease and the hold on the lane, like `do_extend_` with `do_keep_`.
     pub fn extend(&mut self, protocol: &Protocol, lease: Lease) {
         let clock = self.clock;
         if let Some(row) = self.fenced(protocol, lease) {
