@@ -1,5 +1,6 @@
--- Lays a trap for each function, operator and aggregate of the catalog: in front of pg_catalog stands a schema with the same names and parameters, and whatever
--- is called there raises an error. What says its schema, or has a path of its own, does not meet it.
+-- Lays a trap for each function, operator and aggregate of the catalog. A schema in front of
+-- `pg_catalog` has objects with the same names and parameters. Calling one of them raises an error.
+-- Names with a schema, and functions with their own path, avoid the traps.
 create schema trap;
 grant usage on schema trap to public;
 set check_function_bodies = off;
@@ -31,7 +32,7 @@ begin
             end if;
             laid := laid + 1;
         exception when others then
-            null; -- of types that no function of PL/pgSQL takes
+            null; -- of types that PL/pgSQL functions do not accept
         end;
     end loop;
     for o in
@@ -53,7 +54,8 @@ begin
         raise exception 'only % traps are laid', laid;
     end if;
 end $$;
--- Better matches than the catalog's own, which are polymorphic or take a variable number: these are met with pg_catalog in front of the path, too.
+-- Better matches than the catalog's own functions that are polymorphic or variadic. They match even
+-- with `pg_catalog` in front of the path.
 create function trap.unnest(text[]) returns setof text language plpgsql as 'begin raise exception ''trapped by unnest''; end';
 create function trap.unnest(bigint[]) returns setof bigint language plpgsql as 'begin raise exception ''trapped by unnest''; end';
 create function trap.unnest(float8[]) returns setof float8 language plpgsql as 'begin raise exception ''trapped by unnest''; end';
