@@ -99,7 +99,7 @@ fn early_returns(code: &str) -> Vec<&str> {
     tests.flat_map(str::lines).filter(of_the_test).filter(leaves).collect()
 }
 
-/// If a machine lacks what a test needs, the test is ignored, or panics when it is run anyway.
+/// A test whose requirements a machine lacks is ignored, or panics when it is run anyway.
 #[test]
 fn no_test_returns_early() {
     for folder in [

@@ -26,8 +26,8 @@ async fn last_words(sql: &Client) -> Vec<(i32, String)> {
     sql.query(&words, &[]).await.expect("visible").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Waits until the library listens, its test notification is over, and all connections have been
-/// idle for longer than the poll interval of a consumer that cannot listen.
+/// Waits until the library listens and its test notification is over. All connections must have
+/// been idle for longer than the poll interval of a consumer that cannot listen.
 async fn until_silent(sql: &Client) {
     let silent = format!(
         "select coalesce(bool_or(query like 'listen \"trunkline.q\"%'), false) and not bool_or(query like 'notify%')

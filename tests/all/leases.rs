@@ -288,7 +288,7 @@ async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
     assert!(ends.iter().all(Result::is_ok), "{ends:?}");
 }
 
-/// If the server refuses one call, here by a user's trigger, the other calls in its statement still
+/// The server refuses one call, here by a user's trigger. The other calls in its statement still
 /// succeed.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone() {

@@ -1,4 +1,5 @@
-//! Messages for a caller who may be gone: his once he accepts them, and the queue's if he does not.
+//! Offers of messages to a caller that may be gone. Accepted messages belong to the caller, the
+//! others return to the queue.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +18,7 @@ use crate::{
     fixture::{Place, SOON, counts, dropped_under_way, enqueued, eventually, ids, place},
 };
 
-/// No lease ends by time, and a charge would make a dead letter.
+/// Settings without expiring leases, in which a charge would make a dead letter.
 fn settings() -> Settings {
     Settings::new("int8").lease(Duration::from_secs(3600)).max_attempts(1)
 }
@@ -55,7 +56,7 @@ async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
         let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7, None).await };
-        // A payload that is refused meanwhile is as unread as the others.
+        // Messages that a refused payload leaves unread go back like the others.
         let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
         let made = offer.expect("dequeued").accept_if(read, |messages| {
             assert_eq!(messages.len(), if how < 2 { 7 } else { 0 });
@@ -90,7 +91,7 @@ async fn what_is_accepted_is_the_callers_in_the_order_of_the_queue_and_no_more_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_offer_may_be_of_several_statements() {
-    const MANY: i64 = 40_000; // one statement has 32,768 at most
+    const MANY: i64 = 40_000; // a statement has 32,768 at most
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, MANY).await;
     let leased = accepted(queue.offer_lease(MANY as usize, None).await.expect("leased"));
@@ -114,7 +115,7 @@ async fn it_waits_until_something_comes_and_not_longer_than_it_may() {
         assert!(offer.is_empty());
     }
     for longest in [None, Some(2 * SOON), Some(Duration::MAX)] {
-        asleep.notified().now_or_never(); // of a wait before
+        asleep.notified().now_or_never(); // discards the permit of an earlier wait
         let waiter = tokio::spawn(async move { (consumer.offer_lease(5, longest).await, consumer) });
         asleep.notified().await;
         queue.enqueue(1).await.expect("enqueued");
@@ -137,7 +138,7 @@ async fn what_comes_for_a_call_that_was_dropped_goes_back() {
     eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
 }
 
-/// No lease ends by time here: whatever is to come again was given back.
+/// No lease ends by time here: a message can come again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_who_go_away_at_any_poll_lose_nothing_and_double_nothing() {
     const COUNT: i64 = 2000;
@@ -162,14 +163,15 @@ async fn callers_who_go_away_at_any_poll_lose_nothing_and_double_nothing() {
                 let offer = offer.expect("dequeued");
                 assert!(offer.len() <= n, "{} of {n}", offer.len());
                 if dice.below(3) == 0 {
-                    continue; // nobody's
+                    continue; // the offer is dropped
                 }
                 let messages = accepted(offer);
                 for message in &messages {
                     assert!(received.lock().expect("no panic").insert(message.payload), "twice: {message:?}");
                 }
                 let leased: Vec<_> = messages.iter().filter(|message| message.attempt > 0).collect();
-                // What was released before is taken with an attempt, and then it is nobody's lease.
+                // A released message has an attempt number without a lease, and a take returns that
+                // number.
                 let ended = queue.ack(leased).await;
                 assert!(ended.is_ok() || ended.is_err_and(|error| error.is_lease_lost()));
             }

@@ -1,4 +1,4 @@
-//! A message that is ended in a transaction that stays open, and others of its row.
+//! A message is ended in a transaction that stays open, while others in its row are ended, too.
 
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
@@ -6,8 +6,8 @@ use trunkline::Settings;
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
-/// Who ends a neighbour waits until the row is split, and not for what happens to its first piece
-/// after that.
+/// An end of a neighbour waits until the row is split. It does not wait for later changes to the
+/// first piece.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_end_of_the_first_message_of_a_row_holds_up_no_end_of_the_second() {
     let Place { queue, sql, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
@@ -19,7 +19,7 @@ async fn an_open_end_of_the_first_message_of_a_row_holds_up_no_end_of_the_second
     let split = splits.transaction().await.expect("begun");
     let id = &ids[..1];
     split.execute("select trunkline.do_carve_q($1, '{1}', '{1}', true)", &[&id]).await.expect("split");
-    // … and two are there who end a message of it. The first stays in its transaction.
+    // … and two sessions end a message of it. The first one stays in its transaction.
     let first = ends.transaction().await.expect("begun");
     let waits = "select count(*) = $1 from pg_stat_activity where state = 'active' and wait_event_type in ('Lock', 'Timeout')
                                  and query like '%do_ack_q%' and datname = current_database() and pid <> pg_backend_pid()";

@@ -1,4 +1,4 @@
-//! What a role needs that runs the library: CREATE on its database, and nothing else.
+//! A role that runs the library needs CREATE on its database, and no other right.
 
 use trunkline::{Db, postgres::Statement};
 
@@ -11,7 +11,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_with_no_right_but_create_on_the_database_migrates_it_and_uses_every_verb() {
     let admin = connect(&cluster().url("postgres")).await;
-    // Of what every role has by default it has nothing either.
+    // Even the rights that every role has by default are revoked.
     for sql in [
         "create role plain login",
         "create database of_plain",
@@ -29,7 +29,7 @@ async fn a_role_with_no_right_but_create_on_the_database_migrates_it_and_uses_ev
     );
     assert_eq!(db.run(&me, ()).await.expect("told"), ("plain".into(), false));
     db.migrate().await.expect("migrated");
-    // The application's own tables, in a schema of its own.
+    // The application's own tables, in their own schema.
     db.run(&Statement::<(), ()>::new("create schema app"), ()).await.expect("created");
     run_statements(&db).await;
     for wait in WAITS {

@@ -1,4 +1,4 @@
-//! A handle outlives the runtime that its calls ran in: whoever comes next goes on.
+//! A handle outlives the runtime of its calls: calls in another runtime go on.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts")
 }
 
-/// A queue that was opened in a runtime which is about to end, and a session beside it which is
-/// not.
+/// A queue that was opened in a runtime that is about to end, and a session in a runtime that
+/// stays.
 struct Outliving {
     beside: Runtime,
     sql: Client,
@@ -40,7 +40,7 @@ fn outliving() -> Outliving {
 }
 
 impl Outliving {
-    /// Whatever touches the queue's table waits from now on.
+    /// Locks the queue's table, so that every statement on it waits.
     fn hold(&self) {
         let lock = "begin; lock table trunkline.queue_q in access exclusive mode";
         self.beside.block_on(self.sql.batch_execute(lock)).expect("locked");
@@ -50,7 +50,8 @@ impl Outliving {
         let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1
                                     and datname = current_database())";
         let is_so = || async {
-            // What a transaction saw once of the others' activity it sees again, unless it forgets.
+            // Within a transaction, the statistics of other sessions are cached until they are
+            // cleared.
             self.sql.batch_execute("select pg_stat_clear_snapshot()").await.expect("forgotten");
             self.sql.query_one(waits, &[&format!("%{statement}%")]).await.expect("visible").get(0)
         };
@@ -79,12 +80,12 @@ fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
     let place = outliving();
     place.hold();
     let (queue, second) = (place.queue.clone(), runtime());
-    // So many that the next caller does not write beside them.
+    // Enough payloads that the next caller does not start a second statement.
     place.first.spawn(async move { join_all([1; 4].map(|payload| queue.enqueue(payload))).await });
     place.until_held("insert into trunkline");
     let queue = place.queue.clone();
-    // One poll, and it has joined: later it might find the connection of a runtime that is just
-    // ending.
+    // After one poll the call has joined. A later poll might find a connection of a runtime that is
+    // just ending.
     let mut waiter = Box::pin(async move { timeout(SOON, queue.enqueue(2)).await });
     second.block_on(async { assert!(poll!(&mut waiter).is_pending(), "the table is locked") });
     let waiter = second.spawn(waiter);
@@ -133,7 +134,7 @@ fn what_a_runtime_took_and_could_not_give_back_the_next_one_gives_back() {
     let queue = place.queue.clone();
     let caller = place.first.spawn(async move { queue.take(2).await });
     place.until_held("do_take_q");
-    caller.abort(); // what is taken now belongs to nobody
+    caller.abort(); // messages that are taken now have no caller
     let closed = "create function public.closed() returns trigger language plpgsql as
                   $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
                   create trigger closed before insert on trunkline.queue_q for each row execute function public.closed();
@@ -142,7 +143,7 @@ fn what_a_runtime_took_and_could_not_give_back_the_next_one_gives_back() {
     place.beside.block_on(place.sql.batch_execute(closed)).expect("the way back is closed");
     place.until_held("do_back_q");
     let Outliving { beside, sql, first, queue } = place;
-    drop(first); // the first is on its way back, the second is not
+    drop(first); // the first connection is on its way back, the second is not
     beside.block_on(sql.batch_execute("select pg_advisory_unlock_all()")).expect("the way back is open");
     let mut got = Vec::new();
     runtime().block_on(async {

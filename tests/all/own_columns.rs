@@ -1,13 +1,11 @@
-//! Columns that users add to a queue's table: what a message has there stays with it, wherever it
-//! goes.
+//! Columns that users add to a queue's table: a message keeps their values wherever it goes.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Json, Settings};
 
 use crate::fixture::{Place, connect, dropped_under_way, enqueued, eventually, place, superuser};
 
-/// Of types that are written in other ways with other settings, or that JSON cannot tell from
-/// others.
+/// Columns of types whose texts depend on settings, or that JSON cannot tell apart.
 const COLUMNS: &str = "add tenant text default 'nobody', add tags text[], add at timestamptz, add day date, add span interval,
     add ratio float8, add doc jsonb, add price numeric(8, 2), add code varchar(4), add \"odd, 'name'\" bit(3), add nothing int default 7,
     add slug slug default 's', add mood mood, add part part";
@@ -16,7 +14,7 @@ const TYPES: &str = "create domain slug as text not null check (value <> ''); cr
 const VALUES: &str = "tenant = 'acme', tags = '[2:3]={a,\"b c\"}', at = '2026-03-04 12:00:00.000001+00', day = '2026-03-04',
     span = '-1 day -02:03', ratio = 0.1::float8 + 0.2::float8, doc = 'null', price = 12.30, code = 'ab', \"odd, 'name'\" = '101', nothing = null,
     slug = 'so \\ \"so\"', mood = 'glad', part = (1, null)";
-/// How a session may want things written.
+/// Settings that change how a session prints values.
 const ODD: &str = "set datestyle = 'German'; set intervalstyle = 'sql_standard'; set extra_float_digits = -15; set timezone = 'Asia/Tokyo'";
 
 /// The values of every row, in full.
@@ -30,7 +28,7 @@ async fn number(sql: &Client, query: &str) -> i64 {
     sql.query_one(query, &[]).await.unwrap_or_else(|error| panic!("{query}: {error:?}")).get(0)
 }
 
-/// Three messages in one row that has such columns.
+/// Three messages in one row with such columns.
 async fn three(settings: Settings) -> (Place<i64>, Vec<i64>, String) {
     let place = place::<i64>(settings).await;
     place.sql.batch_execute(&format!("{TYPES}; alter table trunkline.queue_q {COLUMNS}")).await.expect("added");
@@ -120,8 +118,8 @@ async fn a_message_that_cannot_be_read_is_charged_with_them() {
     }
 }
 
-/// Also by sessions that have their plans already, and by one whose snapshot is older than the
-/// column.
+/// The change is also noticed by sessions with cached plans, and by one whose snapshot is older
+/// than the column.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -136,7 +134,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
         old.batch_execute(archive).await.expect("archived");
         old.batch_execute(bury).await.expect("buried");
     };
-    // The messages that have such columns, and those that have none.
+    // Counts the ended messages with such columns, and those without.
     let kept = async || {
         let of = |condition: &str| {
             format!(
@@ -147,7 +145,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
         (number(&sql, &of("= '{\"tenant\": \"acme\"}'")).await, number(&sql, &of("is null")).await)
     };
     for _ in 0..7 {
-        both().await; // by then every plan is kept
+        both().await; // afterwards every plan is cached
     }
     assert_eq!(kept().await, (0, 28));
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
@@ -160,7 +158,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     sql.batch_execute("alter table trunkline.queue_q drop tenant").await.expect("dropped");
     both().await;
     assert_eq!(kept().await, (5, 32));
-    // What died with a column that is gone comes back without it.
+    // A dead message with a value for a dropped column comes back without it.
     assert_eq!(queue.replay_all().await.expect("replayed"), 18);
 }
 
@@ -199,7 +197,7 @@ async fn a_value_that_fits_no_more_is_named_and_can_be_put_right() {
     assert_eq!(back, 2, "the value that fits, and the column's default");
 }
 
-/// Nothing of it is left in the plans.
+/// The plans contain no trace of the feature.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_without_such_columns_pays_nothing() {
     let Place { url, queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

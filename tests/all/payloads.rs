@@ -1,4 +1,4 @@
-//! Whatever type a queue has, what comes out is what went in, on every way.
+//! Every payload type comes out as it went in, by every way to enqueue and dequeue.
 
 use std::{error::Error, fmt::Debug, time::Duration};
 
@@ -102,7 +102,7 @@ fn values<T: Clone>(messages: &[Message<T>]) -> Vec<(i64, T)> {
     messages.iter().map(|message| (message.id, message.payload.clone())).collect()
 }
 
-/// Sends the values in by every way and gets them out by every way.
+/// Sends the values by every way to enqueue, and reads them by every way to dequeue.
 async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str, sent: &[T]) {
     let (db, mut sql) = (Db::connect(url).await.expect("connected"), connect(url).await);
     let name = format!("t{}", ty.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())));
@@ -266,7 +266,7 @@ async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
         assert!((5..20).contains(&rows.len()), "{} rows", rows.len());
         for row in rows {
             let [size, bytes, largest] = [0, 1, 2].map(|at| row.get::<_, i32>(at).unsigned_abs() as usize);
-            // SQL lets others share a row with one giant.
+            // In SQL, other messages share a row with one giant.
             let beside = if from_sql { bytes - largest } else { bytes };
             assert!(size == 1 || beside <= BOUND + 8 * size + 64, "{size} messages of {bytes} bytes in a row");
         }
@@ -279,7 +279,7 @@ async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
     }
 }
 
-/// What JSON cannot carry is refused at the enqueue, and what it carries comes back.
+/// Values that JSON cannot represent are refused at the enqueue. All others come back unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn json_comes_back_as_it_was_or_is_refused() {
     let db = Db::connect(&database().await).await.expect("connected");

@@ -1,5 +1,5 @@
-//! Priorities: a head start in time. Overtaking, its bound, the order within one; and that a
-//! message keeps its priority wherever it goes.
+//! Priorities are a head start in time: which messages overtake, by how much, the order within a
+//! priority, and that a message keeps its priority.
 
 mod order;
 
@@ -27,13 +27,13 @@ fn payloads(messages: &[Message<i64>]) -> Vec<i64> {
     messages.iter().map(|message| message.payload).collect()
 }
 
-/// As if these had been due for so long.
+/// Moves a message's due time back by `seconds`.
 async fn older(sql: &Client, payload: i64, seconds: f64) {
     let moved = "update trunkline.queue_q set due_at = due_at - $2 * interval '1 second' where $1 = any (payload)";
     assert_eq!(sql.execute(moved, &[&payload, &seconds]).await.expect("moved"), 1);
 }
 
-/// A fresh handle, whose floors lie below whatever the test has moved.
+/// Opens a fresh handle, whose floors lie below the messages that the test moved.
 async fn reopened(url: &str) -> Queue<i64> {
     Db::connect(url).await.expect("connected").queue("q").await.expect("opened")
 }
@@ -51,11 +51,12 @@ async fn a_step_of_priority_overtakes_what_came_within_a_head_start_before_it_an
     for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         queue.enqueue(of(payload, priority)).await.expect("enqueued");
     }
-    // The lowest is 50 s older than the next, the highest has just come.
+    // The lowest priority is 50 s older than the next. The highest has just come.
     older(&sql, 0, 50.0).await;
     let queue = reopened(&url).await;
     assert_eq!(payloads(&queue.take(1).await.expect("taken")), [3]);
-    // 130 s are more than two steps are worth: it is its turn, whatever floods the others.
+    // 130 s are more than two steps of head start. So the lowest comes first, however many others
+    // there are.
     older(&sql, 0, 80.0).await;
     let queue = reopened(&url).await;
     queue.enqueue_many(&(100..200).map(|payload| of(payload, 2)).collect::<Vec<_>>()).await.expect("enqueued");
@@ -68,7 +69,8 @@ async fn within_a_priority_the_first_is_first_and_a_strict_queue_lets_the_lower_
     let drafts: Vec<Draft<i64>> = (0..3000).map(|payload| of(payload, (payload % 4) as u8)).collect();
     let ids = queue.enqueue_many(&drafts).await.expect("enqueued");
     assert_eq!(ids.len(), 3000);
-    // Those of a priority share rows, wherever they stood; ids are told in the caller's order.
+    // Messages of a priority share rows, wherever they stood. Ids are returned in the caller's
+    // order.
     assert_eq!(queue.stats().await.expect("counted").rows, 4);
     for (payload, id) in (0..).zip(&ids).step_by(997) {
         assert_eq!(queue.find(*id).await.expect("looked for").expect("there").payload, payload);
@@ -115,7 +117,7 @@ async fn a_message_keeps_its_priority_through_splits_retries_death_and_replay() 
     queue.ack(&leased[4..9]).await.expect("held");
     assert_eq!(queue.replay(&[leased[3].id]).await.expect("replayed"), 1);
     assert_eq!(lane(&sql, 3).await, 2);
-    // Its last lease runs out: buried by whoever comes next, and replayed.
+    // Its last lease expires. The next lease call buries it, and a replay brings it back.
     run_out(&sql).await;
     let again = queue.lease(1).await.expect("leased").remove(0);
     sql.batch_execute("update trunkline.queue_q set attempt = 2, released = 0 where attempt = 1").await.expect("spent");
@@ -130,7 +132,7 @@ async fn a_message_keeps_its_priority_through_splits_retries_death_and_replay() 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_verbs_know_priorities() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
-    // In transactions, pipelined and by SQL.
+    // In transactions, pipelined, and in SQL.
     let transaction = db.begin().await.expect("begun");
     let ids = queue.enqueue_many_in(&transaction, [of(1, 1), of(2, 3), of(3, 1)]).await.expect("enqueued");
     let sent = queue.send_enqueue(&transaction, of(4, 2)).await.expect("sent");
@@ -167,7 +169,7 @@ async fn all_verbs_know_priorities() {
     assert_eq!((description.priorities, description.head_start), (4, MINUTE));
 }
 
-/// Wherever it is looked at.
+/// Holds for every way to look at a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_tells_its_priority() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
@@ -196,7 +198,7 @@ async fn a_message_tells_its_priority() {
         let found = sql.query_one("select priority from trunkline.find('q', $1)", &[&id]).await.expect("there");
         assert_eq!(found.get::<_, i32>(0), i32::from(priority));
     }
-    // A queue without any says 0, whatever a column of its user's is named.
+    // In a queue without priorities the answer is 0, whatever the user's own columns are called.
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     sql.batch_execute("alter table trunkline.queue_plain add lane text default 'fast'").await.expect("added");
     let plain: Queue<i64> = db.queue("plain").await.expect("opened");
@@ -240,14 +242,14 @@ async fn a_backlog_of_one_priority_does_not_hold_the_floor_of_another() {
     let fresh = library_cost_of(&db, &queue, &url, &sql, "3").await;
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
-    // Much is dead in the highest lane, and nothing of it can go.
+    // The highest lane has many dead rows, and no vacuum can remove them.
     for _ in 0..20 {
         let drafts: Vec<Draft<i64>> = (0..500).map(|payload| of(payload, 3)).collect();
         queue.enqueue_many(&drafts).await.expect("enqueued");
         assert_eq!(queue.take(500).await.expect("taken").len(), 500);
     }
-    // Looks take a hundredth of the time at most: after one that a busy machine made slow, the next
-    // is long in coming.
+    // Looks take a hundredth of the time at most. After a slow look on a busy machine, the next one
+    // comes late.
     within(Duration::from_secs(90), "the floor of that lane has followed", async || {
         library_cost_of(&db, &queue, &url, &sql, "3").await < 3.0 * fresh + 20.0
     })
@@ -293,8 +295,8 @@ async fn a_priority_that_a_queue_does_not_have_is_refused_and_nobody_else_pays_f
     assert_eq!(db.describe_queue("q").await.expect("described").head_start, MINUTE * 2);
 }
 
-/// What is due goes by one statement where it fits. Nobody waits in it for whoever holds a row, and
-/// what must not go with others comes alone.
+/// One statement leases the due messages where it can. It does not wait for locked rows, and
+/// messages that must be isolated come alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_held_is_passed_over_and_what_ran_out_comes_alone() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
@@ -310,7 +312,7 @@ async fn what_is_held_is_passed_over_and_what_ran_out_comes_alone() {
     assert_eq!(payloads(&rest), [2]);
     queue.ack(&leased[..2]).await.expect("held");
     queue.retry(&rest, Duration::ZERO, "no").await.expect("held");
-    // One came back with its error, another vanished with its holder.
+    // One message came back with its error. The holder of another vanished.
     run_out(&sql).await;
     let one_by_one = "select payload[1], ran_out from trunkline.do_lease_q(10, rows => 10, apart => true)";
     for (payload, ran_out) in [(2, false), (0, true)] {

@@ -1,5 +1,5 @@
-//! `docs/sql.md` is the reference of the functions for every language. It is written from the
-//! comments of `sql/functions`, with the errors that their texts raise, and its examples run.
+//! `docs/sql.md` is the reference of the SQL functions. The test generates it from the comments of
+//! `sql/functions` and the errors in their bodies, and runs its examples.
 
 mod errors;
 mod function;
@@ -66,7 +66,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
     ("Rights", &["grant_rights", "revoke_rights"]),
     ("Test", &["shift"]),
 ];
-/// These stand below the others, and may change with every version.
+/// Internal functions, which come last and may change with every version.
 const INTERNAL: &[&str] = &[
     "fail_schedule",
     "payloads_of",
@@ -142,7 +142,7 @@ fn reference(functions: &[Function]) -> String {
             let told = |of: fn(&Function) -> &str, between: &str| {
                 overloads.iter().map(|function| of(function)).collect::<Vec<_>>().join(between)
             };
-            // No block of SQL: what one could run are the examples alone.
+            // Not marked as SQL, because only the examples can be run.
             let signatures = told(|function| &function.signature, "\n");
             let comments = told(|function| &function.comment, "\n\n");
             let examples = told(|function| &function.example, "\n");
@@ -210,7 +210,7 @@ async fn every_function_of_the_schema_is_in_the_reference_or_internal() {
     assert_eq!(there, told, "give a new function a section, or call it internal");
 }
 
-/// The statements of a document's blocks of SQL. A statement ends where a line does, before a
+/// The statements in a document's SQL blocks. A statement ends with its line, not counting a
 /// remark.
 fn statements(document: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(document)).expect(document);

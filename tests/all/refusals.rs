@@ -1,5 +1,5 @@
-//! What a trigger of the user's refuses, with whatever code, harms its own message alone: at the
-//! enqueue and at the end of a lease.
+//! An error of a user's trigger, with any code, affects only its own message, at the enqueue and at
+//! the end of a lease.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -10,10 +10,10 @@ use trunkline::{Draft, Error, Failure, Message, RetryPolicy, Settings, Unique, W
 
 use crate::fixture::{Place, Runs, SOON, connect, database, enqueued, eventually, place};
 
-/// Codes of users, of the server's own, and an unknown one.
+/// User-defined codes, codes of the server, and an unknown one.
 const CODES: [&str; 9] = ["P0001", "UE001", "XX000", "0A000", "55000", "38000", "42501", "55P03", "40001"];
 
-/// A trigger that raises that code at a row with the payload 13.
+/// Creates a trigger that raises `code` for a row with the payload 13.
 async fn refuse(sql: &Client, code: &str, event: &str) {
     let row = if event == "insert" { "new" } else { "old" };
     let text = format!(
@@ -90,7 +90,7 @@ async fn a_worker_ends_the_leases_beside_one_that_the_server_refuses_to_end() {
             (stats.messages, stats.dead) == (1, 5)
         })
         .await;
-        // What comes later is not held up.
+        // Later messages are not held up.
         let id = queue.enqueue(7).await.expect("enqueued");
         eventually("the next is done", || async { queue.find(id).await.expect("looked for").is_none() }).await;
         drop(runs);
@@ -116,7 +116,7 @@ async fn a_worker_releases_and_renews_beside_one_that_the_server_refuses_to_chan
     let runs = Runs::start(worker.concurrency(20));
     shared.0.acquire_many(20).await.expect("open").forget();
     refuse(&sql, "UE001", "update").await;
-    // Renewed more than once: the lease was two seconds.
+    // The renewals have to happen more than once, because the lease was two seconds.
     let soonest =
         "select min(due_at) > (select min(due_at) from public.before) + interval '1 second' from trunkline.queue_q
                    where payload[1] <> 13 and due_at > clock_timestamp()
@@ -158,7 +158,7 @@ async fn a_reason_that_the_database_cannot_encode_is_stored_in_ascii() {
     }
 }
 
-/// Functions of users run under Trunkline's `search_path`, and that is what the error says.
+/// Users' functions run under Trunkline's `search_path`, and the error explains that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_that_names_a_table_without_its_schema_is_told_of() {
     let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
@@ -173,7 +173,7 @@ async fn a_trigger_that_names_a_table_without_its_schema_is_told_of() {
     assert!(error.to_string().contains("names seen without its schema"), "{error}");
     connect(&url).await.batch_execute("alter function public.note() set search_path = public").await.expect("altered");
     assert_eq!(queue.lease(1).await.expect("leased").len(), 1);
-    // And a queue that is gone is still called gone.
+    // A missing queue is still reported as such.
     sql.batch_execute("select trunkline.drop_queue('q')").await.expect("dropped");
     assert!(queue.lease(1).await.expect_err("gone").is_no_queue());
     assert!(queue.enqueue(1).await.expect_err("gone").is_no_queue());

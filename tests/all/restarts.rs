@@ -1,5 +1,5 @@
-//! Fifty callers, and a server that stops again and again: nobody waits without end, and what was
-//! said is so.
+//! Fifty callers, and a server that stops again and again: no call waits without an end, and every
+//! answer is true.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,12 +30,12 @@ struct Load {
     ends: AtomicBool,
 }
 
-/// Numbers are unique in the whole run.
+/// The callers' facts. Numbers are unique in the whole run.
 #[derive(Default)]
 struct Known {
-    /// In the table, as we were told.
+    /// Numbers with a confirmed insert.
     inserted: HashSet<i64>,
-    /// Perhaps.
+    /// Numbers with an unknown outcome.
     unknown: HashSet<i64>,
     enqueued: HashSet<i64>,
     received: HashSet<i64>,
@@ -58,7 +58,8 @@ impl Load {
         [first, first + 1, first + 2]
     }
 
-    /// In time, and with no other error than that the connection is gone.
+    /// Returns the value, or `None` if the connection was lost. Panics on any other error, and when
+    /// the call takes too long.
     async fn told<T>(&self, of: impl Future<Output = Result<T>>) -> Option<T> {
         let outcome = timeout(PATIENCE, of).await.expect("nobody waits for ever");
         self.done.fetch_add(usize::from(outcome.is_ok()), Ordering::Relaxed);
@@ -103,7 +104,7 @@ impl Load {
         }
     }
 
-    /// What was leased is acknowledged with the next lease.
+    /// Acknowledges the held leases together with the next lease.
     async fn exchange(&self, held: &mut Vec<Message<i64>>) {
         let exchanged = self.told(self.queue.ack_and_lease(&*held, 50, None)).await;
         let mut known = self.known();
@@ -177,7 +178,7 @@ async fn callers_survive_a_server_that_restarts_and_know_what_happened() {
         ended.expect("no panic");
     }
     load.settle_accounts().await;
-    // What was enqueued is there, or was received.
+    // Every enqueued message is in the queue, or was received.
     let mut held = Vec::new();
     let rest = async {
         while !load.known().all_received() {

@@ -1,4 +1,4 @@
-//! A handle that outlives its runtime: whatever the first one was doing when it ended, the next one
+//! A handle outlives its runtime: whatever the first runtime was doing when it ended, the next one
 //! goes on.
 
 use std::{
@@ -22,7 +22,7 @@ use crate::fixture::{SOON, connect, database, eventually};
 static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
 static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");
 
-/// Less than the poll of a consumer that listens: only a notification is as fast.
+/// Less than the poll interval of a listening consumer, so only a notification is as fast.
 const RUNG: Duration = Duration::from_secs(10);
 
 fn runtime() -> Runtime {
@@ -48,7 +48,7 @@ async fn queue() -> (String, Db, Queue<i64>) {
     (url, db, queue)
 }
 
-/// So many connections listen to more than themselves.
+/// Waits until `count` connections listen to a queue's channel.
 async fn listening(url: &str, count: i64) {
     let sql = connect(url).await;
     let text = "select count(*) from pg_stat_activity where datname = current_database() and query like 'listen \"%'";
@@ -56,7 +56,7 @@ async fn listening(url: &str, count: i64) {
         .await;
 }
 
-/// Waits for a message in a task of this runtime; gives the consumer back with its payload.
+/// Waits for a message in a task of this runtime. Returns the consumer with the payload.
 async fn waiting(mut consumer: Consumer<i64>) -> (Consumer<i64>, i64) {
     let messages = consumer.take(1).await.expect("taken");
     (consumer, messages[0].payload)
@@ -71,8 +71,8 @@ fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_t
     in_time(&elsewhere, listening(&url, 1));
     in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
     let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
-    // The task that notifies pauses for a few milliseconds; its runtime ends before. What it had
-    // not told by then is told with the next message.
+    // The task that notifies pauses for a few milliseconds, and its runtime ends in the pause. The
+    // next message's notification covers the missed one.
     let mut last = first;
     for round in 1..6 {
         let next = runtime();
@@ -105,8 +105,8 @@ fn a_consumer_hears_of_messages_though_the_runtime_that_listened_ended() {
     let (consumer, payload) = in_time(&first, waiter).expect("no panic");
     assert_eq!(payload, 1);
     drop(first);
-    // The same consumer goes on, and so does another of the same handle; both are rung, none only
-    // polls.
+    // The same consumer goes on, and so does another one of the same handle. Both get
+    // notifications, and neither relies on polling.
     let waiters = [second.spawn(waiting(consumer)), second.spawn(waiting(queue.consumer(Wait::Notify)))];
     in_time(&second, listening(&url, 1));
     in_time(&elsewhere, others.enqueue_many(&[2])).expect("enqueued");
@@ -133,7 +133,8 @@ fn consumers_ask_again_though_the_runtime_ended_that_had_sent_the_statement_for_
     in_time(&second, holder.batch_execute(lock)).expect("locked");
     let alone = lease(&sender, &queue, &Arc::default());
     in_time(&second, eventually("its statement waits", || async { statements("Lock").await == 1 }));
-    // Behind that statement comes another lock, which holds the next one up: the one for these two.
+    // Behind that statement waits another lock. It blocks the next statement, which serves these
+    // two consumers.
     let next_lock = second.spawn(async move { next_holder.batch_execute(lock).await.map(|()| next_holder) });
     let waiting = "select exists (select from pg_locks where mode = 'AccessExclusiveLock' and not granted
                                   and relation = 'trunkline.queue_q'::regclass)";
@@ -160,7 +161,7 @@ fn consumers_ask_again_though_the_runtime_ended_that_had_sent_the_statement_for_
     assert_eq!(payloads, [1, 2]);
 }
 
-/// Leases a message in a task of this runtime, and says when it has to wait.
+/// Leases a message in a task of this runtime, and sets a flag when the call has to wait.
 fn lease(runtime: &Runtime, queue: &Queue<i64>, waits: &Arc<AtomicBool>) -> JoinHandle<Result<i64>> {
     let waits = waits.clone();
     let before_wait = move || waits.store(true, Ordering::Relaxed);
@@ -195,7 +196,7 @@ fn statements_and_transactions_go_on_though_the_runtime_of_their_connections_end
 #[test]
 fn a_connection_whose_driver_never_ran_is_seen_as_broken() {
     let url = in_time(&runtime(), database());
-    // Without anything to set up, nothing waits for the driver before the runtime is gone.
+    // With nothing to set up, connecting never waits for the driver before the runtime is gone.
     let first = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let db = first.block_on(Db::connect(&format!("{url} prepared_statements=off"))).expect("connected");
     drop(first);

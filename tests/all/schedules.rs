@@ -1,5 +1,5 @@
-//! Schedules: declared, listed, changed; each tick once over many processes; what was missed; what
-//! goes wrong.
+//! Schedules: declared, listed and changed; each tick happens once over many processes; missed
+//! ticks; errors.
 
 mod bad_input;
 mod failing;
@@ -17,7 +17,7 @@ use trunkline::{Db, Message, Metadata, Missed, Result, Schedule, Scheduled, Sett
 
 use crate::fixture::{Place, Runs, SOON, eventually, place};
 
-/// Makes ticks until it is told to stop.
+/// Makes ticks until the test stops it.
 pub struct Ticks {
     stop: oneshot::Sender<()>,
     ended: JoinHandle<Result<()>>,
@@ -41,14 +41,14 @@ async fn one(db: &Db, name: &str) -> Scheduled {
     all.into_iter().find(|schedule| schedule.name == name).expect("it is there")
 }
 
-/// As if nobody had made ticks since then; the clock of the schedule's next tick is moved.
+/// Moves the schedule's next tick, as if no process had made ticks since `when`.
 pub async fn not_since(sql: &Client, name: &str, when: &str) {
     let moved = format!("update trunkline.schedule set next_at = {when}, placed = true where name = '{name}'");
     assert_eq!(sql.execute(&moved, &[]).await.expect("moved"), 1);
     sql.batch_execute("notify \"trunkline._schedules\"").await.expect("told");
 }
 
-/// The ticks that messages say they come from, in order.
+/// The ticks in the messages' metadata, in order.
 fn ticks(messages: &[Message<i64>]) -> Vec<String> {
     let mut all: Vec<String> =
         messages.iter().map(|message| message.metadata.get("tick").expect("a tick").to_owned()).collect();
@@ -76,7 +76,7 @@ async fn a_program_declares_its_schedules_at_every_start_and_nothing_changes() {
     assert_eq!((before.next, before.last), (schedule.next_after(SystemTime::now()).expect("valid"), None));
     assert!(!before.is_paused && before.problem.is_none());
 
-    // Another payload changes no times; another expression does.
+    // Another payload does not change the times; another expression does.
     assert!(queue.schedule(&schedule, &8).await.expect("set"));
     assert_eq!((one(&db, "nightly").await.payload, one(&db, "nightly").await.next), ("8".to_owned(), before.next));
     let schedule = Schedule::new("nightly", "0 4 * * *").zone("Europe/Berlin");
@@ -120,7 +120,7 @@ async fn messages_of_a_schedule_have_its_priority() {
     runs.stop().await;
     let payloads: Vec<i64> = queue.take(10).await.expect("taken").iter().map(|message| message.payload).collect();
     assert_eq!(payloads, [3, 0], "the highest first");
-    // It is changed like the rest, and no time with it.
+    // The priority changes like the other settings, without a change of the times.
     let mut expected = one(&db, "high").await;
     expected.priority = 1;
     let change = "select trunkline.set_schedule('high', 'q', '0 0 1 1 *', '3', priority => 1)";
@@ -160,7 +160,7 @@ async fn messages_of_a_schedule_have_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_missed_is_skipped_made_up_for_once_or_each() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // Hourly, ten minutes ago: so the last one is missed, too.
+    // Hourly, ten minutes ago: so the last tick is missed, too.
     let expression: String = sql
         .query_one(
             "select format('%s * * * *', extract(minute from now() at time zone 'UTC' - interval '10 min'))",
@@ -250,7 +250,7 @@ async fn a_worker_makes_ticks_beside_its_work_and_time_can_be_let_pass() {
     })
     .await;
     sql.batch_execute("select trunkline.shift('q', '366 days')").await.expect("a year passes");
-    // It looks again when this process changes a schedule, or after half a minute.
+    // The process looks again when it changes a schedule, or after half a minute.
     queue.schedule(&Schedule::new("other", YEARLY), &6).await.expect("set");
     assert_eq!(timeout(SOON, handled.recv()).await.expect("in time"), Some(5));
     assert_eq!(worker.stop().await.done, 1);

@@ -1,5 +1,4 @@
-//! Tables and functions that somebody changed: what comes back is another shape, and that is an
-//! error, not a panic.
+//! A user changes tables and functions: a result of another shape is an error, not a panic.
 
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ async fn a_version_in_another_shape_is_told() {
     is_told("migrate", &db.migrate().await.expect_err("another shape"));
 }
 
-/// A connection keeps statements by their texts, and those of both queues are the same.
+/// A connection caches statements by their texts, and both queues have the same texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_created_anew_with_another_type_is_used_through_the_same_connections() {
     let Place { queue, db, .. } = place::<String>(Settings::new("text")).await;
@@ -85,7 +84,7 @@ async fn a_queue_created_anew_with_another_type_is_used_through_the_same_connect
     assert_eq!(anew.stats().await.expect("counted").messages, 0);
 }
 
-/// Everything that says the payload's type.
+/// Runs every statement that depends on the payload's type.
 async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: &Db, queue: &Queue<T>, payload: T) {
     queue.enqueue(payload.clone()).await.expect("enqueued");
     queue.enqueue_many(&vec![payload.clone(); 3]).await.expect("enqueued");
@@ -103,7 +102,7 @@ async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: 
     assert!(taken.len() == 3005 && taken.iter().all(|message| message.payload == payload));
 }
 
-/// What fails a transaction is told, not that it has failed.
+/// The error is the one that failed the transaction, not the failure of the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_type_that_does_not_fit_in_a_transaction_is_told_as_such() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;

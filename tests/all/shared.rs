@@ -1,5 +1,5 @@
-//! Concurrent takes and leases of a queue share statements: each call gets what it asked for, in
-//! order, and gives back its own share alone.
+//! Concurrent takes and leases of a queue share statements. Each call gets as many messages as it
+//! asked for, in order, and gives back only its own share.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use trunkline::{Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, ids, place};
 
-/// Holds the queue's table, so that dequeues wait.
+/// Locks the queue's table, so that dequeues wait.
 async fn holder(url: &str) -> Client {
     let holder = connect(url).await;
     holder.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
@@ -26,7 +26,8 @@ async fn until_one_waits(sql: &Client) {
     .await;
 }
 
-/// Calls that lease `n` messages each: the first is on its way, the others wait for it.
+/// Starts a call for each number of messages in `asks`. The first is sent, and the others wait for
+/// it.
 async fn leases(queue: &Queue<i64>, sql: &Client, asks: &[usize]) -> Vec<tokio::task::JoinHandle<Vec<i64>>> {
     let mut calls = Vec::new();
     for n in asks.iter().copied() {
@@ -68,7 +69,7 @@ async fn a_call_that_is_dropped_gives_back_its_share_and_no_more() {
     let mut calls = leases(&queue, &sql, &[1, 9, 10, 10]).await;
     let dropped = calls.remove(2);
     holder.batch_execute("commit").await.expect("let go");
-    dropped.abort(); // before its statement, under it, or behind it
+    dropped.abort(); // before its statement, while it runs, or after it
     let mut got: BTreeSet<i64> = dropped.await.unwrap_or_default().into_iter().collect();
     for call in calls {
         assert!(call.await.expect("no panic").iter().all(|id| got.insert(*id)), "they are nobody else's");

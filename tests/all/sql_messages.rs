@@ -1,4 +1,4 @@
-//! Messages that are looked at in SQL.
+//! The SQL functions that look at messages.
 
 use crate::fixture::{connect, database};
 

@@ -1,5 +1,5 @@
-//! `take` and `lease` in SQL that wait for a message: they get it, end in time, and stand in
-//! nobody's way meanwhile.
+//! `take` and `lease` in SQL with a wait: they get a message, end in time, and block no other
+//! session in the meantime.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ const LONG: [&str; 2] = [
     "select payload, attempt from trunkline.lease('q', 9, wait => '1 minute')",
 ];
 
-/// A call that waits, on a connection of its own.
+/// A waiting call on its own connection.
 struct Waiting {
     pid: i32,
     cancel: CancelToken,
@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Returns once it sleeps between two looks.
+    /// Starts the call, and returns once it sleeps between two looks.
     async fn begin(url: &str, sql: &Client, call: &'static str) -> Self {
         let session = connect(url).await;
         let pid = session.query_one("select pg_backend_pid()", &[]).await.expect("known").get(0);
@@ -76,7 +76,7 @@ async fn a_wait_that_ends_returns_no_rows_in_its_time() {
     }
     let at_once = sql.query("select * from trunkline.take('q', 0, wait => '1 minute')", &[]);
     assert!(timeout(SOON, at_once).await.expect("for nothing nobody waits").expect("called").is_empty());
-    // What is there already is not waited for, and a wait of zero is none.
+    // A message that is already there needs no wait, and a wait of zero ends at once.
     sql.batch_execute("select trunkline.enqueue_many('q', array[1, 2]::int8[])").await.expect("enqueued");
     for call in ["take('q', wait => '1 minute')", "take('q', wait => '0')", "lease('q', wait => '0 s')"] {
         let rows = timeout(SOON, sql.query(&format!("select * from trunkline.{call}"), &[])).await.expect("at once");
@@ -115,7 +115,7 @@ async fn a_call_that_waits_holds_no_lock_and_no_transaction_id() {
     let Place { url, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for call in LONG {
         let waiting = Waiting::begin(&url, &sql, call).await;
-        // Between two looks; a lock would be waited for until the wait ends.
+        // Runs between two looks. A lock that the call held would block it until the wait ends.
         sql.batch_execute("set lock_timeout = '15 s'; alter table trunkline.queue_q add note text").await.expect(call);
         assert!(waiting.is(&sql, "backend_xid is null").await, "it would hold up every floor");
         sql.batch_execute("alter table trunkline.queue_q drop note; select trunkline.enqueue('q', 7::int8)")
@@ -141,7 +141,7 @@ async fn a_call_that_waits_can_be_cancelled() {
     }
 }
 
-/// What a look has to write on its way is not kept from the others until the wait ends.
+/// A call whose look has to write returns, so that other sessions see the change at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_had_to_bury_something_waits_no_longer() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
@@ -155,8 +155,8 @@ async fn a_call_that_had_to_bury_something_waits_no_longer() {
     }
 }
 
-/// Nothing is to be had, for the sake of a pause or a limit: that is waited for like a message,
-/// with nothing kept in hand.
+/// A pause or a limit leaves nothing to lease. The call waits for its end as for a message, and
+/// holds nothing in the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
     let holding = [
@@ -179,8 +179,9 @@ async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
             eventually("it has looked more than once", || waiting.is(&sql, "now() > query_start + interval '100 ms'"))
                 .await;
             eventually("it sleeps again", || waiting.is(&sql, "wait_event = 'PgSleep'")).await;
-            // Asked together: it may look between two questions. With a number it would hold up
-            // every floor. The one lock that every statement has is on its own virtual number.
+            // One query, because the call may look between two queries. With a transaction id it
+            // would hold up every floor. The one lock of every statement is on its own virtual
+            // transaction id.
             let holds_nothing = "wait_event = 'PgSleep' and backend_xid is null and not exists (
                 select from pg_locks l where l.pid = pg_stat_activity.pid and l.locktype <> 'virtualxid')";
             eventually("it holds nothing while it sleeps", || waiting.is(&sql, holds_nothing)).await;
@@ -191,7 +192,7 @@ async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
     }
 }
 
-/// Of two that wait for what one may have, the other goes on waiting.
+/// Two calls wait for one message. The call that does not get it goes on waiting.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_wait_under_a_limit_do_not_end_each_other() {
     let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -212,7 +213,8 @@ async fn calls_that_wait_under_a_limit_do_not_end_each_other() {
     }
 }
 
-/// The floor that a session keeps in a setting rises while it waits, though each look is undone.
+/// The session keeps its floor in a setting. The floor rises while the call waits, although each
+/// look is rolled back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_floor_of_a_session_rises_while_it_waits() {
     let Place { sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

@@ -1,4 +1,4 @@
-//! A consumer as a stream: what it holds is nobody's until it is asked for.
+//! A consumer as a stream: a prefetched message belongs to no caller until it is returned.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// No lease ends by time, and a charge would make a dead letter.
+/// Settings without expiring leases, in which a charge would make a dead letter.
 fn settings() -> Settings {
     Settings::new("int8").lease(HOUR).max_attempts(1)
 }

@@ -1,5 +1,5 @@
-//! A queue on several servers: most of it on three databases of one server, and on three servers
-//! where one of them goes away.
+//! A queue on several servers. Most tests use three databases of one server; some use three servers
+//! of which one goes away.
 
 mod away;
 mod consumed;
@@ -16,7 +16,7 @@ use trunkline::{Db, Draft, Metadata, Settings, Spread, StripeId, Striped, Stripe
 
 use crate::fixture::{connect, database, superuser};
 
-/// Three databases, each a stripe of its own, with the queue `q` of numbers.
+/// Three databases, each a stripe, with the queue `q` of numbers.
 pub struct Three {
     pub urls: Vec<String>,
     pub stripes: Stripes,
@@ -31,7 +31,7 @@ pub async fn three(settings: Settings) -> Three {
     Three { urls, stripes, queue }
 }
 
-/// A database with a number of its own: those of the tests are copies of one.
+/// Creates a database with its own stripe number. The tests' databases are copies of one template.
 pub async fn stripe() -> String {
     let url = database().await;
     let renew = "update trunkline.stripe set number = default";
@@ -61,7 +61,7 @@ impl Three {
     }
 }
 
-/// How many of these are on each stripe.
+/// The number of values on each stripe.
 pub fn counts<V>(all: impl IntoIterator<Item = Striped<V>>) -> BTreeMap<StripeId, usize> {
     let mut counts = BTreeMap::new();
     all.into_iter().for_each(|one| *counts.entry(one.stripe).or_default() += 1);
@@ -137,7 +137,7 @@ async fn verbs_by_id_go_to_the_stripe_of_the_id() {
     let lost = three.queue.ack(&leased[..5]).await.expect_err("they are over");
     assert!(lost.is_lease_lost() && lost.stripes().iter().map(|(_, part)| part.lost_ids().len()).sum::<usize>() == 5);
 
-    // Pages go through all stripes, and have each letter once.
+    // Pages cover all stripes, and contain each dead letter once.
     let (mut after, mut letters) = (None, Vec::new());
     loop {
         let page = three.queue.dead_letters(after, 4).await.expect("read");

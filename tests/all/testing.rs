@@ -1,5 +1,4 @@
-//! What the tests of users stand on: a clock that can be moved, and assertions on what was
-//! enqueued.
+//! The test helpers for users: a clock that can be moved, and assertions on enqueued messages.
 
 use std::time::{Duration, SystemTime};
 
@@ -105,7 +104,7 @@ async fn what_was_enqueued_is_listed_found_and_missed() {
     assert_not_enqueued(&queue, |message| message.attempt > 1).await;
 }
 
-/// How an assertion fails in a task of its own.
+/// Runs a failing assertion in its own task, and returns its panic message.
 async fn panics<R: std::fmt::Debug + Send + 'static>(assertion: impl Future<Output = R> + Send + 'static) -> String {
     let panic = tokio::spawn(assertion).await.expect_err("it fails").into_panic();
     panic.downcast_ref::<String>().expect("a text").clone()

@@ -1,7 +1,8 @@
-//! Encrypted when the connection string asks for it, with libpq's meaning of `sslmode`.
+//! Connections are encrypted when the connection string asks for it, with libpq's meaning of
+//! `sslmode`.
 //!
-//! The private cluster listens on a socket only, where Postgres speaks no TLS; so a proxy speaks it
-//! here.
+//! The private cluster listens only on a socket, where PostgreSQL supports no TLS. So a proxy
+//! provides it here.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -18,8 +19,8 @@ use trunkline::{Db, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{cluster, database, through};
 
-/// A port that speaks TLS to the cluster, and the file with the certificate to trust. Only for the
-/// name `localhost`.
+/// A TLS port for the cluster, and the file with the certificate to trust. The certificate is valid
+/// only for `localhost`.
 struct Proxy {
     port: u16,
     root: PathBuf,
@@ -27,7 +28,7 @@ struct Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.root); // the run's folder for temporary files goes anyway
+        let _ = std::fs::remove_file(&self.root); // the run's folder for temporary files is removed anyway
     }
 }
 
@@ -111,7 +112,7 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     let words = through(&url, &format!("host=localhost port={}", proxy.port));
     let db = Db::connect(&format!("{words} sslmode=verify-full sslrootcert={}", proxy.root.display())).await;
     let db = db.expect("connected");
-    // Larger than a record of TLS, and many at a time.
+    // Larger than a TLS record, and many at once.
     let word = "secret".repeat(20_000);
     let answers = join_all((0..50).map(|n| db.run(&ECHO, (n, &word)))).await;
     for (n, answer) in answers.into_iter().enumerate() {
@@ -123,8 +124,8 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     transaction.commit().await.expect("committed");
 }
 
-/// What the manual of PostgreSQL makes: an authority's own certificate, with a common name and no
-/// other.
+/// A certificate as in PostgreSQL's manual: an authority's own, with a common name and no other
+/// name.
 fn of_the_manual() -> rcgen::CertificateParams {
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -158,7 +159,7 @@ async fn a_certificate_is_trusted_as_libpq_trusts_it() {
             (Err(error), Err(why)) => assert!(error.contains(why), "{words}: {error}"),
             (outcome, _) => panic!("{words}: {outcome:?}"),
         }
-        // That of another is not, whatever is checked of it.
+        // The certificate of another authority is not trusted, in any mode.
         let other = if std::ptr::eq(proxy, &raw const manual) { &plain } else { &manual };
         let words = words.replace(&root.to_string(), &other.root.display().to_string());
         let error = Db::connect(&words).await.expect_err("another's").to_string();

@@ -1,4 +1,4 @@
-//! A trace goes on from message to message.
+//! A trace continues from message to message.
 
 use std::{collections::BTreeSet, convert::Infallible, time::Duration};
 
@@ -14,7 +14,7 @@ fn context() -> TraceContext {
     TraceContext::parse(PARENT, Some("congo=t61rcWkgMzE")).expect("valid")
 }
 
-/// The contexts of messages that continue the trace, each under a span of its own.
+/// The contexts of messages that continue the trace, each with a new span.
 fn continued(messages: &[Message<i64>]) -> Vec<TraceContext> {
     let of = |message: &Message<i64>| TraceContext::of(&message.metadata).expect("it is in a trace");
     let contexts: Vec<TraceContext> = messages.iter().map(of).collect();
@@ -53,7 +53,7 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
     assert_eq!(spans.len(), 9, "a span for each call");
     assert_eq!(got[2].metadata.get("tenant"), Some("acme"));
 
-    // What names a trace itself, even a malformed one, is the caller's business.
+    // Metadata that names a trace itself is kept as it is, even if it is malformed.
     let own = Metadata::new().with("traceparent", "mine");
     context().scope(queue.enqueue(Draft::new(1).metadata(own.clone()))).await.expect("enqueued");
     queue.enqueue(2).await.expect("enqueued");
@@ -90,7 +90,7 @@ async fn the_follow_ups_of_a_workers_messages_are_in_their_traces() {
         let (next, seen) = (to.clone(), seen.clone());
         async move {
             seen.send((message.payload, TraceContext::current())).expect("the test listens");
-            tokio::task::yield_now().await; // others run in between
+            tokio::task::yield_now().await; // other tasks run in between
             next.enqueue(message.payload).await.map(drop)
         }
     }));

@@ -1,5 +1,5 @@
-//! Functions, operators and types that another role put where the session's path finds them: no
-//! statement of the library, the program, a relay, the console or Python finds them.
+//! Another role creates functions, operators and types on the session's path. No statement of the
+//! library, the command line, a relay, the console or Python calls them.
 
 mod words;
 
@@ -13,8 +13,8 @@ use crate::{
     house::files,
 };
 
-/// Literals of a program's text that begin like a statement, or like a part of one that calls
-/// something.
+/// String literals in a program's source that begin like a statement, or like a fragment with a
+/// call.
 fn statements(text: &str) -> Vec<&str> {
     const BEGINS: [&str; 7] = ["select ", "insert into ", "update ", "delete from ", "with ", "lock table ", "cast("];
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
     let mut wrong = Vec::new();
     for path in files("sql/statements", "sql").into_iter().chain(files("crates/relay/sql", "sql")) {
         let text = fs::read_to_string(&path).expect("readable");
-        // What runs several statements sets a path of its own first.
+        // A file with several statements sets its own path first.
         if !text.contains("\nset local search_path = pg_catalog, pg_temp;\n") {
             wrong.extend(left_to_the_path(&text).into_iter().map(|what| format!("{}: {what}", path.display())));
         }
@@ -65,8 +65,8 @@ fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
     assert!(wrong.is_empty(), "say pg_catalog. and operator(pg_catalog.…):\n{}", wrong.join("\n"));
 }
 
-/// Its statements over the catalog have dozens of operators each. They say no schema, and are run
-/// in a path that has the catalog alone.
+/// The console's statements over the catalog have dozens of unqualified operators each. They run in
+/// a path with the catalog alone.
 #[test]
 fn the_console_asks_in_the_catalog_alone() {
     for bounds in ["alone", "within"] {
@@ -87,7 +87,8 @@ fn the_console_asks_in_the_catalog_alone() {
     }
 }
 
-/// The whole catalog again, in front of it: whatever is looked up along the path raises an error.
+/// Puts copies of the whole catalog in front of it. Each name that is found along the path raises
+/// an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_function_operator_or_type_of_another_role_is_met_by_the_library() {
     let url = database().await;

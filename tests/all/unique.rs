@@ -1,5 +1,5 @@
-//! Unique keys: of the messages with one key one is there, until it has ended or for a time,
-//! however many enqueue at once.
+//! Unique keys: at most one message per key exists, until it has ended or for a time, however many
+//! callers enqueue at once.
 
 mod costs;
 mod endings;
@@ -24,13 +24,13 @@ pub fn of(payload: i64, key: &str) -> Draft<i64> {
     Draft::new(payload).unique(key)
 }
 
-/// The keys that are held, in their order.
+/// The keys that are held, in order.
 pub async fn held(sql: &Client) -> Vec<String> {
     let rows = sql.query("select key from trunkline.unique_q order by key", &[]).await.expect("read");
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// As if so much time had passed for the keys alone.
+/// Makes all keys older by `seconds`. Messages are unchanged.
 pub async fn older(sql: &Client, seconds: f64) {
     let moved = "update trunkline.unique_q set until = until - $1 * interval '1 second' where until is not null";
     sql.execute(moved, &[&seconds]).await.expect("moved");
@@ -73,13 +73,14 @@ async fn within_a_time_a_key_stays_whatever_became_of_the_message() {
     older(&sql, 3590.0).await;
     assert_eq!(queue.enqueue(of(2)).await.expect("enqueued"), first, "not yet");
     older(&sql, 10.0).await;
-    // The time of the second counts from its own enqueue, although the first is gone for long.
+    // The time of the second key counts from its own enqueue, although the first message is long
+    // gone.
     let second = queue.enqueue(of(3)).await.expect("enqueued");
     assert_ne!(second, first);
     older(&sql, 3500.0).await;
     assert_eq!(queue.enqueue(of(4)).await.expect("enqueued"), second);
     older(&sql, 200.0).await;
-    // While it waits another may come: that is what a time says.
+    // After that time another message may come while the second still waits.
     let third = queue.enqueue_unique(self::of(5, "k")).await.expect("enqueued");
     assert!(third.is_new());
     assert_eq!(queue.take(10).await.expect("taken").len(), 2);
@@ -111,7 +112,7 @@ async fn of_many_with_a_key_the_first_is_stored_in_its_place() {
             }
         }
     }
-    // Rows without gaps, and as few as the messages need.
+    // Rows have no gaps, and there are no more than the messages need.
     let stored = all.iter().filter(|one| one.is_new()).count();
     let stats = queue.stats().await.expect("counted");
     assert_eq!(stats.messages, stored as u64 + 1);
@@ -231,7 +232,7 @@ async fn what_is_no_key_is_refused_and_says_what_to_do() {
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
     let other = db.create_queue("q", &Settings::new("int8")).await.expect_err("it has uniqueness");
     assert!(other.to_string().contains("other settings"), "{other}");
-    // Those without pay for nothing: neither table nor functions nor triggers are there.
+    // Queues without uniqueness have no extra table, function or trigger.
     let traces = "select count(*) from pg_class where relname like 'unique%plain'
                   union all select count(*) from pg_proc where proname in ('do_unique_plain', 'do_free_plain', 'do_replace_plain', 'do_forget_plain')
                   union all select count(*) - 1 from pg_trigger where tgrelid = 'trunkline.queue_plain'::regclass";

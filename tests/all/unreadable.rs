@@ -1,5 +1,5 @@
-//! A message that is no `T` harms itself only: it is charged, and dies with its reason, whatever
-//! way it is consumed.
+//! A message that does not decode as `T` affects only itself. It is charged, and dies with its
+//! reason, by every way to consume.
 
 mod fragile;
 
@@ -14,7 +14,7 @@ use crate::fixture::{Place, SOON, connect, eventually, place};
 
 const GOOD: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// Five numbers in one row with a text among them, first or third, which only SQL could put there.
+/// Five numbers and a text in one row, first or third. Only SQL can insert the text.
 async fn among_numbers(first: bool) -> Place<Json<u64>> {
     let place = place::<Json<u64>>(Settings::new("jsonb").max_attempts(3)).await;
     let payloads = if first { "[\"x\", 1, 2, 3, 4, 5]" } else { "[1, 2, \"x\", 3, 4, 5]" };
@@ -23,7 +23,7 @@ async fn among_numbers(first: bool) -> Place<Json<u64>> {
     place
 }
 
-/// As if the pause after a failure had passed.
+/// Ends the pause after a failure.
 async fn pass(sql: &Client) {
     let due = "update trunkline.queue_q set due_at = trunkline.clock() where error is not null";
     sql.batch_execute(due).await.expect("moved");
@@ -37,7 +37,7 @@ async fn is_dead(sql: &Client) -> bool {
     sql.query_one("select exists (select from trunkline.dead_q)", &[]).await.expect("read").get(0)
 }
 
-/// Consumes until the text is dead; returns the numbers that came.
+/// Consumes until the text is dead, and returns the received numbers.
 async fn until_dead(sql: &Client, mut consume: impl AsyncFnMut() -> Vec<u64>) -> Vec<u64> {
     let mut got = Vec::new();
     let until_dead = async {
@@ -50,7 +50,7 @@ async fn until_dead(sql: &Client, mut consume: impl AsyncFnMut() -> Vec<u64>) ->
     got
 }
 
-/// It died of being unreadable, after all its attempts, with its payload.
+/// Checks that the text died as unreadable, after all its attempts, with its payload.
 async fn died(sql: &Client) {
     let letters = sql.query("select payload::text, attempt, error from trunkline.dead_q", &[]).await.expect("read");
     let letters: Vec<(String, i32, String)> = letters.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
@@ -113,7 +113,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
             while got.len() < GOOD.len() {
                 let work = consumer.take_with(n, |_, messages| {
                     tries += 1;
-                    // The first work of all fails, and is done again one by one.
+                    // The first work fails, and is repeated one message at a time.
                     let outcome = if works || tries > 1 { Ok(numbers(&messages)) } else { Err("not yet") };
                     async move { outcome }.boxed()
                 });
@@ -123,7 +123,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         timeout(SOON, all).await.expect("the text stops nobody");
         got.sort_unstable();
         assert_eq!(got, GOOD);
-        // Alone now: it stands first, and last.
+        // The text is now alone, so it is both first and last.
         let waiter = tokio::spawn(async move {
             consumer.take_with(n, |_, messages| async move { Ok::<_, String>(numbers(&messages)) }.boxed()).await
         });
@@ -144,7 +144,7 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     let receiver = tokio::spawn(async move { consumer.handed_over().await.map(|message| message.payload.0) });
     let waiting = "select exists (select from trunkline.waiting)";
     eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
-    // A jsonb on the wire: a version, then its text.
+    // The binary form of a jsonb: a version byte, then its text.
     let handed = sql.query_one("select trunkline.hand_over('q', '\\x01227822'::bytea)", &[]).await.expect("called");
     assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
     eventually("the text is dead", async || {
@@ -169,7 +169,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
             let insert = format!("insert into trunkline.queue_q (size, payload) values ({size}, '{payload}')");
             let error = sql.batch_execute(&insert).await.expect_err(&insert);
             assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{error:?}");
-            // As if it were there from before there was the trigger that refuses it.
+            // The row is inserted as if before the trigger existed that refuses it.
             let triggers = |what: &str| format!("alter table trunkline.queue_q {what} trigger user");
             let past = format!("{}; {insert}; {}", triggers("disable"), triggers("enable"));
             sql.batch_execute(&past).await.expect("inserted");
@@ -241,7 +241,7 @@ async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_
     assert!(matches!(&messages[..], [message] if message.payload == payload), "{messages:?}");
 }
 
-/// The only message is due again.
+/// Makes the only message due again.
 async fn back(sql: &Client) {
     let due = "select exists (select from trunkline.queue_q where due_at <= clock_timestamp())";
     eventually("what was taken is back", async || sql.query_one(due, &[]).await.expect("read").get(0)).await;

@@ -1,4 +1,4 @@
-//! Every PostgreSQL from 14 to 18 speaks with the library as the one of the other tests does.
+//! The library works alike with every PostgreSQL from 14 to 18.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::fixture::{SOON, connect, eventually};
 
 type Nothing = Statement<(), ()>;
 
-/// One of each major version: of the folders in `TRUNKLINE_PG_BINS`, of the distribution's, or what
-/// the launcher finds.
+/// One installation of each major version, from the folders in `TRUNKLINE_PG_BINS`, the
+/// distribution's, or those that the launcher finds.
 pub fn found() -> BTreeMap<u32, Binaries> {
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|folder| !folder.as_os_str().is_empty());
@@ -30,8 +30,8 @@ pub fn found() -> BTreeMap<u32, Binaries> {
     of
 }
 
-/// A server of each major version, for all tests that want one. It ends with the process, as the
-/// one of the other tests.
+/// Returns the server of a major version, which all tests share. It ends with the process, like the
+/// main cluster.
 async fn cluster(binaries: Binaries) -> &'static Cluster {
     static CLUSTERS: [OnceCell<Cluster>; 5] = [const { OnceCell::const_new() }; 5];
     let major = binaries.major();
@@ -43,7 +43,7 @@ async fn cluster(binaries: Binaries) -> &'static Cluster {
     CLUSTERS[major as usize - 14].get_or_init(start).await
 }
 
-/// Does it on all versions at once.
+/// Runs a test on all versions at once.
 pub async fn on_each<F: Future<Output = ()> + Send + 'static>(run: fn(&'static Cluster) -> F) {
     let mut found = found();
     let mut running = JoinSet::new();
@@ -85,7 +85,7 @@ async fn conform(cluster: &'static Cluster) {
     println!("PostgreSQL {major}: as it should be");
 }
 
-/// By a proof of the password that does not tell it.
+/// Logs in with SCRAM, which proves the password without sending it.
 async fn log_in(url: &str) {
     let sql = connect(url).await;
     let access = "local all reader scram-sha-256\nlocal all all trust";
@@ -127,7 +127,7 @@ static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
-/// Groups and where they failed, rows by columns, copies, types of the user's.
+/// Runs groups with their failures, rows by columns, copies, and a user's types.
 pub async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
     static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
@@ -174,7 +174,7 @@ async fn run_transactions(db: &Db) {
     assert_eq!(db.run(&COUNT, ()).await.expect("counted"), (302,));
 }
 
-/// Every verb once.
+/// Runs every verb once.
 pub async fn use_queue(db: &Db, wait: Wait) {
     db.create_queue("q", &Settings::new("int8").max_batch(8).max_attempts(1)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");

@@ -1,4 +1,4 @@
-//! Errors that newcomers meet say what differs, what is missing, and what to do.
+//! Errors that newcomers meet name the difference, the missing part, and the next step.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn a_first_migration_without_the_right_says_which_is_missing() {
     assert!(!error.contains("owns the schema"), "{error}");
 }
 
-/// A call that is dropped does not stop its statement; those that come next go round it.
+/// A dropped call does not stop its statement. Later calls use another connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_whose_caller_is_gone_does_not_hold_up_the_next() {
     static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");

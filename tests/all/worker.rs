@@ -1,5 +1,5 @@
-//! What a worker promises: a function is run for every message, whatever it does and whatever
-//! happens to it.
+//! The worker's promise: its function runs for every message, whatever the function does and
+//! whatever happens to the worker.
 
 mod outcomes;
 mod panics;

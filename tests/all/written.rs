@@ -1,4 +1,4 @@
-//! Payloads that go from session to session as text mean the same in all of them.
+//! Payloads that pass between sessions as text mean the same in all of them.
 
 use crate::fixture::{connect, database};
 
@@ -52,7 +52,8 @@ async fn what_one_session_writes_every_other_reads_as_it_was() {
                 there.query_one(&format!("select trunkline.written({value})"), &[]).await.expect("written").get(0);
             for to in &sessions {
                 here.batch_execute(to).await.expect("set");
-                // As texts of one session, in which the array of today is what it is.
+                // Both are compared as texts of this session, which reads the array with its own
+                // settings.
                 let same = format!(
                     "select trunkline.written(trunkline.read_as($1, null::{})) = trunkline.written({value})",
                     of(&value)
@@ -67,7 +68,7 @@ async fn what_one_session_writes_every_other_reads_as_it_was() {
     }
 }
 
-/// The type of an array's text: what the first cast in it says.
+/// The type of an array's text: the type in its first cast.
 fn of(value: &str) -> String {
     let name = value.split("::").nth(1).expect("a cast");
     let end = name.find([',', ']']).expect("an end");

@@ -2,9 +2,9 @@
 
 use super::{files, read, tree::code};
 
-/// Words of the layers above, whole or as a part of a name. PostgreSQL, libpq and Rust have some of
-/// these words, too, which are allowed: the protocol's messages, a notification's payload, the key
-/// of a map or of TLS, and bytes queued on a connection.
+/// Words of the layers above, whole or as a part of a name. Words that PostgreSQL, libpq or Rust
+/// have as well are not listed: a message of the protocol, the payload of a notification, a
+/// priority, a key of a map or of TLS, bytes queued on a connection.
 const ABOVE: [&str; 22] = [
     "queue", "enqueue", "dequeue", "lease", "lane", "stripe", "letter", "attempt", "ack", "archive", "bury", "replay",
     "draft", "consumer", "worker", "handler", "floor", "sweep", "dead", "settle", "coalesce", "schedule",

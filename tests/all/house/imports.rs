@@ -1,5 +1,5 @@
-//! Which file may import which. `src/` has six layers, the modules of the queue are in order, too,
-//! and no two files of a crate import each other.
+//! Rules for imports between files. `src/` has six layers, the modules of the queue are in order,
+//! too, and no two files of a crate import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -52,8 +52,8 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a text has a word, in letters of any size, as a word by itself. "So many … that" and "so
-/// long as" are no numbers.
+/// Returns whether a text has a word as a whole word, ignoring case. "So many … that" and "so long
+/// as" are not numbers.
 fn has(line: &str, word: &str) -> bool {
     let line = line.to_lowercase();
     let is_edge = |at: Option<char>| at.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -64,8 +64,8 @@ fn has(line: &str, word: &str) -> bool {
     })
 }
 
-/// Fails where a folder has more than is known, with some of them; and where it has less, so that
-/// the number is lowered.
+/// Fails if a folder has more lines than the known number, and shows some of them. Also fails if it
+/// has fewer, so that the number is lowered.
 fn compare(known: &[(&str, usize)], found: impl Fn(&str) -> Vec<String>) {
     let mut other = Vec::new();
     for (folder, left) in known {

@@ -1,17 +1,17 @@
-//! Every statement and function of the house, with its way to a queue's rows; and those that touch
-//! none, with the reason.
+//! Every statement and function of the library, with its way to a queue's rows. Those that touch no
+//! rows are listed with the reason.
 
-/// How a statement may come to its rows.
+/// The way in which a statement may reach its rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
-    /// By these alone, and the first has to be used. `TIDSCAN` is the way to a row that is locked
-    /// already, `TIDRANGESCAN` to a number of pages.
+    /// Only these scans, and the first has to be used. `TIDSCAN` reaches a row that is already
+    /// locked, `TIDRANGESCAN` a range of pages.
     Along(&'static [&'static str]),
-    /// By some of these, as the table is.
+    /// Some of these scans, depending on the table.
     Either(&'static [&'static str]),
-    /// It reads no rows.
+    /// The statement reads no rows.
     NoRows,
-    /// It may read everything, for this reason.
+    /// The statement may read everything, for this reason.
     All(&'static str),
 }
 use Way::{All, Along, Either, NoRows};
@@ -20,29 +20,29 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
-/// A message is buried or kept unless its id is there already.
+/// A message is buried or archived unless its id is there already.
 const BURIED: Way = Along(&["key_q", "deadkey_q", "TIDSCAN"]);
 const KEPT: Way = Along(&["key_q", "archivekey_q", "TIDSCAN"]);
 const BACK: Way = Along(&["deadkey_q", "key_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SCHEDULES: Way = Along(&["schedule_by_next"]);
-/// Those of a clock that was ahead are put right on the way.
+/// Ticks from a clock that was ahead are repaired on the way.
 const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
-/// What is due last is looked at, too.
+/// The message that is due last is also read.
 const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
 const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
-/// The sequence itself has no index; a table that is read to its end would have an aggregate over
+/// The sequence itself has no index. A table that is read to its end would have an aggregate over
 /// it.
 const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", "SEQSCAN"]);
 
-/// A file's name without its ending, what is called, and its way. `IDS` are ten leased messages and
-/// one that is nowhere, so that a row is looked for that has to be cut; `ONES`, `ZEROS`, `TEXTS`
-/// are as many. `LETTERS` are dead letters, and one that is nowhere.
+/// A file's name without its extension, the call, and its way. `IDS` are ten leased messages and an
+/// id that does not exist, which forces a search for a row to split. `ONES`, `ZEROS` and `TEXTS`
+/// have the same length. `LETTERS` are dead letters and an id that does not exist.
 pub type Planned = (&'static str, &'static str, Way);
 
 /// The files of `sql/statements`, with their parameters.
@@ -63,7 +63,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("bury", "IDS, ONES, ONES, TEXTS", BURIED),
     ("charge", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
     ("carve", "IDS, ONES, ONES", KEY),
-    // The first of a row of three, under a lease: the row is split.
+    // The first message in a leased row of three: the row is split.
     ("ack", "'{3072000001024}', '{1}', '{1}'", KEY),
     ("enqueue", "0, 1, '{1}'", NoRows),
     ("enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
@@ -83,7 +83,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("find", "7000000000000", FIND),
     ("gone", "IDS, ONES", KEY),
     ("cancel", "IDS", KEY),
-    // One in a row of three.
+    // One message in a row of three.
     ("cancel", "'{3072000001025}'", KEY),
     ("reschedule", "'{2048,3072}', 60", KEY),
     ("reschedule_at", "'{2048,3072}', now()", KEY),
@@ -102,12 +102,12 @@ pub const STATEMENTS: &[Planned] = &[
     ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
 ];
 
-/// Those that only queues with priorities have.
+/// Statements that only queues with priorities have.
 pub const WITH_PRIORITIES: &[Planned] =
     &[("enqueue_priority", "0, 1, '{1}', null, 2", NoRows), ("enqueue_in_priority", "'{1}', 0, null, 2", NoRows)];
 
-/// Those of queues with uniqueness; the first is of a key that is free, the next of some that are
-/// not.
+/// Statements of queues with uniqueness. The first brings a free key, the next ones bring keys of
+/// which some are taken.
 pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
     ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
@@ -116,7 +116,7 @@ pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
 ];
 
-/// The same, of the files of `sql/functions`; and ends of messages.
+/// The files of `sql/functions` for queues with uniqueness, and ends of messages.
 pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
     ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),
@@ -180,7 +180,7 @@ pub const VERBS: &[Planned] = &[
     ("place_schedules", "trunkline.place_schedules('{}', '{}', '{}', '{}')", Along(&["TIDSCAN"])),
 ];
 
-/// Why queues without keys have no plans of these: see `keys.rs`.
+/// The reason why queues without keys have no plans of these: see `keys.rs`.
 const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looked at by themselves";
 
 /// The files of `sql/statements` that touch no rows of a queue.
@@ -326,7 +326,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
 ];
 
-/// The files of `sql/queue` that are no functions for traffic.
+/// The files of `sql/queue` that are not functions for traffic.
 pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),

@@ -1,10 +1,10 @@
-//! Plans as Postgres prints them.
+//! Plans as PostgreSQL prints them.
 
-/// A node of a plan as Postgres prints it: `{NAME :field value … {CHILD …} …}`.
+/// A node of a printed plan: `{NAME :field value … {CHILD …} …}`.
 #[derive(Debug, Default)]
 pub struct Node {
     pub name: String,
-    /// The fields of the node itself, and those of what is in it.
+    /// The fields of the node and of everything in it.
     text: String,
     inner: Vec<Node>,
 }
@@ -34,18 +34,18 @@ impl Node {
         open.remove(0)
     }
 
-    /// This node and everything in it.
+    /// Returns the node and all nodes in it.
     pub fn all(&self) -> Vec<&Self> {
         std::iter::once(self).chain(self.inner.iter().flat_map(Self::all)).collect()
     }
 
-    /// Reads from a table, in whatever way.
+    /// Returns whether the node reads from a table, by any scan.
     pub fn is_scan(&self) -> bool {
         let ways = ["SEQSCAN", "INDEXSCAN", "INDEXONLYSCAN", "BITMAPHEAPSCAN", "TIDSCAN", "TIDRANGESCAN", "SAMPLESCAN"];
         ways.contains(&&*self.name)
     }
 
-    /// Reads all that a node below it returns before it returns anything itself.
+    /// Returns whether the node reads all rows of a node below it before it returns its first.
     pub fn gathers(&self) -> bool {
         ["SORT", "INCREMENTALSORT", "HASH", "AGG", "MATERIAL"].contains(&&*self.name)
     }

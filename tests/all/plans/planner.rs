@@ -1,4 +1,4 @@
-//! What Postgres plans for a call.
+//! The plans that PostgreSQL makes for a call.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 use super::node::Node;
 
-/// What was planned during one call.
+/// The result of planning one call.
 #[derive(Debug, Default)]
 pub struct Planned {
     /// The plans that touch one of the relations.
     pub plans: Vec<Node>,
-    /// The functions that any plan calls, by their oids.
+    /// The oids of all functions in any plan.
     pub calls: BTreeSet<u32>,
 }
 
-/// A connection that plans afresh and tells what.
+/// A fresh connection that prints its plans.
 pub struct Planner {
     client: Client,
     plans: mpsc::UnboundedReceiver<String>,
 }
 
 impl Planner {
-    /// `cache` is the session's `plan_cache_mode`: Postgres goes over from one to the other when it
-    /// likes.
+    /// Opens a connection. `cache` is its `plan_cache_mode`, because PostgreSQL switches from
+    /// custom to generic plans by itself.
     pub async fn connect(url: &str, cache: &str) -> Self {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
         let (sender, plans) = mpsc::unbounded_channel();
@@ -35,7 +35,7 @@ impl Planner {
                 if let AsyncMessage::Notice(notice) = message
                     && let Some(plan) = notice.detail().filter(|detail| detail.starts_with("{PLANNEDSTMT"))
                 {
-                    let _ = sender.send(plan.replace('\n', " ")); // the test is over
+                    let _ = sender.send(plan.replace('\n', " ")); // fails only when the test is over
                 }
             }
         });
@@ -44,11 +44,11 @@ impl Planner {
         Self { client, plans }
     }
 
-    /// What one call plans, in a transaction that is rolled back.
+    /// Plans one call in a transaction that is rolled back.
     pub async fn plan(mut self, call: &str, relations: &BTreeSet<u32>) -> Planned {
         self.client.batch_execute("begin").await.expect("begun");
         match self.client.batch_execute(call).await {
-            Err(error) if error.code().is_some_and(|code| code.code() == "TL001") => {} // a message is nowhere
+            Err(error) if error.code().is_some_and(|code| code.code() == "TL001") => {} // a message does not exist
             done => done.unwrap_or_else(|error| panic!("{call}: {error:?}")),
         }
         self.client.batch_execute("rollback").await.expect("rolled back");

@@ -1,5 +1,5 @@
-//! The plans of queues with uniqueness: a key is found by itself, and those of messages that end by
-//! their ids, whatever the tables are like.
+//! The plans of queues with uniqueness: keys and ended messages are found by indexes, whatever the
+//! tables are like.
 
 use trunkline::Settings;
 
@@ -34,11 +34,10 @@ async fn wrong(url: &str, state: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for (file, call, way) in statements.chain(verbs) {
         for cache in ["force_custom_plan", "force_generic_plan"] {
-            // What a statement keeps (none is committed) another cannot stumble over. A pass over
-            // as many as there are messages is none over a table.
+            // No call is committed, so none depends on another. A loop over the given messages is
+            // not a scan of a table.
             let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
-            // What a verb plans beside the keys is looked at elsewhere: here no table is read to
-            // its end.
+            // Other tests check the rest of a verb's plans. Here no table may be read to its end.
             let way = match way {
                 list::Way::Along(ways) => list::Way::Either(ways),
                 way => way,

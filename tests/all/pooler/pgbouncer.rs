@@ -1,4 +1,4 @@
-//! A pgbouncer of one's own, in transaction mode, in front of the cluster.
+//! A private pgbouncer in transaction mode, in front of the cluster.
 
 use std::{
     fs,
@@ -13,12 +13,11 @@ use std::{
 
 use crate::fixture::{cluster, eventually, through, user};
 
-/// Connections to the server, for each database.
+/// Server connections per database.
 pub const SERVERS: usize = 2;
 
-/// Ends with the value, and with the process: whoever started it only has to let go of its input.
-/// From 1.23 on any other signal waits for the clients, and these wait for the thread that waits
-/// here.
+/// Stops pgbouncer when its input closes: when the value is dropped, or when the process ends. From
+/// 1.23 on any other signal waits for the clients, and they wait for the thread that waits here.
 const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
@@ -29,7 +28,7 @@ pub struct Pgbouncer {
 impl Drop for Pgbouncer {
     fn drop(&mut self) {
         drop(self.running.stdin.take());
-        let _ = self.running.wait(); // it has removed its folder
+        let _ = self.running.wait(); // the shell has removed the folder
     }
 }
 
@@ -52,7 +51,7 @@ impl Pgbouncer {
         Self::start_with(&program, "").await
     }
 
-    /// One that follows prepared statements from server to server.
+    /// Starts a pgbouncer that tracks prepared statements from server to server.
     pub async fn with_statements() -> Self {
         let (program, (major, minor)) = installed();
         let is_new = (major, minor) >= (1, 21);
@@ -63,8 +62,7 @@ impl Pgbouncer {
     async fn start_with(program: &Path, more: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-pgb-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // Not in a folder of root's alone: it does not run as root, but as whoever runs the
-        // cluster.
+        // The folder must not be root's alone: pgbouncer runs as the account that runs the cluster.
         let folder = cluster().socket_dir().parent().expect("not the root").join(name);
         fs::create_dir(&folder).expect("a folder is made");
         let (mine, theirs) = (fs::metadata(&folder), fs::metadata(cluster().data_dir()));
@@ -93,7 +91,7 @@ impl Pgbouncer {
         pgbouncer
     }
 
-    /// The address of a database, through it.
+    /// The address of a database through this pgbouncer.
     pub fn before(&self, url: &str) -> String {
         through(url, &format!("host={} port=6432", self.folder.display()))
     }

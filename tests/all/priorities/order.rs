@@ -1,5 +1,5 @@
-//! Random histories: whatever is taken was among the first, going by age and head start, to within
-//! a sixteenth of one.
+//! Random histories: each taken message was among the first by age and head start, to within a
+//! sixteenth of a head start.
 
 use proptest::prelude::*;
 use trunkline::Settings;
@@ -14,7 +14,7 @@ proptest! {
 
     #[test]
     fn what_is_taken_is_first_by_age_and_head_start(
-        // Priority, and for how many seconds it has been due.
+        // Priority, and the seconds since the message became due.
         messages in prop::collection::vec((0..4_u8, 1..400_u32), 1..60),
         sizes in prop::collection::vec(1..20_usize, 60),
     ) {
@@ -38,7 +38,7 @@ proptest! {
                 prop_assert_eq!(taken.len(), n.min(left.len()));
                 for message in &taken {
                     let first = left.iter().map(|payload| rank(*payload)).fold(f64::MIN, f64::max);
-                    // A second for the time that passes meanwhile.
+                    // One second of tolerance for the time that passes in the meantime.
                     prop_assert!(rank(message.payload) >= first - HEAD_START / 16.0 - 1.0, "{} before {first}", rank(message.payload));
                     left.retain(|payload| *payload != message.payload);
                 }
@@ -46,7 +46,7 @@ proptest! {
                     break;
                 }
             }
-            // And within a priority exactly by age.
+            // Within a priority the order is exactly by age.
             Ok(())
         })?;
     }

@@ -1,11 +1,11 @@
-//! The errors that a function raises, or one that it calls: read off the texts, so that no list of
-//! them is kept by hand.
+//! The errors that a function raises, itself or through a function that it calls. They are read
+//! from the source, so no list is maintained by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::function::texts;
 
-/// The names that the texts give to the codes.
+/// The names of the codes in the source.
 const CODES: [(&str, &str); 17] = [
     ("TL001", "TL001"),
     ("TL002", "TL002"),
@@ -26,15 +26,15 @@ const CODES: [(&str, &str); 17] = [
     ("undefined_table", "42P01"),
 ];
 
-/// The codes that a function raises itself, and the functions that it calls. Those of a queue are
-/// called `do_take` and the like.
+/// The codes that a function raises itself, and the functions that it calls. Those of a queue have
+/// names like `do_take`.
 #[derive(Default)]
 struct Direct {
     raised: BTreeSet<&'static str>,
     called: BTreeSet<String>,
 }
 
-/// Every function, with its overloads together.
+/// Every function, with its overloads merged.
 pub struct Errors(BTreeMap<String, Direct>);
 
 impl Errors {
@@ -51,7 +51,7 @@ impl Errors {
         Self(of)
     }
 
-    /// The codes of a function's errors, whoever raises them.
+    /// The codes of a function's errors, including those of the functions that it calls.
     pub fn of(&self, name: &str) -> BTreeSet<&'static str> {
         let (mut raised, mut seen, mut left) = (BTreeSet::new(), BTreeSet::new(), vec![name.to_owned()]);
         while let Some(name) = left.pop() {
@@ -71,7 +71,7 @@ impl Errors {
     }
 }
 
-/// A text without its comments and hints, which name functions that are not called.
+/// The source without comments and hints, which name functions that are not called.
 fn code_of(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
     let code = lines.join("\n");
@@ -80,7 +80,7 @@ fn code_of(text: &str) -> String {
     parts.fold(first, |code, part| code + part.split_once(";\n").map_or("", |(_, behind)| behind))
 }
 
-/// The letters that a text begins with.
+/// The identifier at the beginning of a text.
 fn word(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_lowercase() && c != '_').next().unwrap_or_default()
 }

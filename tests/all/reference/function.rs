@@ -1,4 +1,4 @@
-//! A file of `sql/functions`, as the reference tells it.
+//! A file of `sql/functions`, as the reference shows it.
 
 use std::fs;
 
@@ -6,9 +6,9 @@ use super::root;
 
 pub struct Function {
     pub name: String,
-    /// The comment above the function, a line a paragraph.
+    /// The comment above the function, one paragraph per line.
     pub comment: String,
-    /// Statements as one would give them to psql; empty for functions that are not for users.
+    /// Statements for psql. Empty for functions that are not for users.
     pub example: String,
     pub signature: String,
 }
@@ -33,18 +33,18 @@ impl Function {
     }
 }
 
-/// A line of an example, which stands five blanks to the right in the comment.
+/// A line of an example, which is indented by five blanks in the comment.
 fn indented(line: &str) -> &str {
     line.strip_prefix("     ").unwrap_or_else(|| panic!("an example is indented by four more blanks: {line:?}"))
 }
 
-/// Lines of a comment as paragraphs of a line each; an empty line stands between two.
+/// Joins the lines of each paragraph. An empty line separates two paragraphs.
 fn paragraphs(lines: &[&str]) -> String {
     let paragraphs: Vec<String> = lines.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect();
     paragraphs.join("\n\n").trim_end().to_owned()
 }
 
-/// The names of a folder's files, in order, and their texts.
+/// The names of a folder's files, in order, and their contents.
 pub fn texts(folder: &str) -> Vec<(String, String)> {
     let files = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let mut files: Vec<_> = files.map(|entry| entry.expect("readable").path()).collect();
@@ -53,8 +53,7 @@ pub fn texts(folder: &str) -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), fs::read_to_string(file).expect("readable"))).collect()
 }
 
-/// The overloads of a function follow each other: the file `enqueue.sql` is before
-/// `enqueue_text.sql`.
+/// All functions, with overloads next to each other: `enqueue.sql` sorts before `enqueue_text.sql`.
 pub fn functions() -> Vec<Function> {
     texts("sql/functions").iter().map(|(_, text)| Function::of(text)).collect()
 }

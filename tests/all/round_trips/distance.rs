@@ -1,4 +1,4 @@
-//! A server far away, and how often it is asked.
+//! A distant server, and a count of the round trips to it.
 
 use std::{
     io,
@@ -22,16 +22,15 @@ use tokio::{
 
 use crate::fixture::{cluster, eventually};
 
-/// While it is far, an answer takes this long: time enough for a program to say all that it has to
-/// say before it.
+/// The delay of an answer: enough time for a program to send all that it can send before the
+/// answer.
 const AWAY: Duration = Duration::from_millis(500);
-/// Nothing was said or heard for this long: what went on beside has ended, the notification after
-/// an enqueue for one.
+/// After this time without traffic, background work has ended, such as the notification after an
+/// enqueue.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// A port of the cluster. It counts turns: whatever is said after an answer was heard, on any
-/// connection, until the next answer is heard. So the count does not depend on how long anything
-/// takes, and what is asked side by side is one turn.
+/// A proxy to the cluster that counts turns. A turn is everything that is sent, on any connection,
+/// between two answers. So the count does not depend on time, and parallel requests are one turn.
 pub struct Distance {
     pub port: u16,
     state: Arc<State>,
@@ -39,10 +38,10 @@ pub struct Distance {
 
 struct State {
     far: AtomicBool,
-    /// An answer was heard, and nothing was said since.
+    /// An answer has arrived, and nothing was sent since.
     heard: AtomicBool,
     turns: AtomicUsize,
-    /// When the last bytes pass, or did.
+    /// The time at which the last bytes pass or have passed.
     last: Mutex<Instant>,
 }
 
@@ -72,7 +71,7 @@ impl Distance {
         distance
     }
 
-    /// The turns that something takes while the server is far away.
+    /// Counts the turns that a future takes while the server is distant.
     pub async fn turns<T>(&self, of: impl Future<Output = T>) -> (usize, T) {
         eventually("all is quiet", async || self.state.is_quiet()).await;
         self.state.far.store(true, Ordering::Relaxed);

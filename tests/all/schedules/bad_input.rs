@@ -1,4 +1,4 @@
-//! What cannot be a schedule is refused, and what goes wrong later holds up no other.
+//! Invalid schedules are refused, and a schedule that fails later holds up no other.
 
 use std::time::SystemTime;
 
@@ -62,7 +62,7 @@ async fn what_only_a_process_can_tell_stands_in_the_row_and_holds_up_no_other() 
     let (bad, never) = (one(&db, "bad").await, one(&db, "never").await);
     assert!(bad.problem.as_deref().is_some_and(|why| why.contains("99 * * * *")) && bad.next.is_none(), "{bad:?}");
     assert!(never.problem.as_deref().is_some_and(|why| why.contains("no such date")), "{never:?}");
-    // Mended, it goes on.
+    // Once it is corrected, the schedule goes on.
     assert!(queue.schedule(&Schedule::new("bad", YEARLY), &1).await.expect("set"));
     eventually("it is mended", async || one(&db, "bad").await.next > Some(SystemTime::now())).await;
     assert_eq!(one(&db, "bad").await.problem, None);
@@ -101,7 +101,7 @@ async fn a_tick_that_the_queue_refuses_is_told_and_holds_up_no_other() {
 async fn no_tick_is_given_up_for_what_passes() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     queue.schedule(&Schedule::new("a", YEARLY), &1).await.expect("set");
-    // As if the disk was full, until a row says otherwise.
+    // Simulates a full disk, until a row exists in `public.room`.
     let full = "create table public.room (is_there bool); create sequence public.tries;
         create function public.full_disk() returns trigger language plpgsql as $$ begin
             perform nextval('public.tries');

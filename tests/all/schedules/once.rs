@@ -1,4 +1,4 @@
-//! Each tick once, whatever happens to those who make them.
+//! Each tick happens once, whatever happens to the processes that make ticks.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -26,7 +26,7 @@ async fn ticks_of_many_schedules_are_made_once_by_several_processes_whose_connec
                where application_name = 'trunkline' and datname = current_database() and query like '%schedule%' and random() < 0.5";
     let since: std::time::SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("a time").get(0);
     let through = since + Duration::from_secs(6);
-    // Each cut holds them up, and hits the library's own questions, too.
+    // Each cut interrupts the ticks, and also the library's own queries.
     let made = "select coalesce(bool_and(last_at > $1), false) from trunkline.schedule";
     let six_seconds = async {
         while !sql.query_one(made, &[&through]).await.expect("read").get::<_, bool>(0) {
@@ -54,7 +54,7 @@ async fn ticks_of_many_schedules_are_made_once_by_several_processes_whose_connec
     }
 }
 
-/// Seconds of a day.
+/// The second of the day.
 fn second(tick: &str) -> i64 {
     let part = |range: std::ops::Range<usize>| tick[range].parse::<i64>().expect("digits");
     part(8..10) * 86_400 + part(11..13) * 3600 + part(14..16) * 60 + part(17..19)
@@ -68,7 +68,7 @@ async fn a_tick_that_somebody_was_about_to_make_and_did_not_is_made_by_another()
     let holder = connect(&url).await;
     holder.batch_execute("begin; select * from trunkline.claim_schedules('-infinity', 10)").await.expect("locked");
     let runs = Ticks::start(&db);
-    // It has looked, and found the schedule in somebody's hands.
+    // The process has looked, and found the schedule locked by another session.
     eventually("it has asked more than once", async || {
         let asked = "select count(*) > 0 from pg_stat_activity
                      where application_name = 'trunkline' and query like '%claim_schedules%' and datname = current_database()";

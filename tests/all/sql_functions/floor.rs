@@ -11,8 +11,8 @@ async fn the_floor_of_a_session_rises_and_finds_what_is_below_in_the_end() {
     };
     assert!(!reached().await, "at first, everything may be there");
     eventually("the floor rises", reached).await;
-    // A tenth of a second after its last look the session looks again, and finds it: then it was
-    // too slow, and nothing has happened.
+    // The session looks again a tenth of a second after its last look, and finds the message. In
+    // that case this test was too slow, and tries again.
     eventually("it is below", async || {
         assert!(reached().await, "it stays where it is");
         sql.batch_execute(

@@ -1,5 +1,5 @@
-//! Three servers, of which one goes away and comes back: nothing that was said is untrue, and the
-//! others go on meanwhile.
+//! One of three servers goes away and comes back: every answer stays true, and the other two go on
+//! in the meantime.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -18,7 +18,7 @@ use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop};
 use super::{counts, numbers, stripe};
 use crate::fixture::{SOON, cluster, eventually, settled, through};
 
-/// Servers of the test's own.
+/// Private servers of the test.
 struct Servers(Vec<Arc<Cluster>>);
 
 impl Servers {
@@ -50,17 +50,17 @@ impl Servers {
     }
 }
 
-/// What callers were told.
+/// The outcomes that callers got.
 #[derive(Default)]
 struct Told {
-    /// In a queue.
+    /// Confirmed enqueues.
     enqueued: HashSet<i64>,
-    /// Perhaps.
+    /// Enqueues with an unknown outcome.
     unknown: HashSet<i64>,
     received: HashSet<i64>,
-    /// Gone for good.
+    /// Confirmed acknowledgements, which must not come back.
     acknowledged: HashSet<i64>,
-    /// Handled by the worker, perhaps more than once.
+    /// Payloads that the worker handled, perhaps more than once.
     handled: HashSet<i64>,
     slowest: Duration,
 }
@@ -88,8 +88,8 @@ impl Load {
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
                 Ok(_) => drop(told.enqueued.insert(n)),
-                // The only error while two servers are there: it was on its way when its server
-                // died.
+                // The only possible error while two servers are up: the enqueue was on its way when
+                // its server died.
                 Err(error) if error.is_outcome_unknown() => drop(told.unknown.insert(n)),
                 Err(error) => panic!("{error:?}"),
             }
@@ -109,7 +109,7 @@ impl Load {
                     told.received.insert(message.payload);
                 }
             }
-            // Stripe by stripe, so that an error is one's own.
+            // One call per stripe, so that an error concerns that stripe alone.
             for part in messages.chunk_by(|one, other| one.stripe == other.stripe) {
                 let acked = timeout(SOON * 3, self.queue.ack(part)).await.expect("no call waits for ever");
                 let lost: HashSet<i64> = match &acked {
@@ -125,8 +125,8 @@ impl Load {
         }
     }
 
-    /// So many at once, round all stripes, however loaded each is: the numbers of the hashes may
-    /// all be one stripe's.
+    /// Enqueues `count` messages at once, in turns over all stripes whatever their load. By hash,
+    /// all of these numbers could land on one stripe.
     async fn probe(&self, count: i64) -> BTreeMap<StripeId, usize> {
         let first = self.number.fetch_add(count, Ordering::Relaxed);
         let queue = self.queue.spread(Spread::RoundRobin);
@@ -172,7 +172,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
     load.more(1000).await;
     for how in [Stop::Immediate, Stop::Fast] {
         servers.with(1, move |server| server.stop(how)).await;
-        load.more(2000).await; // on the two that are left
+        load.more(2000).await; // on the two servers that are left
         assert!(!load.probe(20).await.contains_key(&dead));
         assert!(stripes.list().iter().any(|state| state.id == Some(dead) && state.away.is_some()));
         servers.with(1, Cluster::start_again).await;
@@ -198,7 +198,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
     assert!(told.slowest < Duration::from_secs(5), "nobody waited for the dead: {:?}", told.slowest);
 }
 
-/// The queue on two databases, one of them behind a proxy.
+/// A queue on two databases, one of them behind a proxy.
 async fn behind(proxy: &DelayProxy, url: &str) -> (Stripes, StripedQueue<i64>) {
     let near = stripe().await;
     for url in [&near, &url.to_owned()] {
@@ -228,7 +228,7 @@ async fn a_server_that_says_nothing_holds_up_only_those_that_wait_for_it_already
     let stuck: Vec<_> = (0..20).map(call).collect();
     let waiting = || stuck.iter().filter(|call| !call.is_finished()).count();
     eventually("half of them are answered", || async { waiting() == 10 }).await;
-    // After a second without a word, calls go where there is an answer.
+    // After a second without an answer from a server, calls go to the other one.
     let begun = Instant::now();
     eventually("it is passed over", || async {
         timeout(Duration::from_millis(500), try_join_all((0..10).map(|n| queue.enqueue(n)))).await.is_ok()
@@ -279,7 +279,7 @@ async fn nobody_waits_for_a_host_that_does_not_answer_but_whoever_finds_it_out()
                 began.elapsed()
             })
         });
-        // As long as this one takes, everything does on this machine.
+        // A call to the other server shows how slow this machine is.
         let control = tokio::spawn({
             let near = near.clone();
             async move {
@@ -328,7 +328,7 @@ async fn where_all_are_away_a_call_waits_for_the_first_that_is_back() {
         async move {
             loop {
                 match queue.enqueue(1).await {
-                    Err(error) if error.is_outcome_unknown() => {} // it may find out by this
+                    Err(error) if error.is_outcome_unknown() => {} // the outage may be found out by this call
                     outcome => return outcome,
                 }
             }

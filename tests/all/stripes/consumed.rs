@@ -1,4 +1,4 @@
-//! What is on several stripes is consumed from all of them, by every guarantee and in every way to
+//! Messages on several stripes are consumed from all of them, with every guarantee and every way to
 //! wait.
 
 use std::{
@@ -57,7 +57,7 @@ async fn a_stripe_with_much_does_not_hold_up_one_with_little() {
         }
         assert!(little >= 1 && (n < 30 || little >= 5), "of {n}, {little} in three calls");
     }
-    // A stripe that takes longer than a second for that many gives them back, and is asked again.
+    // A stripe that takes longer than a second for this many gives them back, and is asked again.
     let mut all = 3 + 6 + 90;
     while all < 20_010 {
         all += timeout(SOON, consumer.lease(50_000)).await.expect("nothing is left out").expect("leased").len();
@@ -74,10 +74,10 @@ async fn a_wait_with_a_limit_ends_and_takes_nothing_for_nobody() {
     assert_eq!(consumer.take(0).await.expect("nothing"), []);
     three.queue.enqueue(1).await.expect("enqueued");
     assert_eq!(consumer.take_within(5, Duration::ZERO).await.expect("taken").len(), 1);
-    // One that is dropped while it waits leaves nothing leased.
+    // A call that is dropped while it waits leaves nothing leased.
     drop(tokio::time::timeout(Duration::from_millis(20), consumer.lease(5)).await);
     let ids = try_join_all((0..6).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
-    let mut got = 0; // its statements may be on their way still, and what they lease comes back
+    let mut got = 0; // its statements may still be on their way, and their leases come back
     while got < ids.len() {
         got += timeout(SOON, consumer.lease(6)).await.expect("nothing stays leased").expect("leased").len();
     }
@@ -105,7 +105,7 @@ async fn what_is_done_in_the_transaction_of_the_stripe_is_done_exactly_once() {
                         for message in &messages {
                             transaction.send(&EFFECT, (message.payload,)).await.map_err(|error| error.to_string())?;
                         }
-                        // Some fail, in the middle of it.
+                        // Some handlers fail in the middle of the work.
                         match tries.fetch_add(1, Ordering::Relaxed) % 5 {
                             2 => Err("not this time".to_owned()),
                             _ => Ok(messages.len()),
@@ -128,7 +128,7 @@ async fn what_is_done_in_the_transaction_of_the_stripe_is_done_exactly_once() {
     assert_eq!(all, (0..60).collect::<Vec<_>>());
     assert!(tries.load(Ordering::Relaxed) > 9, "some failed");
 
-    // By hand: where something is due, in a transaction there.
+    // By hand: on a stripe with a due message, in a transaction there.
     three.queue.enqueue(99).await.expect("enqueued");
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let stripe = consumer.ready().await.expect("due");
@@ -154,7 +154,7 @@ async fn a_worker_works_on_all_stripes_and_settles_where_a_message_came_from() {
             async move {
                 match message.payload {
                     7 => Err(Failure::dead("never")),
-                    8 => Ok(attempt.transaction().await?.commit().await?), // on the server of the message
+                    8 => Ok(attempt.transaction().await?.commit().await?), // on the message's server
                     _ => Ok(()),
                 }
             }
@@ -183,7 +183,7 @@ async fn a_worker_whose_queue_is_dropped_on_one_stripe_says_so() {
     part.db().drop_queue("q").await.expect("dropped");
     let error = timeout(SOON, working).await.expect("in time").expect("no panic").expect_err("an error");
     assert!(error.is_no_queue(), "{error}");
-    // A worker of one stripe goes on being one of one queue.
+    // A worker for one stripe still works as a worker of a single queue.
     let rest = three.queue.parts().swap_remove(0);
     let one = Runs::start(Worker::new(rest.of.clone(), |_| async { Ok::<(), Failure>(()) }));
     rest.enqueue(1).await.expect("enqueued");

@@ -1,4 +1,4 @@
-//! A stripe that drains: nothing is lost, nothing is moved, and nothing comes late.
+//! A stripe drains: no message is lost, none is moved, and none arrives late.
 
 use std::{
     sync::{
@@ -24,7 +24,8 @@ async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
     let delayed = part.enqueue(Draft::new(10).after(Duration::from_secs(3600))).await.expect("enqueued");
     let leased = part.lease(2).await.expect("leased");
     part.bury(&leased[..1], "never").await.expect("buried");
-    // Another process, which has just asked whether anything drains and will not for five seconds.
+    // Another process. It has just checked for draining stripes, and will not check again for five
+    // seconds.
     let other = Db::connect_striped(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
     assert_eq!(counts(try_join_all((0..3).map(|n| other.enqueue(n))).await.expect("enqueued")).len(), 3);
 
@@ -53,7 +54,7 @@ async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
     assert!(left.is_drained());
     assert_eq!((left.sum().messages, left.sum().dead, left.queues[0].0.as_str()), (0, 1, "q"));
 
-    // Whoever does not know yet is refused there, and enqueues elsewhere.
+    // A process that has not noticed the drain yet is refused there, and enqueues elsewhere.
     let error = part.enqueue(1).await.expect_err("it is closed");
     assert!(error.is_drained() && !error.is_bad_payload() && !error.is_outcome_unknown(), "{error}");
     assert!(error.to_string().contains("trunkline stripe resume"), "{error}");
@@ -67,7 +68,7 @@ async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
     let state = three.stripes.list().into_iter().find(|state| state.id == Some(id)).expect("it is listed");
     assert!(state.drains && state.away.is_none());
 
-    // It can come back, with all that it has.
+    // The stripe can return, with everything in it.
     three.stripes.resume(id).await.expect("resumed");
     let ids = try_join_all((0..9).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
     assert_eq!(counts(ids)[&id], 3);
@@ -89,7 +90,7 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let working = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
-    // Processes of their own, which learn of the drain by themselves.
+    // Separate processes, which have to notice the drain by themselves.
     let (enough, mut producers) = (Arc::new(AtomicBool::new(false)), Vec::new());
     for nr in 0..4 {
         let enough = enough.clone();
@@ -108,7 +109,7 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     }
     let seen = || done.lock().expect("no panic").len();
     eventually("it is under way", || async { seen() > 500 }).await;
-    // Producers may take five seconds to learn of it.
+    // Producers may take five seconds to notice.
     let left = timeout(SOON * 4, three.stripes.drain(id, |_| ())).await.expect("in time").expect("drained");
     assert!(left.is_drained());
     let drained = seen();

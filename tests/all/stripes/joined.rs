@@ -1,4 +1,4 @@
-//! Which servers are stripes of one another, and how one more joins.
+//! Rules for stripes of the same set, and a server that joins it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn a_server_that_is_named_twice_or_is_a_copy_is_refused() {
     let error = Db::connect_striped([&url, &url]).await.expect_err("one stripe twice");
     assert!(error.to_string().contains("name each server once"), "{error}");
     assert!(!error.to_string().contains("user="), "{error}");
-    // These are copies of one database.
+    // These databases are copies of one.
     let (one, other) = (database().await, database().await);
     let error = Db::connect_striped([&one, &other]).await.expect_err("copies");
     assert!(error.to_string().contains("set number = default"), "{error}");
@@ -68,7 +68,7 @@ async fn a_stripe_more_is_taken_in_by_what_runs_already() {
     stop.send(()).expect("it runs");
     assert_eq!(working.await.expect("no panic").expect("no error").done, 40);
 
-    // What waits already takes from it, too.
+    // A consumer that already waits takes from the new stripe, too.
     let url = stripe().await;
     Db::connect(&url).await.expect("connected").create_queue("q", &numbers()).await.expect("created");
     let mut consumer = three.queue.consumer(Wait::Notify);

@@ -1,4 +1,4 @@
-//! A stripe is taken out of programs that run.
+//! A stripe is removed from running programs.
 
 use std::{
     sync::{Arc, Mutex},
@@ -45,7 +45,7 @@ async fn a_drained_stripe_leaves_what_runs_and_can_join_again() {
     eventually("the queue has let go of it", || async { three.queue.parts().len() == 2 }).await;
     assert_eq!(three.stripes.list().len(), 2);
     drop(part);
-    // Nothing of this process is connected there any more, and what goes on needs it no longer.
+    // This process has no connection there any more, and the running work does not need one.
     let sql = superuser(&url).await;
     let connected =
         "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";

@@ -1,4 +1,4 @@
-//! What waits on a stripe that drains moves to the others, each message once, whatever is
+//! Waiting messages of a draining stripe move to the other stripes, each once, whatever is
 //! interrupted.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -10,7 +10,7 @@ use trunkline::{Db, Draft, Metadata, State, StripeId, Wait};
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
 
-/// All that the queue holds, by payload, with the ids.
+/// All messages of the queue: ids by payload.
 async fn there(three: &Three) -> BTreeMap<i64, Vec<String>> {
     let mut there = BTreeMap::<i64, Vec<String>>::new();
     for part in three.queue.parts() {
@@ -97,8 +97,7 @@ async fn priorities_and_the_order_go_along() {
     assert_eq!(seen, (0..90).collect::<Vec<_>>());
 }
 
-/// Lets a move stop between two of its steps, for as long as somebody holds a lock; drops it there,
-/// as a kill does.
+/// Stops a move between two of its steps by a lock on a table. Drops it there, as a kill does.
 async fn interrupted(three: &Three, id: StripeId, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
     let locker = superuser(on).await;
     locker.batch_execute(&format!("begin; lock table trunkline.{lock} in share mode")).await.expect("locked");
@@ -107,8 +106,7 @@ async fn interrupted(three: &Three, id: StripeId, lock: &str, on: &str, is_there
     eventually("it is between two steps", || is_there()).await;
     draining.abort();
     assert!(draining.await.expect_err("aborted").is_cancelled());
-    // What was sent is still waiting for the lock, and goes on as it would for a client that was
-    // killed.
+    // The last statement still waits for the lock. It goes on, as it would for a killed client.
     locker.batch_execute("commit").await.expect("unlocked");
 }
 
@@ -118,7 +116,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     let id = three.ids()[2];
     let part = three.queue.on(id).expect("open");
     for url in &three.urls {
-        // As an earlier drain left them.
+        // The tables exist from an earlier drain.
         let sql = include_str!("../../../sql/statements/move_tables.sql");
         superuser(url).await.batch_execute(sql).await.expect("made");
     }
@@ -127,7 +125,8 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     for n in 300..400 {
         part.enqueue(n).await.expect("enqueued");
     }
-    // Out of the queue, and not in another: whoever is to get it writes down nothing.
+    // The messages are out of their queue and not yet in another, because the receiving stripe
+    // cannot record them.
     let others = three.queue.parts().into_iter().filter(|part| part.stripe != id).map(|part| part.stripe);
     let others: Vec<String> = futures_util::future::join_all(others.map(|other| three.url(other))).await;
     let [one, other] = &others[..] else { panic!("two") };
@@ -137,7 +136,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     interrupted(&three, id, "moved", one, left).await;
     locker.batch_execute("commit").await.expect("unlocked");
     assert!(three.stripes.left(id).await.is_ok_and(|left| !left.is_drained()));
-    // In the other, and not yet out of the table beside the queue.
+    // The messages are in the other queue, and not yet removed from `trunkline.moving`.
     let came = async || {
         let came = "select count(*) from trunkline.moved";
         let mut count = 0;
@@ -165,7 +164,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     .await;
     draining.abort();
     let _ = draining.await;
-    // What it sent ends as that of a killed client would, undone.
+    // The statement is rolled back, as that of a killed client would be.
     waiting
         .batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()")
         .await
@@ -175,7 +174,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     waiting.batch_execute("drop trigger slow on trunkline.moving").await.expect("dropped");
     locker.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
     assert!(three.stripes.left(id).await.expect("looked").moving > 0, "they are on both, as far as anybody knows");
-    // Consumed there: it must not come again.
+    // These messages are consumed at the new stripe, so they must not come again.
     let mut seen: Vec<i64> =
         three.queue.consumer(Wait::Adaptive).take(20).await.expect("taken").iter().map(|one| one.payload).collect();
     assert_eq!(seen.len(), 20);

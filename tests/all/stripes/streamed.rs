@@ -1,4 +1,4 @@
-//! Streams, and what is handed over, over several servers.
+//! Streams and hand-overs over several servers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ async fn a_stream_has_each_message_of_all_stripes_in_turns_and_gives_back_what_i
     while seen.len() < 300 {
         let message = timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased");
         if seen.is_empty() {
-            // Each server takes its time to give out its part of what the stream holds.
+            // Each server takes some time to deliver its part of the stream's buffer.
             let holds_parts = || async {
                 let stats = three.queue.stats().await;
                 stats.parts.iter().all(|part| part.of.as_ref().is_ok_and(|stats| stats.leased == 10))
@@ -33,8 +33,8 @@ async fn a_stream_has_each_message_of_all_stripes_in_turns_and_gives_back_what_i
     seen.sort_unstable();
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
 
-    // What came to a stripe that joined while nobody polled is there, and what nobody asked for
-    // comes back.
+    // Messages arrived on a new stripe while the stream was not polled. They are delivered, and
+    // unread messages come back.
     let url = stripe().await;
     three.stripes.add(&url).await.expect("added");
     let waiting = async { stream.next().await.expect("it never ends").expect("leased") };
@@ -85,11 +85,11 @@ async fn what_is_handed_over_on_any_stripe_reaches_who_waits_on_all_of_them() {
     assert_eq!(counts(handed).len(), 3);
     assert_eq!(three.queue.stats().await.sum.messages, 0, "nothing was stored");
 
-    // Where nobody waits it is stored, and found by who comes.
+    // Without a waiting consumer the message is stored, and the next consumer finds it.
     let id = queue.hand_over(9).await.expect("enqueued");
     assert_eq!(three.queue.stats().await.sum.due, 1);
     assert_eq!(timeout(SOON, consumer.handed_over()).await.expect("in time").expect("taken").id(), id);
-    // A call that was dropped while it waited leaves nothing behind that would be lost.
+    // A call that was dropped while it waited leaves no entry to which a message could be lost.
     let dropped = timeout(Duration::from_millis(1), consumer.handed_over()).await;
     assert!(dropped.is_err());
     queue.hand_over(10).await.expect("handed over or enqueued");

@@ -1,5 +1,4 @@
-//! What keys cost: linear in what is brought and what ends, and the same whatever is dead around
-//! them.
+//! The cost of keys: linear in the number of new and ended messages, and independent of dead rows.
 
 use tokio_postgres::Client;
 use trunkline::Db;
@@ -14,13 +13,13 @@ async fn queue() -> Client {
     let url = database().await;
     Db::connect(&url).await.expect("connected").create_queue("q", &settings()).await.expect("created");
     let sql = connect(&url).await;
-    // What is dead stays dead: nothing tidies up between two measurements.
+    // Dead rows stay: no vacuum runs between two measurements.
     let off = "alter table trunkline.queue_q set (autovacuum_enabled = off); alter table trunkline.unique_q set (autovacuum_enabled = off)";
     sql.batch_execute(off).await.expect("altered");
     sql
 }
 
-/// So many messages with keys from a number on.
+/// A statement that enqueues `count` messages with keys from `from` on.
 fn brought(from: i64, count: i64, replaces: bool) -> String {
     format!(
         "select count(*) from trunkline.do_unique_q(array_fill(1::bigint, array[{count}]), array_fill(0::float8, array[{count}]), null,
@@ -53,7 +52,7 @@ async fn four_times_as_many_keys_cost_four_times_as_much() {
 async fn keys_are_claimed_and_freed_at_the_same_price_among_the_dead() {
     let sql = queue().await;
     let call = async |from: i64| {
-        // Planned, and the catalog read.
+        // Plan the call and load the catalog first.
         sql.batch_execute(&format!("begin; {}; rollback", brought(from, 10, false))).await.expect("enqueued");
         let claimed = pages(&sql, &brought(from, 10, false)).await;
         sql.batch_execute(&brought(from, 10, false)).await.expect("enqueued");

@@ -1,5 +1,5 @@
-//! Whatever ends a message frees its key with it, in the same transaction; whatever does not end it
-//! frees nothing.
+//! Every way to end a message frees its key in the same transaction. Everything else leaves the key
+//! held.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use trunkline::{Draft, Message, Queue, RetryPolicy, Worker};
 use super::{HOUR, held, of, settings};
 use crate::fixture::{Place, Runs, connect, drained, place, run_out};
 
-/// Messages of one row: three with a key, and others among them.
+/// Enqueues messages of one row: three with a key, and others among them.
 async fn filled(queue: &Queue<i64>) -> Vec<i64> {
     let drafts: Vec<Draft<i64>> =
         (0..9).map(|nr| if nr % 3 == 0 { of(nr, &format!("k{nr}")) } else { Draft::new(nr) }).collect();
@@ -131,7 +131,7 @@ async fn a_message_that_stays_keeps_its_key() {
     let Place { queue, sql, .. } = place::<i64>(settings().max_attempts(5)).await;
     let all = ["k0", "k3", "k6"];
     let ids = filled(&queue).await;
-    let leased = queue.lease(2).await.expect("leased"); // the rest is cut off
+    let leased = queue.lease(2).await.expect("leased"); // the rest is split off
     assert_eq!(held(&sql).await, all, "lease");
     queue.retry(&leased[..1], Duration::ZERO, "again").await.expect("held");
     assert_eq!(held(&sql).await, all, "retry");
@@ -195,14 +195,14 @@ async fn what_a_worker_ends_has_no_key_any_more() {
     assert!(held(&sql).await.is_empty());
 }
 
-/// Whoever wants the key waits for the end's commit, and for nothing else.
+/// A call that wants the key waits for the end's commit, and for nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_freed_in_a_transaction_is_free_at_its_commit() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued");
     let other: Client = connect(&url).await;
     other.batch_execute("begin; select trunkline.take('q')").await.expect("taken");
-    // Read committed: what is not committed has not happened.
+    // Under read committed, an uncommitted end has not happened.
     assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), first);
     other.batch_execute("commit").await.expect("committed");
     assert!(queue.enqueue_unique(of(3, "a")).await.expect("enqueued").is_new());

@@ -1,4 +1,4 @@
-//! Random calls of all verbs against a model of what is there and who has which key.
+//! Random calls of all verbs against a model of the messages and the owners of keys.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,7 +8,7 @@ use trunkline::{Draft, Enqueued, Message, Queue, Unique};
 use super::{HOUR, held, older, settings};
 use crate::fixture::{Place, place};
 
-/// A message that a call brings: a key of few, whether it is kept for a time, whether it replaces.
+/// A new message: one of few keys or none, whether the key is kept for a time, whether it replaces.
 type Brought = (Option<u8>, bool, bool);
 
 #[derive(Debug, Clone)]
@@ -16,13 +16,13 @@ enum Op {
     Enqueue(Vec<Brought>),
     Take(usize),
     Lease(usize),
-    /// Ends some of what is leased.
+    /// Ends some of the leased messages.
     Ack(usize),
     Bury(usize),
     Retry(usize),
     Release(usize),
     Cancel(usize),
-    /// The time of the keys that are kept for one has passed.
+    /// Lets the time of timed keys pass.
     Pass,
     Purge,
 }
@@ -46,10 +46,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 #[derive(Debug, Default)]
 struct Model {
-    /// The payloads of the messages that are there.
+    /// Payloads of the existing messages, by id.
     there: BTreeMap<i64, i64>,
     leased: Vec<Message<i64>>,
-    /// Who has a key, and whether for a time.
+    /// The owner of each key, and whether it is kept for a time.
     keys: BTreeMap<u8, (i64, bool)>,
     next: i64,
 }

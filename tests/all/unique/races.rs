@@ -1,5 +1,5 @@
-//! However many enqueue at once: exactly one wins, all are told its id, nobody errs and nobody
-//! waits without end.
+//! Many calls enqueue at once: exactly one wins, all return its id, and no call fails or waits
+//! without an end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use trunkline::{Db, Draft, Enqueued, Queue, Unique};
 use super::{HOUR, held, of, older, settings};
 use crate::fixture::{Place, SOON, connect, eventually, place};
 
-/// Handles of as many processes.
+/// Opens `count` handles, as that many processes do.
 async fn handles(url: &str, count: usize) -> Vec<Queue<i64>> {
     let open = async || Db::connect(url).await.expect("connected").queue("q").await.expect("opened");
     join_all((0..count).map(|_| open())).await
@@ -22,7 +22,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
     for round in 0..20 {
-        // Now and then the time of the keys before has passed, and the key is taken over.
+        // Every second round the time of the earlier keys has passed, and they are taken over.
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
@@ -58,8 +58,8 @@ async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
         tokio::spawn(async move {
             let mut told = BTreeMap::new();
             for round in 0..5_usize {
-                // Each in an order of its own, some with a time, in several rows, others without a
-                // key among them.
+                // Each call has its own order and several rows. Some keys are kept for a time, and
+                // other messages have no key.
                 let drafts: Vec<Draft<i64>> = (0..100_usize)
                     .map(|at| (at * (2 * nr + 1) + round * 31 + nr) % 100)
                     .map(|key| match key % 4 {
@@ -89,7 +89,7 @@ async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
     assert_eq!(all.len(), 75);
     assert!(all.values().all(|ids| ids.len() == 1), "{all:?}");
     assert_eq!(held(&sql).await.len(), 75);
-    // Every id is that of a message with its payload.
+    // Every id belongs to a message with that payload.
     for (payload, ids) in &all {
         for id in ids {
             let found = queue.find(*id).await.expect("looked for").expect("there");
@@ -146,7 +146,7 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
         assert_eq!(second.id() == first, commits);
         assert_eq!(queue.take(10).await.expect("taken").len(), 1);
     }
-    // Whoever lost holds no lock: the first's message can end while that transaction goes on.
+    // The losing transaction holds no lock: the winner's message can end while it goes on.
     let transaction = db.begin().await.expect("begun");
     let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued");
     let loser = db.begin().await.expect("begun");

@@ -1,5 +1,5 @@
-//! A message that waits is replaced by the next with its key, if that says so: the last one counts,
-//! once nobody asks any more.
+//! The next message with a key replaces a waiting one, if the draft asks for that. So the last one
+//! counts, once they stop coming.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,7 @@ async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_
     assert!(found.metadata.is_empty());
     let due = found.due_at.expect("it waits");
     assert!(due.max(at).duration_since(due.min(at)).expect("ordered") < Duration::from_millis(1), "{due:?}");
-    // Many of one row and several times the same, in one call: the last counts.
+    // Many messages of one row, some of them several times in one call: the last one counts.
     let many = [(1, "1"), (2, "2"), (3, "1"), (4, "new"), (5, "new"), (6, "7")];
     let all = queue.enqueue_unique_many(many.map(|(payload, key)| replacing(payload, key))).await.expect("enqueued");
     assert_eq!(all[..3], [ids[1], ids[2], ids[1]].map(Enqueued::Replaced));
@@ -40,7 +40,7 @@ async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_
         assert_eq!(payload(&queue, id).await, is);
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 101);
-    // Due at once again, and each is there once.
+    // They are due at once again, and each exists once.
     let mut taken: Vec<i64> = queue.take(200).await.expect("taken").iter().map(|message| message.id).collect();
     taken.sort_unstable();
     taken.dedup();
@@ -61,21 +61,20 @@ async fn a_leased_message_is_not_replaced_and_one_that_failed_is() {
     run_out(&sql).await;
     assert_eq!(queue.enqueue_unique(replacing(4, "k").after(HOUR)).await.expect("enqueued"), Enqueued::Replaced(id));
     assert!(queue.ack(&again).await.expect_err("its lease had ended").is_lease_lost());
-    // Somebody's transaction has it in its hands: nobody waits for that.
+    // Another transaction has the message locked. The call does not wait for it.
     let other = connect(&url).await;
     other.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
     assert_eq!(queue.enqueue_unique(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
     other.batch_execute("rollback").await.expect("let go");
     assert_eq!(payload(&queue, id).await, 4);
-    // Within a time the message may have ended, and the key is not free.
+    // Within its time a key stays held, even after its message has ended.
     let timed = || Draft::new(1).unique(Unique::key("timed").within(HOUR).replacing());
     let id = queue.enqueue(timed()).await.expect("enqueued");
     queue.cancel(&[id]).await.expect("cancelled");
     assert_eq!(queue.enqueue_unique(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
 }
 
-/// Whatever the consumer took is what was told to be replaced by then, and nothing is lost that was
-/// new.
+/// Each taken message was current when it was taken, and no new message is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
     let Place { queue, db: _db, .. } = place::<i64>(settings().max_batch(16)).await;

@@ -1,4 +1,4 @@
-//! A type of the user's whose decoder or encoder panics.
+//! A user's type whose decoder or encoder panics.
 
 use std::{
     convert::Infallible,

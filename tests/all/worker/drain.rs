@@ -1,4 +1,4 @@
-//! A worker that drains works until nothing is due, and no longer.
+//! A draining worker works until nothing is due, and no longer.
 
 use std::time::Duration;
 

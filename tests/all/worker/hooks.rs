@@ -1,5 +1,5 @@
-//! What a worker and a consumer tell: tests wait on it instead of sleeping, and policies decide by
-//! it.
+//! The hooks of workers and consumers: tests wait on them instead of sleeping, and policies decide
+//! by them.
 
 use std::{
     io,

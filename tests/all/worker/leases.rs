@@ -1,4 +1,5 @@
-//! Leases under a worker: kept while a handler runs, told when they are lost, and not hoarded.
+//! Leases under a worker: renewed while a handler runs, reported when they are lost, and not
+//! hoarded.
 
 use std::{
     convert::Infallible,
@@ -30,7 +31,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
         let gate = opens.clone();
         async move { gate.acquire().await.map(drop) }
     }));
-    // What ran out would be leased by somebody else.
+    // An expired lease would go to this consumer.
     let other = trunkline::Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     eventually("all run", || async { seen.all().len() == 10 }).await;
     let mut consumer = other.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
@@ -45,7 +46,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_whose_lease_is_lost_is_told_and_its_answer_discarded() {
-    let lease = Duration::from_secs(5); // none is lost before this test ends it
+    let lease = Duration::from_secs(5); // longer than this test needs to take the leases away
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(lease).max_attempts(99)).await;
     enqueued(&queue, 3).await;
     let (told, mut tells) = mpsc::unbounded_channel();
@@ -101,7 +102,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
 async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
     for rows in [1, 1024] {
         let Place { url, queue, db: _db, .. } = place(Settings::new("int8").max_batch(rows)).await;
-        // The first worker has seen only quick ones; then come slow ones.
+        // The worker has seen only quick messages so far. Then slow ones come.
         queue.enqueue_many(&vec![-1; 20_000]).await.expect("enqueued");
         queue.enqueue_many(&(0..40).collect::<Vec<_>>()).await.expect("enqueued");
         let running = Arc::new(AtomicUsize::new(0));
@@ -121,7 +122,7 @@ async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
         let mut workers = vec![Runs::start(
             Worker::new(queue.clone(), handler.clone()).concurrency(10).shutdown_after(Duration::ZERO),
         )];
-        // Twenty thousand rows may take a while, as long as they become fewer.
+        // Twenty thousand rows may take a while, as long as their number falls.
         let full = || running.load(Ordering::Relaxed) == 10;
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
@@ -146,8 +147,8 @@ async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
 
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
 
-/// Of twenty, four change their mind the first time. Once by the worker's own transaction, once by
-/// one of `tokio_postgres`.
+/// Four of twenty handlers roll back the first time. Runs with the worker's own transaction, and
+/// with one of `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_and_acknowledgement_commit_together() {
     for own in [true, false] {

@@ -1,4 +1,4 @@
-//! The database goes away in the middle: nothing is lost, nothing spins.
+//! The database goes away in the middle: no message is lost, and no loop spins.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -116,6 +116,6 @@ async fn a_worker_that_is_stopped_while_the_database_is_away_ends_in_time() {
     let runs = Runs::start(worker.shutdown_after(Duration::from_millis(100)));
     eventually("all run", || async { seen.all().len() == 10 }).await;
     stop(&cluster, Stop::Immediate).await;
-    let summary = runs.stop().await; // within the time that Runs::stop allows
+    let summary = runs.stop().await; // within the time that `Runs::stop` allows
     assert_eq!((summary.done, summary.released), (0, 0), "nothing could be said");
 }

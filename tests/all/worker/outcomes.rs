@@ -1,4 +1,4 @@
-//! Every answer a handler can give, and what becomes of its message.
+//! Every result of a handler, and what happens to its message.
 
 use std::{collections::BTreeMap, convert::Infallible, future::pending, time::Duration};
 
@@ -12,12 +12,12 @@ async fn letters(queue: &Queue<i64>) -> Vec<DeadLetter<i64>> {
     queue.dead_letters(0, 100).await.expect("read")
 }
 
-/// The attempts of each message without those that were given back.
+/// The attempts of each message, without released ones.
 static CHARGED: Statement<(), Vec<(i64, i32)>> = Statement::new(
     "select m.id, q.attempt - q.released from trunkline.messages_q m join trunkline.queue_q q on m.id - q.id between 0 and q.size - 1",
 );
 
-/// What waits for another attempt: payload, attempts that were charged, reason.
+/// Messages that wait for another attempt: payload, charged attempts, reason.
 async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
     let only = async || {
         let stats = queue.stats().await.expect("counted");
@@ -41,7 +41,7 @@ async fn what_is_handled_is_acknowledged_once() {
         async { Ok::<(), Infallible>(()) }
     }));
     drained(&queue).await;
-    enqueued(&queue, 3).await; // while it waits
+    enqueued(&queue, 3).await; // while the worker waits
     drained(&queue).await;
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.retried + summary.dead + summary.lost), (5003, 0), "{summary:?}");
@@ -63,7 +63,7 @@ async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_thei
             _ => Ok(()),
         }
     });
-    // It polls, because nobody tells it when this test moves a time.
+    // The worker polls, because the test moves times without a notification.
     let runs = Runs::start(worker.retry(RetryPolicy::fixed(HOUR)).wait(Wait::poll()));
     let waiting = to_retry(&queue, 2).await;
     let chain = "the mail was not sent: invalid digit found in string";

@@ -1,4 +1,4 @@
-//! Whatever panics, and wherever: a failure of its own message, and the worker goes on.
+//! A panic, anywhere, is a failure of its own message, and the worker goes on.
 
 use std::{convert::Infallible, future::pending, time::Duration};
 
@@ -6,7 +6,7 @@ use trunkline::{Failure, Message, RetryPolicy, Settings, Worker};
 
 use crate::fixture::{Place, Runs, drained, enqueued, eventually, place};
 
-/// Panics where it is dropped, in the middle of what drops it.
+/// Panics when it is dropped, unless its thread is already panicking.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -27,7 +27,7 @@ async fn a_retry_policy_that_panics_costs_neither_the_hand_nor_the_message() {
     });
     let policy = RetryPolicy::custom(|_, _| panic!("the policy's"));
     let runs = Runs::start(worker.concurrency(1).retry(policy));
-    drained(&queue).await; // by default it is tried again after a second at most
+    drained(&queue).await; // by default the retry comes after a second at most
     let summary = runs.stop().await;
     assert_eq!((summary.done, summary.retried, summary.dead, summary.lost), (6, 1, 0, 0), "{summary:?}");
 }
@@ -89,7 +89,7 @@ async fn an_extension_out_of_bounds_is_an_error() {
     assert_eq!(runs.stop().await.done, 1);
 }
 
-/// An error whose text panics.
+/// An error that panics when it is printed.
 #[derive(Debug)]
 struct Mute;
 
@@ -120,7 +120,7 @@ async fn an_error_whose_text_panics_fails_its_own_message_alone() {
     }
 }
 
-/// What a handler panics with may panic itself where it is dropped.
+/// The payload of a handler's panic may itself panic when it is dropped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_that_carries_a_bomb_costs_neither_the_hand_nor_the_message() {
     struct Charge;

@@ -1,4 +1,4 @@
-//! Workers as processes of their own, that abort, are killed and are stopped for a while.
+//! Workers in processes of their own that abort, are killed, or are stopped for a while.
 
 use std::{
     collections::BTreeMap,
@@ -13,18 +13,18 @@ use trunkline::{Db, Message, Queue, Settings, Worker};
 
 use crate::fixture::{Place, connect, drained, eventually, place, run_out};
 
-/// In the child: how its handler behaves. In the parent this is not set.
+/// Selects the child's handler. Unset in the parent.
 const ROLE: &str = "TRUNKLINE_TEST_WORKER";
 const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
 const POISON: i64 = 13;
 
-/// What the handlers of all processes write down; and from one that is poison and has killed a
-/// process before: what ran beside it, and for how long.
+/// The log of all handlers. For poison that has already killed a process, `beside` logs the
+/// messages that ran at the same time, and for how long.
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 
-/// What may have killed its worker runs alone, but is not waited for longer than that: a second in
-/// truth, less what a handler's own clock may miss of it.
+/// A message that may have killed its worker runs alone for at most a second. This bound, in
+/// milliseconds, is lower by what a handler's own clock may miss.
 const ALONE: i64 = 900;
 
 /// A process that works until it is killed.
@@ -55,7 +55,7 @@ impl Drop for Process {
     }
 }
 
-/// The connection by which a process notes what it handles.
+/// The application name of the connection with which a process logs its messages.
 fn notes_of(process: u32) -> String {
     format!("notes_{process}")
 }
@@ -81,7 +81,7 @@ async fn a_process_works_until_it_is_killed() {
             running.lock().expect("no panic").insert(message.payload, Instant::now());
             let pid = std::process::id() as i32;
             let noted = "insert into public.handled values ($1, $2, $3)";
-            // What was leased too early and given back is no attempt.
+            // A lease that was given back early does not count as an attempt.
             sql.execute(noted, &[&pid, &message.payload, &message.charged().cast_signed()]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;
@@ -93,7 +93,7 @@ async fn a_process_works_until_it_is_killed() {
     worker.run(std::future::pending()).await.expect("killed before");
 }
 
-/// What runs in this process, and since when.
+/// The messages that run in this process, with their start.
 type RunningHere = Mutex<BTreeMap<i64, Instant>>;
 
 async fn note_beside(sql: &Client, running: &RunningHere) {
@@ -116,8 +116,8 @@ async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
     (url, queue, sql)
 }
 
-/// One of two thousand aborts its process, whoever has it. Its neighbours are charged for the first
-/// crash, and for no other.
+/// One of two thousand messages aborts any process that handles it. Its neighbours are charged for
+/// the first crash, and for no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
     let attempts = 4;
@@ -162,8 +162,8 @@ async fn what_a_killed_worker_held_is_back_when_the_lease_ends() {
     assert_eq!(handled(&sql, "count(*) filter (where attempt = 2)").await, 50);
 }
 
-/// A worker that sleeps past its leases changes nothing when it wakes: what it holds is somebody
-/// else's.
+/// A worker that was stopped past its leases changes nothing when it resumes: other workers hold
+/// its messages.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_its_own() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
@@ -173,8 +173,8 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
     let gate = connect(&url).await;
     let mut sent = 1000; // payloads from here on are distinct
     for _ in 0..3 {
-        // Nobody gets past the gate, so it is stopped in the middle of its work, however long that
-        // takes.
+        // Handlers block at the gate, so the worker is stopped in the middle of its work, however
+        // long that takes.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
         queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         eventually("it is in its handlers", || async {
@@ -190,8 +190,8 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
         let its = format!("count(*) filter (where pid = {})", second.0.id());
         eventually("another works", || async { handled(&sql, &its).await > 20 }).await;
         first.signal("CONT");
-        // What ran out may have killed its worker, so it runs alone, one after another: that may
-        // take long, as long as there is less and less.
+        // A message with an expired lease may have killed its worker, so these run one after
+        // another. That may take long, as long as their number falls.
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
         while least >= 1_000 {
@@ -210,13 +210,13 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
 async fn of_sixteen_workers_none_has_less_than_half_of_its_share() {
     let (url, queue, sql) = stage(Settings::new("int8").max_batch(1)).await;
     let processes: Vec<Process> = (0..16).map(|_| Process::start("quick", &url)).collect();
-    // They are all there when the work comes.
+    // All processes have to listen before the work comes.
     let listening = "select count(*) from pg_stat_activity
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
     eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
         .await;
-    // The best of three: on a small machine a process may not run for longer than all the others
-    // take.
+    // The best of three rounds: on a small machine a process may get no time until the others are
+    // done.
     for round in 1.. {
         queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
         drained(&queue).await;

@@ -1,4 +1,4 @@
-//! A worker that is asked to tells of itself.
+//! A worker reports its state when asked.
 
 use std::time::Duration;
 

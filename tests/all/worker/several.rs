@@ -1,4 +1,4 @@
-//! Several queues in one worker: they share its handlers by weight.
+//! Several queues in one worker share its handlers by weight.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use trunkline::{Payload, Queue, Settings, Worker, Workers};
 
 use crate::fixture::{Place, Runs, eventually, place};
 
-/// Handlers that run and wait, by queue.
+/// Running handlers by queue, and the gate at which they wait.
 #[derive(Clone)]
 struct Gates {
     running: Arc<Mutex<BTreeMap<&'static str, usize>>>,
@@ -57,10 +57,10 @@ async fn queues_share_handlers_by_weight_and_leave_to_others_what_they_do_not_us
     let workers = Workers::new(18).add(gates.worker(&numbers, "numbers"), 3).add(gates.worker(&texts, "texts"), 1);
     let runs = Runs::start_all(workers);
     numbers.enqueue_many(&(0..1000).collect::<Vec<_>>()).await.expect("enqueued");
-    gates.until(&[("numbers", 17)]).await; // all but the one that the other queue has to itself
+    gates.until(&[("numbers", 17)]).await; // all but one, which is reserved for the other queue
     texts.enqueue_many(&vec!["x".to_owned(); 1000]).await.expect("enqueued");
     gates.until(&[("numbers", 17), ("texts", 1)]).await;
-    // As handlers end, what is free goes by weight: 1 + 12 and 1 + 4.
+    // Free handlers go by weight: 1 + 12 and 1 + 4.
     eventually("each has its part", || async {
         gates.gate.add_permits(1);
         gates.is(&[("numbers", 13), ("texts", 5)])

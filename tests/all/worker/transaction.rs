@@ -1,4 +1,5 @@
-//! `Attempt::transaction`: effects and the acknowledgement are one, and only a commit is a commit.
+//! `Attempt::transaction`: effects and the acknowledgement commit together, and only a commit
+//! counts.
 
 use std::{
     sync::{
@@ -27,7 +28,7 @@ async fn effects(queue: &Queue<i64>) -> Vec<i64> {
     queue.db().run(&EFFECTS, ()).await.expect("read").into_iter().map(|(of,)| of).collect()
 }
 
-/// A queue with so many messages, and a table of effects that takes each twice or more.
+/// A queue with `messages` messages, and a table of effects that accepts duplicates.
 async fn with_effects(messages: i64) -> Place<i64> {
     let place = place(Settings::new("int8").max_attempts(5)).await;
     place.sql.batch_execute("create table effect (of bigint)").await.expect("created");
@@ -133,7 +134,7 @@ async fn a_lost_lease_gives_no_transaction_and_someone_else_has_the_effect() {
             transaction.commit().await
         }
     });
-    let runs = Runs::start(worker.wait(Wait::poll())); // nobody announces the end of a lease
+    let runs = Runs::start(worker.wait(Wait::poll())); // the end of a lease sends no notification
     begun.notified().await;
     run_out(&sql).await;
     eventually("someone else has done it", || async { effects(&queue).await == [0] }).await;
@@ -168,14 +169,14 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
         }
     })
     .after_attempt(move |_, _| {
-        count.fetch_add(1, Ordering::Relaxed); // the worker has seen by now that it is open
+        count.fetch_add(1, Ordering::Relaxed); // the worker has noticed by now that the transaction is open
     });
-    let runs = Runs::start(worker.wait(Wait::poll())); // nobody announces the end of a lease
+    let runs = Runs::start(worker.wait(Wait::poll())); // the end of a lease sends no notification
     eventually("both are left alone", || async { ended.load(Ordering::Relaxed) == 2 }).await;
     assert!(effects(&queue).await.is_empty());
     open.send_replace(false);
     eventually("one was committed", || async { effects(&queue).await == [0] }).await;
-    // The other comes back when its lease ends; the update waits for its transaction.
+    // The other message comes back when its lease ends. The update waits for its transaction.
     sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()")
         .await
         .expect("ended");
@@ -185,7 +186,8 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert_eq!((summary.done, summary.lost), (1, 2), "{summary:?}");
 }
 
-/// The first row of two that are leased keeps the renewal of both from going on, until this ends.
+/// Locks the first of two leased rows, which blocks the renewal of both until the returned
+/// transaction ends.
 async fn renewal_held_up<'a>(own: &'a mut Client, sql: &Client) -> tokio_postgres::Transaction<'a> {
     let leased = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
     eventually("both are leased", || async { sql.query_one(leased, &[]).await.expect("visible").get(0) }).await;
@@ -232,8 +234,8 @@ async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worke
     assert_eq!((summary.done, summary.lost, *until_given_up.borrow()), (2, 0, 1), "{summary:?}");
 }
 
-/// A renewal is on its way when the handler begins: the transaction comes after it, so that nothing
-/// waits for its end.
+/// The handler begins its transaction after a renewal that is already on its way, so the renewal
+/// does not wait for the transaction's end.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;
@@ -269,7 +271,7 @@ async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
         .await
         .expect("it comes after the renewal")
         .expect("it says so");
-    // While it is open, the other message is settled.
+    // The other message is acknowledged while the transaction is open.
     let settled = "select count(*) = 1 from trunkline.queue_q";
     eventually("the other is done", || async { sql.query_one(settled, &[]).await.expect("visible").get(0) }).await;
     ends.send_replace(true);
@@ -295,7 +297,7 @@ async fn what_a_handler_gives_back_comes_again_and_is_not_charged() {
     assert_eq!((summary.done, summary.released, summary.dead), (3, 27, 0), "{summary:?}");
 }
 
-/// The callers' own transactions, of this library and of `tokio_postgres`.
+/// The caller's own transactions, of this library and of `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_acknowledged_in_any_transaction() {
     let Place { queue, url, db: _db, .. } = with_effects(2).await;
