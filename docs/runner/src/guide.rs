@@ -1,4 +1,4 @@
-//! How the runner executes blocks that are not Rust.
+//! Runs the blocks that are not Rust.
 
 use std::{
     cell::{Cell, RefCell},
