@@ -16,7 +16,7 @@ use super::{
 
 const SIXTEEN_MB: usize = 16 << 20;
 
-/// All byte values, in a scrambled order.
+/// 16 MB of pseudo-random bytes.
 static LARGE: LazyLock<Bytes> = LazyLock::new(|| {
     let mut state = 1_u32;
     let mut next = || {

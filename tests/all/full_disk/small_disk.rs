@@ -14,7 +14,8 @@ use std::{
 
 use trunkline_embedded::Cluster;
 
-/// Unmounts the disk when its input closes: when the value is dropped, or when the process ends.
+/// Mounts the disk, and unmounts it when the input closes: when the value is dropped, or when the
+/// process ends.
 const MOUNT: &str =
     r#"mount -t tmpfs -o "size=$1" tmpfs "$0" && echo mounted && cat >/dev/null && umount -l "$0"; rmdir "$0""#;
 

@@ -9,7 +9,7 @@ use trunkline::{Draft, Failure, Limits, Message, Worker, testing};
 use super::{History, nth, settings, worker};
 use crate::fixture::{Place, Runs, eventually, place};
 
-/// Ids and keys of all messages, ordered by id.
+/// Ids and keys of all messages, in the order of the payloads.
 async fn keys(sql: &Client) -> Vec<(i64, String)> {
     let rows =
         "select id + k, keys[k + 1] from trunkline.queue_q, generate_series(0, size - 1) k order by payload[k + 1]";

@@ -16,8 +16,9 @@ use crate::fixture::{cluster, eventually, through, user};
 /// Server connections per database.
 pub const SERVERS: usize = 2;
 
-/// Stops pgbouncer when its input closes: when the value is dropped, or when the process ends. From
-/// 1.23 on any other signal waits for the clients, and they wait for the thread that waits here.
+/// Runs pgbouncer, and stops it when the input closes: when the value is dropped, or when the
+/// process ends. From 1.23 on any other signal waits for the clients, and they wait for the thread
+/// that waits here.
 const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {

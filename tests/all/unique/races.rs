@@ -22,7 +22,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
     for round in 0..20 {
-        // Every second round the time of the earlier keys has passed, and they are taken over.
+        // The time of earlier keys has passed. Every second round takes over such a key.
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
