@@ -1,12 +1,12 @@
-//! Makes a function of each chapter: its blocks, one after another, so that a later one sees what
-//! an earlier one named.
+//! Generates a function for each chapter with its blocks in order, so that a block can use names
+//! of earlier blocks.
 
 use std::{env, fmt::Write, fs, path::Path};
 
 /// A fenced block.
 struct Block {
     language: String,
-    /// The line of its first line, counted from 1.
+    /// The line number of its first line, counted from 1.
     line: usize,
     text: String,
 }
@@ -16,8 +16,8 @@ fn main() {
     let summary = read(&root.join("docs/SUMMARY.md"));
     let listed = summary.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(".md)"));
     let mut chapters = vec!["README.md".to_owned()];
-    // The references are written from the functions and from `--help`, and run by the tests that
-    // write them.
+    // The references are generated from the functions and from `--help`. The tests that generate
+    // them also run them.
     let written = |name: &&str| !["sql", "command-line"].contains(name);
     chapters.extend(listed.filter(written).map(|name| format!("docs/{name}.md")));
 
@@ -66,7 +66,7 @@ fn blocks(chapter: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
-/// What a block does, as code.
+/// Returns the code that runs a block.
 fn step(chapter: &str, block: &Block, answer: Option<&Block>) -> String {
     let Block { language, line, text } = block;
     match language.as_str() {
@@ -78,7 +78,7 @@ fn step(chapter: &str, block: &Block, answer: Option<&Block>) -> String {
         "sql" => format!("guide.sql({line}, {text:?}, {:?}).await?;", answer.map(|answer| &answer.text)),
         "console" => format!("guide.console({line}, {text:?}).await?;"),
         "sh" => format!("guide.script({line}, {text:?}).await?;"),
-        // Settings of a project, and drawings or answers.
+        // Project settings, drawings and answers are not run.
         "toml" | "text" => String::new(),
         other => panic!("{chapter}:{line}: no block may be `{other}`: use rust, sql, console, sh, toml or text"),
     }
