@@ -18,7 +18,7 @@ use crate::{
     error::Result,
     postgres::{db::Subscription, in_transaction::InTransaction},
     queue::{
-        batch::share::Dequeue,
+        batch::dequeues::Dequeue,
         handle::Queue,
         message::{Lease, Message, failure::Failure, payload::Payload},
         verbs::hand_over::Inbox,

@@ -24,9 +24,9 @@ use crate::{
         admin::settings::Description,
         batch::{
             coalesce::Coalescer,
-            ownerless::Kept,
-            settle::Settler,
-            share::{Dequeuer, PAGE},
+            dequeues::{DequeueBatcher, PAGE},
+            settle::SettleBatcher,
+            unclaimed::Kept,
         },
         floor::{
             Look,
@@ -39,7 +39,7 @@ use crate::{
         },
         observe::metric::{Metrics, StripeName},
         statements::{Has, Statements},
-        wait::lookout::Lookout,
+        wait::list::WaitList,
     },
 };
 
@@ -74,7 +74,6 @@ impl Db {
         })?;
         Ok(Shared {
             channel: format!("{}.{name}", self.schema().name()),
-            sql,
             column,
             lanes,
             key_lanes: KeyLanes::new(description.first_lane, description.lanes),
@@ -83,15 +82,17 @@ impl Db {
             coalescer: Coalescer::new(
                 description.max_batch as usize,
                 description.priorities.max(description.lanes) as usize,
+                sql.rows(),
             ),
             unique: description
                 .uniqueness
-                .then(|| Coalescer::new(description.max_batch as usize, description.priorities as usize)),
-            settler: Arc::default(),
-            dequeuer: Arc::default(),
-            lookout: Arc::default(),
+                .then(|| Coalescer::new(description.max_batch as usize, description.priorities as usize, 1)),
+            settle_batcher: Arc::default(),
+            dequeue_batcher: Arc::default(),
+            wait_list: WaitList::default(),
+            sql,
             metrics: Metrics::of(name, &self.attached::<StripeName>()),
-            ownerless: Kept::default(),
+            unclaimed: Kept::default(),
             description,
             db: self.clone(),
         })
@@ -138,15 +139,15 @@ pub(crate) struct Shared {
     pub channel: String,
     pub column: PayloadColumn,
     pub sql: Statements,
-    pub coalescer: Arc<Coalescer>,
+    pub coalescer: Coalescer,
     /// Of messages with unique keys, if the queue has uniqueness.
-    pub unique: Option<Arc<Coalescer>>,
-    pub settler: Arc<Settler>,
-    pub dequeuer: Arc<Dequeuer>,
-    pub lookout: Arc<Lookout>,
+    pub unique: Option<Coalescer>,
+    pub settle_batcher: SettleBatcher,
+    pub dequeue_batcher: DequeueBatcher,
+    pub wait_list: WaitList,
     pub metrics: Metrics,
     /// Dequeued messages without a caller that their runtime could not send back.
-    pub ownerless: Kept,
+    pub unclaimed: Kept,
     /// One for all handles of the queue in this process.
     lanes: Arc<Mutex<Lanes>>,
     /// Those of keys, as last seen.

@@ -3,7 +3,8 @@
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
-pub(super) mod lookout;
+pub(super) mod waiter;
+pub(super) mod list;
 
 use std::time::{Duration, Instant};
 

@@ -23,7 +23,7 @@ use crate::{
     error::{Error, Kind, Result},
     postgres::transaction::Transaction,
     queue::{
-        batch::share::Dequeue,
+        batch::dequeues::Dequeue,
         consumer::{Consumer, Work, Worked},
         message::{Message, payload::Payload},
         wait::{Pace, Wait},

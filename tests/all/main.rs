@@ -83,7 +83,7 @@ mod versions;
 mod plans;
 mod costs;
 mod idle;
-mod lookout;
+mod wait_list;
 
 // Several servers.
 mod stripes;

@@ -1,9 +1,8 @@
-//! Calls gather while a statement runs, and the next statement serves all of them: pure state,
-//! tested apart from the tasks around it.
+//! Calls that share statements: one batcher, and the four kinds of calls that wait in it.
 
-pub(super) mod give_way;
+pub(super) mod batcher;
 pub(super) mod coalesce;
-pub(super) mod settle;
-pub(crate) mod share;
+pub(crate) mod dequeues;
 mod notify;
-pub(super) mod ownerless;
+pub(super) mod settle;
+pub(super) mod unclaimed;

@@ -1,17 +1,13 @@
 //! Wakes the consumers that listen: those of this process at once, those of others by one
 //! notification for many commits.
 
-use std::{
-    collections::BTreeSet,
-    pin::pin,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, convert::Infallible, pin::pin, sync::LazyLock, time::Duration};
 
 use futures_util::future::{Either, select};
 use tokio_postgres::types::ToSql;
 use tracing::debug;
 
+use super::batcher::{Batcher, Permit, Running, Waiting};
 use crate::{
     error::Result,
     postgres::{
@@ -24,38 +20,43 @@ use crate::{
 /// Notifications to other processes are at least this far apart, except for the first.
 const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
-/// Notifications to be sent, shared by all clones of a [`Db`].
+/// The channels that wait for a notification, shared by all clones of a [`Db`].
 #[derive(Default)]
-struct Notifications(Mutex<Unsent>);
+struct Channels(BTreeSet<String>);
 
-#[derive(Default)]
-struct Unsent {
-    channels: BTreeSet<String>,
-    sending: bool,
-}
+impl Waiting for Channels {
+    type Call = Infallible;
+    type Work = Vec<String>;
 
-impl Notifications {
-    fn lock(&self) -> MutexGuard<'_, Unsent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn next(&mut self, _: &Running) -> Option<(Vec<String>, usize)> {
+        let channels: Vec<String> = std::mem::take(&mut self.0).into_iter().collect();
+        let count = channels.len();
+        (count > 0).then_some((channels, count))
+    }
+
+    /// No caller waits: the next one's task notifies these channels, too.
+    fn abandoned(&mut self) -> Vec<Infallible> {
+        Vec::new()
+    }
+
+    fn fail(call: Infallible) {
+        match call {}
     }
 }
 
-/// The turn to send notifications. However it ends, with its runtime or by a panic, the next caller
-/// takes over, with those that were not sent.
-struct Sending {
-    db: Db,
-    notifications: Arc<Notifications>,
-    unsent: Vec<String>,
-    over: bool,
+/// Channels of a notification that is being sent. If its task ends before, they wait again.
+struct Unsent<'a> {
+    permit: &'a Permit<Channels>,
+    channels: Vec<String>,
 }
 
-impl Drop for Sending {
+impl Drop for Unsent<'_> {
     fn drop(&mut self) {
-        if !self.over {
-            let mut waiting = self.notifications.lock();
-            waiting.sending = false;
-            waiting.channels.extend(self.unsent.drain(..));
-        }
+        self.permit.state().waiting.0.extend(self.channels.drain(..));
     }
 }
 
@@ -63,31 +64,23 @@ static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!(
 
 impl Db {
     /// Wakes the consumers that listen: those of this process at once, the others by a notification
-    /// that is sent after the commit, from outside the transaction, and shared by all who ask while
-    /// one is on its way.
+    /// that is sent after the commit, outside the transaction. Callers who ask while one is being
+    /// sent share the next.
     pub(crate) fn wake(&self, channel: &str) {
         self.listener().ring(channel);
-        let notifications = self.attached::<Notifications>();
-        let mut waiting = notifications.lock();
-        if !waiting.channels.contains(channel) {
-            waiting.channels.insert(channel.to_owned());
-        }
-        drop(waiting);
-        if let Some(sending) = self.sending(&notifications) {
-            tokio::spawn(sending.notify(Duration::ZERO));
+        let add = |waiting: &mut Channels| {
+            if !waiting.0.contains(channel) {
+                waiting.0.insert(channel.to_owned());
+            }
+        };
+        if let ((), Some(permit)) = self.attached::<Batcher<Channels>>().join(add) {
+            tokio::spawn(notify(self.clone(), permit, Duration::ZERO));
         }
     }
 
-    /// The right to send notifications, unless somebody has it.
-    fn sending(&self, notifications: &Arc<Notifications>) -> Option<Sending> {
-        let before = std::mem::replace(&mut notifications.lock().sending, true);
-        let notifications = notifications.clone();
-        (!before).then(|| Sending { db: self.clone(), notifications, unsent: Vec::new(), over: false })
-    }
-
-    /// Runs a statement of at most `most` rows whose commit wakes consumers. Where no notification
-    /// is under way, it follows in the same flush, a transaction of its own behind the statement's:
-    /// one round trip less until a sleeper wakes.
+    /// Runs a statement of at most `most` rows whose commit wakes consumers. If no notification is
+    /// being sent, one follows in the same flush, as a transaction of its own: a consumer wakes one
+    /// round trip earlier.
     pub(crate) async fn query_and_wake(
         &self,
         session: &Session,
@@ -104,12 +97,12 @@ impl Db {
             session.query(&NOTIFY, &[&&[channel][..], &self.listener().mark]).await?;
             return session.query_rows(sql, params, most).await;
         }
-        let Some(sending) = self.sending(&self.attached()) else {
+        let ((), Some(permit)) = self.attached::<Batcher<Channels>>().join(|_| ()) else {
             let rows = session.query_rows(sql, params, most).await?;
             self.wake(channel);
             return Ok(rows);
         };
-        tokio::spawn(sending.notify(NOTIFY_GAP)); // and then what is asked for meanwhile
+        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // for those who ask meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         // Both are sent by the first poll, in this order; the caller's answer does not wait for the
@@ -125,28 +118,19 @@ impl Db {
     }
 }
 
-impl Sending {
-    /// Sends what is asked for, until nothing is.
-    async fn notify(mut self, mut pause: Duration) {
-        loop {
-            if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
-            }
-            pause = NOTIFY_GAP;
-            {
-                let mut waiting = self.notifications.lock();
-                if waiting.channels.is_empty() {
-                    waiting.sending = false;
-                    self.over = true;
-                    return;
-                }
-                self.unsent = std::mem::take(&mut waiting.channels).into_iter().collect();
-            }
-            let sent = self.db.query_again(Class::Store, &NOTIFY, &[&self.unsent, &self.db.listener().mark]).await;
-            self.unsent.clear();
-            if let Err(error) = sent {
-                debug!(%error, "notification not sent; consumers of other processes find the messages by polling");
-            }
+/// Sends notifications until no channel waits.
+async fn notify(db: Db, mut permit: Permit<Channels>, mut pause: Duration) {
+    loop {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        pause = NOTIFY_GAP;
+        let Some(channels) = permit.next() else { return };
+        let mut unsent = Unsent { permit: &permit, channels };
+        let sent = db.query_again(Class::Store, &NOTIFY, &[&unsent.channels, &db.listener().mark]).await;
+        unsent.channels.clear();
+        if let Err(error) = sent {
+            debug!(%error, "notification not sent; consumers of other processes find the messages by polling");
         }
     }
 }

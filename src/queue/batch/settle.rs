@@ -1,13 +1,10 @@
-//! The ends of leases, gathered: calls that arrive while a statement is on its way share the next
-//! one.
+//! Calls that end leases while a statement runs share the next one.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use tokio::sync::oneshot;
 
+use super::batcher::{Batcher, Permit, Running, Waiting};
 use crate::{
     error::{Error, Kind, Result},
     postgres::wire::Row,
@@ -22,20 +19,20 @@ use crate::{
 pub(crate) enum Ending {
     Ack,
     Archive,
-    /// As if it had never been leased.
+    /// The lease is undone: the attempt does not count.
     Release,
     /// Seconds until it is due again, and the error.
     Retry(f64, String),
-    /// Dead at once, and why.
+    /// The reason of the dead letter.
     Bury(String),
-    /// Seconds from now.
+    /// Seconds from now until the lease ends.
     Extend(f64),
     /// As `Retry`, where a rollback left the message without a lease.
     Charge(f64, String),
 }
 
 impl Ending {
-    /// As metrics and spans have it; `None` where no lease ends.
+    /// The name in metrics and spans; `None` where no lease ends.
     pub fn end(&self) -> Option<End> {
         match self {
             Self::Ack => Some(End::Done),
@@ -47,7 +44,7 @@ impl Ending {
         }
     }
 
-    /// Whether both can be said by one statement.
+    /// Whether one statement can do both.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
@@ -56,8 +53,8 @@ impl Ending {
     }
 }
 
-/// One call: some leases, ended alike.
-pub(crate) struct Request {
+/// A call's leases, which end alike.
+pub(crate) struct SettleRequest {
     pub ending: Ending,
     pub leases: Vec<Lease>,
     pub done: oneshot::Sender<Result<()>>,
@@ -66,12 +63,12 @@ pub(crate) struct Request {
 /// Requests that one statement answers.
 pub(crate) struct Settlement {
     pub ending: Ending,
-    requests: Vec<Request>,
+    requests: Vec<SettleRequest>,
     pub ranges: Ranges,
     pub delays: Vec<f64>,
     pub errors: Vec<String>,
-    /// Requests, by number, and the ids whose leases an earlier one of them ends: for them the
-    /// lease is lost.
+    /// Requests, by number, and the ids whose leases an earlier request ends: the later request has
+    /// lost them.
     ended_before: Vec<(usize, i64)>,
 }
 
@@ -82,75 +79,47 @@ impl Settled {
     }
 }
 
-/// The calls of one queue that wait for a statement.
+/// The requests of one queue that wait for a statement.
 #[derive(Default)]
-pub(crate) struct Settler(Mutex<Requests>);
+pub(crate) struct Unsettled(Vec<SettleRequest>);
 
-#[derive(Default)]
-struct Requests {
-    requests: Vec<Request>,
-    is_settling: bool,
-}
+pub(crate) type SettleBatcher = Arc<Batcher<Unsettled>>;
+pub(crate) type SettlePermit = Permit<Unsettled>;
 
-impl Settler {
-    fn state(&self) -> MutexGuard<'_, Requests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// If no settlement is on its way, returns the turn that the caller has to start.
-    pub fn join(self: &Arc<Self>, request: Request) -> Option<Settling> {
-        let mut state = self.state();
-        state.requests.push(request);
-        let starts = !std::mem::replace(&mut state.is_settling, true);
-        starts.then(|| Settling { settler: self.clone(), is_done: false })
+impl Unsettled {
+    pub fn add(&mut self, request: SettleRequest) {
+        self.0.push(request);
     }
 }
 
-/// The turn to settle gathered requests. However it ends, by a panic or with its runtime, no caller
-/// waits for it any longer: the next caller starts another.
-pub(crate) struct Settling {
-    settler: Arc<Settler>,
-    is_done: bool,
-}
+impl Waiting for Unsettled {
+    type Call = SettleRequest;
+    /// One settlement a statement.
+    type Work = Vec<Settlement>;
 
-impl Settling {
-    /// All that has gathered, a settlement a statement; nothing ends the turn.
-    pub fn next(&mut self) -> Vec<Settlement> {
-        let requests = {
-            let mut state = self.settler.state();
-            if state.requests.is_empty() && !std::mem::replace(&mut self.is_done, true) {
-                state.is_settling = false;
-            }
-            std::mem::take(&mut state.requests)
-        };
-        let mut groups: Vec<Vec<Request>> = Vec::new();
-        for request in requests {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All requests that wait.
+    fn next(&mut self, _: &Running) -> Option<(Vec<Settlement>, usize)> {
+        let mut groups: Vec<Vec<SettleRequest>> = Vec::new();
+        for request in self.0.drain(..) {
             match groups.iter_mut().find(|group| group[0].ending.shares_statement(&request.ending)) {
                 Some(group) => group.push(request),
                 None => groups.push(vec![request]),
             }
         }
-        groups.into_iter().map(Settlement::of).collect()
+        let calls = groups.iter().map(Vec::len).sum();
+        (calls > 0).then(|| (groups.into_iter().map(Settlement::of).collect(), calls))
     }
 
-    pub fn others_wait(&self) -> bool {
-        !self.settler.state().requests.is_empty()
+    fn abandoned(&mut self) -> Vec<SettleRequest> {
+        std::mem::take(&mut self.0)
     }
-}
 
-impl Drop for Settling {
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        let unsent = {
-            let mut state = self.settler.state();
-            state.is_settling = false;
-            std::mem::take(&mut state.requests)
-        };
-        for request in unsent {
-            let _ = request.done.send(Err(Error::ended(ENDING, false))); // the caller went away
-        }
+    fn fail(request: SettleRequest) {
+        let _ = request.done.send(Err(Error::ended(ENDING, false))); // its caller may have left
     }
 }
 
@@ -158,8 +127,8 @@ impl Drop for Settling {
 pub(crate) const ENDING: &str = "the end of a lease";
 
 impl Settlement {
-    /// The requests share a statement, and there is at least one.
-    fn of(requests: Vec<Request>) -> Self {
+    /// Makes one statement of at least one request.
+    fn of(requests: Vec<SettleRequest>) -> Self {
         let ending = requests[0].ending.clone();
         let mut leases: Vec<(Lease, usize)> = requests
             .iter()
@@ -170,7 +139,7 @@ impl Settlement {
         let mut ended_before = Vec::new();
         leases.dedup_by(|(again, nr), (lease, first)| {
             let is_again = again == lease;
-            // A lease may be extended twice. It ends once, by the call that came first.
+            // A lease may be extended twice, but only the call that came first ends it.
             if is_again && nr != first && !matches!(ending, Ending::Extend(_)) {
                 ended_before.push((*nr, again.id));
             }
@@ -199,34 +168,33 @@ impl Settlement {
         settlement
     }
 
-    /// One settlement for each call, where a statement for all of them was refused.
+    /// Splits a refused settlement into one for each call.
     pub fn apart(self) -> Vec<Self> {
         self.requests.into_iter().map(|request| Self::of(vec![request])).collect()
     }
 
-    /// Whether it stores reasons that have characters beyond ASCII.
+    /// Whether a reason has characters beyond ASCII.
     pub fn is_beyond_ascii(&self) -> bool {
         self.errors.iter().any(|error| !error.is_ascii())
     }
 
-    /// Puts its reasons in ASCII, which every server's encoding has.
+    /// Rewrites its reasons in ASCII, which every server's encoding has.
     pub fn put_in_ascii(&mut self) {
         for error in &mut self.errors {
             *error = in_ascii(error);
         }
     }
 
-    /// Calls that know nothing of each other share it.
     pub fn calls(&self) -> usize {
         self.requests.len()
     }
 
-    /// Tells every caller: its leases are among the settled ranges, or lost.
+    /// Answers every caller: its leases are among the settled ranges, or lost.
     pub fn answer(self, queue: &str, outcome: Result<Vec<Settled>>) {
         match outcome {
             Err(error) => {
                 for request in self.requests {
-                    let _ = request.done.send(Err(error.clone())); // the caller went away
+                    let _ = request.done.send(Err(error.clone())); // its caller may have left
                 }
             }
             Ok(settled) => {
@@ -242,25 +210,25 @@ impl Settlement {
                         ids.sort_unstable();
                         ids.dedup();
                     }
-                    let _ = request.done.send(lost_or_ok(queue, ids)); // the caller went away
+                    let _ = request.done.send(lost_or_ok(queue, ids)); // its caller may have left
                 }
             }
         }
     }
 }
 
-/// Which leases a statement did not settle: those that are not in the set, if there is one. Without
-/// it all were settled.
+/// The leases that a statement did not settle: all that are not in this set. `None`: it settled
+/// all.
 pub(crate) struct Lost(Option<HashSet<Lease>>);
 
 impl Lost {
-    /// A statement was asked for so many, and settled these.
+    /// Compares what a statement settled with the number of leases that it was given.
     pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
-        let complete = Settled::messages(settled.iter().copied()) == asked; // what nearly always is so
+        let complete = Settled::messages(settled.iter().copied()) == asked; // nearly always
         Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
     }
 
-    /// The ids of the lost ones.
+    /// The ids of those that are lost.
     pub fn among(&self, leases: &[Lease]) -> Vec<i64> {
         let Some(settled) = &self.0 else { return Vec::new() };
         leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()

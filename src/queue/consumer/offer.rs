@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     error::Result,
     queue::{
-        batch::share::{Batches, Dequeue},
+        batch::dequeues::{Batches, Dequeue},
         consumer::Consumer,
         handle::Queue,
         message::{Message, payload::Payload},
@@ -88,7 +88,7 @@ impl<T: Payload> Queue<T> {
     }
 
     async fn offer(&self, n: usize, how: Dequeue) -> Result<Offer<T>> {
-        self.shared.send_back_kept();
+        self.shared.put_back_unclaimed();
         let mut offer = Offer { queue: self.clone(), pages: Vec::new(), count: 0 };
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);

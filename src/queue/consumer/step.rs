@@ -10,13 +10,13 @@ use super::{
 use crate::{
     error::{Error, Result},
     queue::{
-        batch::share::Dequeue,
+        batch::dequeues::Dequeue,
         handle::Queue,
         message::{Message, payload::Payload},
         wait::{
             Step,
             linger::{Linger, Rings},
-            lookout::{Waiter, Wakes, Woken},
+            waiter::{Alarm, WakeUp, Wanted},
         },
     },
 };
@@ -43,7 +43,7 @@ impl<T: Payload> Consumer<T> {
                     if until.is_some_and(|until| Instant::now() >= until) {
                         return Ok(found);
                     }
-                    self.wait(Some((n, how)), rings, until).await.and_then(|woken| self.met(woken))
+                    self.wait(Some((n, how)), rings, until).await.and_then(|wake_up| self.met(wake_up))
                 }
                 Ok(found) => {
                     self.dequeued(rings, None, found.len() < n);
@@ -110,15 +110,15 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// The messages that ended a wait; none at all when its time was up.
-    fn met(&mut self, woken: Woken) -> Result<Option<Vec<Message<T>>>> {
-        match woken {
-            Woken::With(batches, drained) => {
+    fn met(&mut self, wake_up: WakeUp) -> Result<Option<Vec<Message<T>>>> {
+        match wake_up {
+            WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
                 let found = self.queue.open(batches)?;
                 Ok((!found.is_empty()).then_some(found)) // of those that cannot be read there is nothing to return
             }
-            Woken::Told => Ok(None),
-            Woken::Late => Ok(Some(Vec::new())),
+            WakeUp::MayBeDue => Ok(None),
+            WakeUp::TimeIsUp => Ok(Some(Vec::new())),
         }
     }
 
@@ -159,30 +159,30 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// One step of waiting, after a dequeue that left nothing due and began when `rings` had been
-    /// heard. So many messages are dequeued for it in that way, or none.
+    /// heard. `messages` is what the poller dequeues for it.
     async fn wait(
         &mut self,
-        wants: Option<(usize, Dequeue)>,
+        messages: Option<(usize, Dequeue)>,
         rings: Option<u64>,
         until: Option<Instant>,
-    ) -> Result<Woken> {
+    ) -> Result<WakeUp> {
         let Self { queue: Queue { shared, .. }, pace, subscription, hooks, .. } = self;
-        let wakes = match pace.nothing(Instant::now().into_std(), subscription.is_some()) {
-            Step::Poll(every) => Wakes::Every(every),
+        let alarm = match pace.nothing(Instant::now().into_std(), subscription.is_some()) {
+            Step::Poll(every) => Alarm::Every(every),
             Step::Pause(pause) => {
                 let left = until.map_or(pause, |until| until.saturating_duration_since(Instant::now()));
                 sleep(subscription, pause.min(left), rings).await; // a listening consumer is woken from the pause, too
-                return Ok(Woken::Told);
+                return Ok(WakeUp::MayBeDue);
             }
             Step::Listen => {
                 *subscription = Some(shared.db.subscribe(&shared.channel));
-                return Ok(Woken::Told);
+                return Ok(WakeUp::MayBeDue);
             }
             Step::Look => match (subscription, rings) {
-                (Some(subscription), Some(rings)) => Wakes::Ring(subscription, rings),
-                _ => return Ok(Woken::Told), // it listens since that dequeue
+                (Some(subscription), Some(rings)) => Alarm::Notification(subscription, rings),
+                _ => return Ok(WakeUp::MayBeDue), // it listens since that dequeue
             },
         };
-        shared.wait(Waiter { wants, wakes, hooks }, until).await
+        shared.wait(Wanted { messages, alarm, hooks }, until).await
     }
 }

@@ -21,7 +21,7 @@ use super::Consumer;
 use crate::{
     error::{Error, Result},
     queue::{
-        batch::{ownerless::Ownerless, share::PAGE},
+        batch::{dequeues::PAGE, unclaimed::Unclaimed},
         handle::Shared,
         message::{Lease, Message, Ranges, payload::Payload},
     },
@@ -197,7 +197,7 @@ impl<T> Buffer<T> {
         let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
         leases.sort_unstable();
         if !leases.is_empty() {
-            self.shared.send_back([Ownerless::Leased(Ranges::of(&leases, |_, _| true))].into());
+            self.shared.send_back([Unclaimed::Leased(Ranges::of(&leases, |_, _| true))].into());
         }
     }
 }

@@ -15,10 +15,7 @@ use crate::{
     error::{Error, Result, Search},
     postgres::{in_transaction::InTransaction, transaction::Transaction},
     queue::{
-        batch::{
-            give_way::give_way,
-            settle::{ENDING, Ending, Lost, Request, Settlement, Settling, lost_or_ok},
-        },
+        batch::settle::{ENDING, Ending, Lost, SettlePermit, SettleRequest, Settlement, lost_or_ok},
         handle::{Queue, Shared},
         message::{Lease, Ranges, Settled, reason::reason_of},
         observe::{metric::End, span},
@@ -176,8 +173,9 @@ impl<T> Queue<T> {
             )));
         }
         let (done, answer) = oneshot::channel();
-        if let Some(settling) = self.shared.settler.join(Request { ending, leases, done }) {
-            tokio::spawn(settle_all(self.shared.clone(), settling));
+        let request = SettleRequest { ending, leases, done };
+        if let ((), Some(permit)) = self.shared.settle_batcher.join(|unsettled| unsettled.add(request)) {
+            tokio::spawn(settle_all(self.shared.clone(), permit));
         }
         answer.await.unwrap_or_else(|_| Err(Error::ended(ENDING, true)))
     }
@@ -203,18 +201,14 @@ pub(crate) fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>)
     Lost::of(leases.len(), settled.into_iter().collect()).among(leases)
 }
 
-/// Settles gathered requests, statement after statement, until none waits.
-async fn settle_all(shared: Arc<Shared>, mut settling: Settling) {
-    loop {
-        let settlements = settling.next();
-        if settlements.is_empty() {
-            return;
-        }
+/// Settles the requests that wait, statement after statement.
+async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
+    while let Some(settlements) = permit.next() {
         let answered = settlements.iter().map(Settlement::calls).sum();
         for settlement in settlements {
             shared.settle(settlement).await;
         }
-        give_way(answered, settling.others_wait()).await;
+        permit.give_way(answered).await;
     }
 }
 

@@ -19,9 +19,8 @@ use crate::{
     postgres::{array::Received, db::Class, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         batch::{
-            give_way::give_way,
-            ownerless::{Ownerless, Unreadable},
-            share::{Batches, Call, Dequeue, PAGE, Turn},
+            dequeues::{Batches, Dequeue, DequeuePermit, DequeueRequest, PAGE},
+            unclaimed::{Unclaimed, Unreadable},
         },
         handle::Shared,
         message::{
@@ -47,7 +46,7 @@ impl Dequeue {
 impl Shared {
     /// Dequeues up to `n` messages, each statement in a transaction of its own.
     pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
-        self.send_back_kept();
+        self.put_back_unclaimed();
         let mut pages = Vec::new();
         let mut got = 0;
         while got < n {
@@ -75,7 +74,7 @@ impl Shared {
         done: Ranges,
         linger: Option<Linger>,
     ) -> Result<(Dequeued<T>, Vec<Settled>)> {
-        self.send_back_kept();
+        self.put_back_unclaimed();
         let (shared, n, (answer, answered)) = (self.clone(), n.min(PAGE) as i32, oneshot::channel());
         let asked = done.messages();
         let settle = span::settle(self.name(), End::Done.name(), asked);
@@ -119,29 +118,30 @@ impl Shared {
         Ok((self.open(vec![page], size)?, ended))
     }
 
-    /// One statement's share, or all of it.
+    /// Up to `n` messages of one statement.
     pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
-        let (share, answered) = oneshot::channel();
-        if let Some(turn) = self.dequeuer.join(Call { n, how, share }) {
-            tokio::spawn(dequeue_all(self.clone(), turn));
+        let (answer, answered) = oneshot::channel();
+        let request = DequeueRequest { n, how, answer };
+        if let ((), Some(permit)) = self.dequeue_batcher.join(|requests| requests.add(request)) {
+            tokio::spawn(dequeue_all(self.clone(), permit));
         }
         answered.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// One statement for all of these calls, which dequeue in the same way.
-    async fn dequeue_for(self: &Arc<Self>, calls: Vec<Call>) {
-        let asks: Vec<usize> = calls.iter().map(|call| call.n).collect();
-        let (n, how) = (asks.iter().sum::<usize>() as i32, calls[0].how);
+    /// Runs one statement for requests that dequeue in the same way.
+    async fn dequeue_for(self: &Arc<Self>, requests: Vec<DequeueRequest>) {
+        let asks: Vec<usize> = requests.iter().map(|request| request.n).collect();
+        let (n, how) = (asks.iter().sum::<usize>() as i32, requests[0].how);
         let span = how.span(self.name(), n);
         match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
             Ok(all) => {
-                for (call, share) in calls.into_iter().zip(all.deal(&asks)) {
-                    let _ = call.share.send(Ok(share)); // dropped there, given back
+                for (request, part) in requests.into_iter().zip(all.distribute(&asks)) {
+                    let _ = request.answer.send(Ok(part)); // if its caller left, they are put back
                 }
             }
             Err(error) => {
-                for call in calls {
-                    let _ = call.share.send(Err(error.clone())); // the caller went away
+                for request in requests {
+                    let _ = request.answer.send(Err(error.clone())); // its caller may have left
                 }
             }
         }
@@ -214,7 +214,7 @@ impl Shared {
         for mut page in pages {
             page.rows.clear();
             if page.how == Dequeue::Take {
-                self.send_back(dequeued.unreadable.drain(..).map(Ownerless::Unreadable).collect());
+                self.send_back(dequeued.unreadable.drain(..).map(Unclaimed::Unreadable).collect());
             }
         }
         dequeued
@@ -287,16 +287,12 @@ impl Shared {
     }
 }
 
-/// Dequeues for the calls that have gathered, statement after statement, until none waits.
-async fn dequeue_all(shared: Arc<Shared>, mut turn: Turn) {
-    loop {
-        let calls = turn.next();
-        if calls.is_empty() {
-            return;
-        }
-        let answered = calls.len();
-        shared.dequeue_for(calls).await;
-        give_way(answered, turn.others_wait()).await;
+/// Dequeues for the requests that wait, statement after statement.
+async fn dequeue_all(shared: Arc<Shared>, mut permit: DequeuePermit) {
+    while let Some(requests) = permit.next() {
+        let answered = requests.len();
+        shared.dequeue_for(requests).await;
+        permit.give_way(answered).await;
     }
 }
 

@@ -21,10 +21,7 @@ use crate::{
         wire,
     },
     queue::{
-        batch::{
-            coalesce::{Batch, Insertion, New, Writer},
-            give_way::give_way,
-        },
+        batch::coalesce::{Batch, InsertPermit, Insertion, New},
         handle::{Queue, Shared, finish},
         message::{
             draft::IntoDraft,
@@ -103,15 +100,15 @@ impl<T: Payload> Queue<T> {
         if element.capacity() <= SCRATCH_KEPT {
             SCRATCH.set(element);
         }
-        if let Some(writer) = joined.writer {
+        if let Some(permit) = joined.permit {
             match unique {
-                None => tokio::spawn(write(self.shared.clone(), writer)),
-                Some(_) => tokio::spawn(unique::write(self.shared.clone(), writer)),
+                None => tokio::spawn(insert_all(self.shared.clone(), permit)),
+                Some(_) => tokio::spawn(unique::insert_all(self.shared.clone(), permit)),
             };
         }
         match span {
-            None => joined.place.outcome().await,
-            Some(span) => Box::pin(joined.place.outcome().instrument(*span)).await,
+            None => joined.receipt.outcome().await,
+            Some(span) => Box::pin(joined.receipt.outcome().instrument(*span)).await,
         }
     }
 
@@ -210,15 +207,11 @@ enum Woken {
     Later,
 }
 
-/// Writes gathered batches, insert after insert, until none waits.
-async fn write(shared: Arc<Shared>, mut writer: Writer) {
-    loop {
-        let batches = writer.next(shared.sql.rows());
-        if batches.is_empty() {
-            return;
-        }
-        shared.write(&batches).await;
-        give_way(batches.iter().map(|batch| batch.count).sum(), writer.others_wait()).await;
+/// Inserts the batches that wait, statement after statement.
+async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
+    while let Some(batches) = permit.next() {
+        shared.insert_batches(&batches).await;
+        permit.give_way(batches.iter().map(|batch| batch.count).sum()).await;
     }
 }
 
@@ -277,13 +270,13 @@ impl Shared {
         Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
     }
 
-    /// Writes batches in one transaction and tells their callers.
-    async fn write(&self, batches: &[Batch]) {
+    /// Inserts batches in one transaction and answers their callers.
+    async fn insert_batches(&self, batches: &[Batch]) {
         let rows: Vec<NewRow<'_>> = batches.iter().map(NewRow::of).collect();
         match self.try_write(&rows).await {
             Ok(ids) => {
                 for (batch, id) in batches.iter().zip(ids) {
-                    let _ = batch.outcome.set(Insertion::Stored(id)); // set once: here or below
+                    batch.answer(Insertion::Stored(id));
                 }
             }
             Err(error) => {
@@ -299,7 +292,7 @@ impl Shared {
                     } else {
                         Insertion::Failed(error.clone())
                     };
-                    let _ = batch.outcome.set(outcome);
+                    batch.answer(outcome);
                 }
             }
         }

@@ -19,7 +19,7 @@ use crate::{
         wire::only,
     },
     queue::{
-        batch::ownerless::{Ownerless, Unreadable},
+        batch::unclaimed::{Unclaimed, Unreadable},
         handle::{Queue, Shared},
         message::{
             Message,
@@ -176,7 +176,7 @@ impl Inbox {
                 let message = (id, (0, 0), Time::of_unix(enqueued_us));
                 let element = (column.element(), Some(&element[..]));
                 let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string());
-                shared.send_back([Ownerless::Unreadable(unreadable)].into());
+                shared.send_back([Unclaimed::Unreadable(unreadable)].into());
                 return Ok(None);
             }
         };

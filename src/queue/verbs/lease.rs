@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     postgres::{in_transaction::Fetched, transaction::Transaction},
     queue::{
-        batch::share::{Batches, Dequeue, PAGE},
+        batch::dequeues::{Batches, Dequeue, PAGE},
         handle::Queue,
         message::{Lease, Message, Ranges, payload::Payload},
         verbs::{

@@ -2,7 +2,7 @@
 
 mod lane_of;
 pub(super) mod dequeue;
-mod watch;
+mod wait;
 mod enqueue;
 mod enqueue_in;
 mod take_in;

@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     queue::{
-        batch::share::Dequeue,
+        batch::dequeues::Dequeue,
         handle::Queue,
         message::{Message, payload::Payload},
     },

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     postgres::in_transaction::InTransaction,
     queue::{
-        batch::share::Dequeue,
+        batch::dequeues::Dequeue,
         handle::{Queue, Shared},
         message::{Message, payload::Payload},
         observe::span,
@@ -71,7 +71,7 @@ impl Shared {
         transaction: &impl InTransaction,
         n: usize,
     ) -> Result<(Dequeued<T>, bool)> {
-        self.send_back_kept();
+        self.put_back_unclaimed();
         let n = n.min(i32::MAX as usize);
         let (wanted, floor, rows) = (n as i32, self.floor(), self.rows_for(n));
         let params: [(&(dyn ToSql + Sync), Type); 4] =

@@ -39,21 +39,49 @@ pub(crate) struct Batch {
     pub keys: BytesMut,
     /// Their unique keys, in a coalescer of messages that have some.
     pub claims: Claims,
-    pub outcome: Arc<SetOnce<Insertion>>,
+    outcome: Outcome,
     /// Bytes that its messages were counted for when they joined; subtracted when it leaves.
     pub(super) counted: usize,
 }
 
 impl Batch {
+    pub(super) fn new(due: f64, lane: u16) -> Self {
+        let (elements, keys, claims) = (BytesMut::new(), BytesMut::new(), Claims::default());
+        let outcome = Outcome(Arc::new(SetOnce::new()));
+        Self { due, lane, count: 0, elements, metadata: None, keys, claims, outcome, counted: 0 }
+    }
+
+    /// The receipt of the message that joined last.
+    pub(super) fn receipt(&self) -> Receipt {
+        Receipt { outcome: self.outcome.0.clone(), at: self.count - 1 }
+    }
+
+    /// Answers all callers.
+    pub fn answer(&self, insertion: Insertion) {
+        let _ = self.outcome.0.set(insertion); // the first answer stands
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.elements.len() + self.metadata.as_ref().map_or(0, Stamped::len) + self.keys.len()
+    }
+}
+
+/// Where the callers wait. A batch that is dropped without an answer was in an insert whose outcome
+/// nobody learned.
+struct Outcome(Arc<SetOnce<Insertion>>);
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if !self.0.initialized() {
+            let _ = self.0.set(Insertion::Failed(Error::ended("an enqueue", true))); // not set: just asked
+        }
     }
 }
 
 /// A caller's place in a batch.
 pub(crate) struct Receipt {
     pub(super) outcome: Arc<SetOnce<Insertion>>,
-    pub(super) at: usize,
+    at: usize,
 }
 
 impl Receipt {

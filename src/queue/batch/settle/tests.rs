@@ -1,37 +1,41 @@
 use super::*;
 
-fn request(ending: Ending, ids: &[i64]) -> (Request, oneshot::Receiver<Result<()>>) {
+fn join(settler: &SettleBatcher, request: SettleRequest) -> Option<SettlePermit> {
+    settler.join(|unsettled| unsettled.add(request)).1
+}
+
+fn request(ending: Ending, ids: &[i64]) -> (SettleRequest, oneshot::Receiver<Result<()>>) {
     let (done, answer) = oneshot::channel();
-    (Request { ending, leases: ids.iter().map(|id| Lease { id: *id, attempt: 1 }).collect(), done }, answer)
+    (SettleRequest { ending, leases: ids.iter().map(|id| Lease { id: *id, attempt: 1 }).collect(), done }, answer)
 }
 
 #[test]
 fn calls_share_a_statement_and_each_gets_its_own_answer() {
-    let settler = Arc::new(Settler::default());
+    let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1, 2, 3]);
     let (two, mut second) = request(Ending::Ack, &[4, 9]);
-    let mut settling = settler.join(one).expect("nobody settles yet");
-    assert!(settler.join(two).is_none());
-    let mut settlements = settling.next();
+    let mut settling = join(&settler, one).expect("nobody settles yet");
+    assert!(join(&settler, two).is_none());
+    let mut settlements = settling.next().expect("work");
     assert_eq!(settlements.len(), 1);
     let settlement = settlements.remove(0);
     assert_eq!((&*settlement.ranges.ids, &*settlement.ranges.sizes), (&[1, 9][..], &[4, 1][..]));
     settlement.answer("q", Ok(vec![Settled { id: 1, size: 4, attempt: 1 }]));
     assert!(first.try_recv().expect("answered").is_ok());
     assert_eq!(second.try_recv().expect("answered").expect_err("9 is lost").lost_ids(), [9]);
-    assert!(settling.next().is_empty());
+    assert!(settling.next().is_none());
     drop(settling);
-    assert!(settler.join(request(Ending::Ack, &[7]).0).is_some(), "the turn is over");
+    assert!(join(&settler, request(Ending::Ack, &[7]).0).is_some(), "the turn is over");
 }
 
 #[test]
 fn a_lease_that_two_calls_end_is_ended_by_the_first_and_lost_to_the_other() {
-    let settler = Arc::new(Settler::default());
+    let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1, 2, 2]);
     let (two, mut second) = request(Ending::Ack, &[3, 2]);
-    let mut settling = settler.join(one).expect("nobody settles yet");
-    settler.join(two);
-    let settlement = settling.next().remove(0);
+    let mut settling = join(&settler, one).expect("nobody settles yet");
+    join(&settler, two);
+    let settlement = settling.next().expect("work").remove(0);
     settlement.answer("q", Ok(vec![Settled { id: 1, size: 3, attempt: 1 }]));
     assert!(first.try_recv().expect("answered").is_ok());
     assert_eq!(second.try_recv().expect("answered").expect_err("2 was ended").lost_ids(), [2]);
@@ -39,36 +43,36 @@ fn a_lease_that_two_calls_end_is_ended_by_the_first_and_lost_to_the_other() {
 
 #[test]
 fn a_lease_may_be_extended_by_two_calls() {
-    let settler = Arc::new(Settler::default());
+    let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Extend(9.0), &[1]);
     let (two, mut second) = request(Ending::Extend(9.0), &[1]);
-    let mut settling = settler.join(one).expect("nobody settles yet");
-    settler.join(two);
-    settling.next().remove(0).answer("q", Ok(vec![Settled { id: 1, size: 1, attempt: 1 }]));
+    let mut settling = join(&settler, one).expect("nobody settles yet");
+    join(&settler, two);
+    settling.next().expect("work").remove(0).answer("q", Ok(vec![Settled { id: 1, size: 1, attempt: 1 }]));
     assert!(first.try_recv().expect("answered").is_ok() && second.try_recv().expect("answered").is_ok());
 }
 
 #[test]
 fn whoever_waits_for_a_settler_that_is_gone_is_answered_and_the_next_starts_another() {
-    let settler = Arc::new(Settler::default());
+    let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1]);
     let (two, mut second) = request(Ending::Ack, &[2]);
-    let mut settling = settler.join(one).expect("nobody settles yet");
-    let underway = settling.next();
-    assert!(settler.join(two).is_none());
+    let mut settling = join(&settler, one).expect("nobody settles yet");
+    let underway = settling.next().expect("work");
+    assert!(join(&settler, two).is_none());
     drop((underway, settling));
     assert!(first.try_recv().is_err(), "nobody will answer it, which its caller is told");
     let unsent = second.try_recv().expect("answered").expect_err("not settled");
     assert!(!unsent.is_outcome_unknown(), "{unsent}");
-    assert!(settler.join(request(Ending::Ack, &[3]).0).is_some());
+    assert!(join(&settler, request(Ending::Ack, &[3]).0).is_some());
 }
 
 #[test]
 fn of_a_shared_statement_each_call_can_be_settled_alone() {
-    let settler = Arc::new(Settler::default());
-    let mut settling = settler.join(request(Ending::Bury("a".into()), &[1, 2]).0).expect("nobody settles yet");
-    settler.join(request(Ending::Bury("b".into()), &[3]).0);
-    let shared = settling.next().remove(0);
+    let settler = SettleBatcher::default();
+    let mut settling = join(&settler, request(Ending::Bury("a".into()), &[1, 2]).0).expect("nobody settles yet");
+    join(&settler, request(Ending::Bury("b".into()), &[3]).0);
+    let shared = settling.next().expect("work").remove(0);
     assert_eq!(shared.calls(), 2);
     let apart: Vec<_> = shared.apart().into_iter().map(|alone| (alone.ranges.ids, alone.errors)).collect();
     assert_eq!(apart, [(vec![1], vec!["a".to_owned()]), (vec![3], vec!["b".to_owned()])]);
@@ -76,10 +80,10 @@ fn of_a_shared_statement_each_call_can_be_settled_alone() {
 
 #[test]
 fn neighbours_with_other_errors_stay_apart() {
-    let settler = Arc::new(Settler::default());
-    let mut settling = settler.join(request(Ending::Retry(1.0, "a".into()), &[1, 2]).0).expect("nobody settles yet");
-    settler.join(request(Ending::Retry(2.0, "b".into()), &[3]).0);
-    let settlement = settling.next().remove(0);
+    let settler = SettleBatcher::default();
+    let mut settling = join(&settler, request(Ending::Retry(1.0, "a".into()), &[1, 2]).0).expect("nobody settles yet");
+    join(&settler, request(Ending::Retry(2.0, "b".into()), &[3]).0);
+    let settlement = settling.next().expect("work").remove(0);
     assert_eq!(settlement.ranges.ids, [1, 3]);
     assert_eq!(settlement.delays, [1.0, 2.0]);
     assert_eq!(settlement.errors, ["a", "b"]);

@@ -18,8 +18,8 @@ use crate::{
     postgres::{array::Received, db::Class, in_transaction::InTransaction, time::Time, wire::Row},
     queue::{
         batch::{
-            ownerless::{Ownerless, Unreadable},
-            share::{Batches, Dequeue, GiveBack},
+            dequeues::{Batches, Dequeue, PutBack},
+            unclaimed::{Unclaimed, Unreadable},
         },
         handle::Shared,
         message::{Ranges, Settled},
@@ -30,12 +30,12 @@ use crate::{
 /// Seconds that a message which could not be read waits for a consumer that can.
 const PAUSE: f64 = 1.0;
 
-impl GiveBack for Shared {
-    fn give_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
+impl PutBack for Shared {
+    fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
         self.send_back(match how {
-            Dequeue::Take => rows.into_iter().map(Ownerless::Taken).collect(),
+            Dequeue::Take => rows.into_iter().map(Unclaimed::Taken).collect(),
             Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => {
-                [Ownerless::Leased(ranges(&rows))].into()
+                [Unclaimed::Leased(ranges(&rows))].into()
             }
         });
     }
@@ -59,12 +59,12 @@ fn ranges(rows: &[Row]) -> Ranges {
 /// for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
-    left: VecDeque<Ownerless>,
+    left: VecDeque<Unclaimed>,
 }
 
 impl Drop for Returning {
     fn drop(&mut self) {
-        self.shared.ownerless.keep(self.left.drain(..));
+        self.shared.unclaimed.keep(self.left.drain(..));
     }
 }
 
@@ -78,7 +78,7 @@ impl Returning {
             };
             match pauses.next() {
                 // It is nowhere else, and is certain not to be back.
-                Some(pause) if !matches!(next, Ownerless::Leased(_)) && is_not_back(&error) => {
+                Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
                     tokio::time::sleep(*pause).await;
                 }
@@ -121,7 +121,7 @@ impl Shared {
     }
 
     /// Sends messages back in a task.
-    pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Ownerless>) {
+    pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
         let returning = Returning { shared: self.clone(), left };
         if !returning.left.is_empty()
             && let Ok(runtime) = Handle::try_current()
@@ -131,13 +131,13 @@ impl Shared {
     }
 
     /// Sends back the messages that an earlier runtime left.
-    pub(crate) fn send_back_kept(self: &Arc<Self>) {
-        self.send_back(self.ownerless.take());
+    pub(crate) fn put_back_unclaimed(self: &Arc<Self>) {
+        self.send_back(self.unclaimed.take());
     }
 
-    async fn give_back(&self, what: &Ownerless) -> Result<()> {
+    async fn give_back(&self, what: &Unclaimed) -> Result<()> {
         match what {
-            Ownerless::Taken(row) => {
+            Unclaimed::Taken(row) => {
                 let (id, attempt, size): (i64, i32, i32) = (row.read(0)?, row.read(1)?, row.read(2)?);
                 let (enqueued_at, payload): (Time, Received<'_>) = (row.read(3)?, row.read(4)?);
                 let metadata: Option<Received<'_>> = row.read(5)?;
@@ -147,7 +147,7 @@ impl Shared {
                     [&id, &enqueued_at, &attempt, &released, &error, &size, &payload, &metadata, &own];
                 self.query(&self.sql.put_back, &row).await?;
             }
-            Ownerless::Leased(ranges) => match self.release_ranges(ranges).await {
+            Unclaimed::Leased(ranges) => match self.release_ranges(ranges).await {
                 Err(error) if error.is_refusal() && ranges.ids.len() > 1 => {
                     for range in ranges.apart() {
                         if let Err(error) = self.release_ranges(&range).await {
@@ -157,7 +157,7 @@ impl Shared {
                 }
                 outcome => outcome?,
             },
-            Ownerless::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
+            Unclaimed::Unreadable(unreadable) => self.put_back_charged(unreadable).await?,
         }
         self.db.wake(&self.channel);
         Ok(())
@@ -232,17 +232,17 @@ impl Shared {
 }
 
 /// Which messages, for the log.
-struct Listed<'a>(&'a Ownerless);
+struct Listed<'a>(&'a Unclaimed);
 
 impl std::fmt::Display for Listed<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Ownerless::Taken(row) => match (row.read::<i32>(2), row.read::<i64>(0)) {
+            Unclaimed::Taken(row) => match (row.read::<i32>(2), row.read::<i64>(0)) {
                 (Ok(size), Ok(id)) => write!(out, "{size} taken from {id} on"),
                 _ => out.write_str("a taken row that cannot be read"),
             },
-            Ownerless::Leased(ranges) => write!(out, "{} leased", ranges.messages()),
-            Ownerless::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
+            Unclaimed::Leased(ranges) => write!(out, "{} leased", ranges.messages()),
+            Unclaimed::Unreadable(one) => write!(out, "{}, which cannot be read: {}", one.id, one.reason),
         }
     }
 }

@@ -17,10 +17,7 @@ use crate::{
         db::Class,
     },
     queue::{
-        batch::{
-            coalesce::{Batch, Insertion, Writer},
-            give_way::give_way,
-        },
+        batch::coalesce::{Batch, InsertPermit, Insertion},
         handle::{Queue, Shared, finish},
         message::{
             draft::IntoDraft,
@@ -141,15 +138,15 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Writes gathered batches with unique keys, one after another, until none waits.
-pub(super) async fn write(shared: Arc<Shared>, mut writer: Writer) {
-    while let Some(batch) = writer.next(1).first() {
+/// Inserts the batches with unique keys that wait, statement after statement.
+pub(super) async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
+    while let Some(batch) = permit.next().as_deref().and_then(<[_]>::first) {
         let (dues, lanes) = Parcel::of(batch);
         let Claims { keys, terms, replace } = &batch.claims;
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
         let params = Params { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
-        let _ = batch.outcome.set(shared.claim_apart(params).await); // set once: here
-        give_way(batch.count, writer.others_wait()).await;
+        batch.answer(shared.claim_apart(params).await);
+        permit.give_way(batch.count).await;
     }
 }
 

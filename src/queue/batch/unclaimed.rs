@@ -22,7 +22,7 @@ use crate::{
 
 /// Messages without an owner.
 #[derive(Debug)]
-pub(crate) enum Ownerless {
+pub(crate) enum Unclaimed {
     /// A row that was taken.
     Taken(Row),
     /// Messages that were leased.
@@ -33,14 +33,14 @@ pub(crate) enum Ownerless {
 
 /// Messages that wait for a runtime to send them back.
 #[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<VecDeque<Ownerless>>);
+pub(crate) struct Kept(Mutex<VecDeque<Unclaimed>>);
 
 impl Kept {
-    pub fn keep(&self, more: impl IntoIterator<Item = Ownerless>) {
+    pub fn keep(&self, more: impl IntoIterator<Item = Unclaimed>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 
-    pub fn take(&self) -> VecDeque<Ownerless> {
+    pub fn take(&self) -> VecDeque<Unclaimed> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

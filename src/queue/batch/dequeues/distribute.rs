@@ -1,4 +1,4 @@
-//! The rows of one statement, dealt out to the calls that share it. Pure.
+//! Distributes the rows of one statement to the requests that share it. Pure.
 
 use bytes::BufMut;
 
@@ -13,11 +13,11 @@ const SIZE: usize = 2;
 const PAYLOAD: usize = 4;
 const METADATA: usize = 5;
 
-/// Rows for calls that ask for so many messages each, in the order of both. A row that reaches over
-/// a call's end is cut there; one that cannot be cut is no batch, and goes as a whole to the call
-/// at hand, which finds that out.
-pub(super) fn deal(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
-    let mut dealt: Vec<Vec<Row>> = asks.iter().map(|_| Vec::new()).collect();
+/// Gives each call as many messages as it asks for, in the order of rows and calls. A row that has
+/// more than a call still asks for is split. A row that cannot be split is no batch: it goes whole
+/// to the call, which reports it.
+pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
+    let mut distributed: Vec<Vec<Row>> = asks.iter().map(|_| Vec::new()).collect();
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());
     for row in rows {
         let size = usize::try_from(row.read::<i32>(SIZE).unwrap_or_default()).unwrap_or_default();
@@ -36,25 +36,25 @@ pub(super) fn deal(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
             left -= part;
         }
         let sizes: Vec<usize> = parts.iter().map(|(_, size)| *size).collect();
-        if let Some(Ok(cut)) = cut(&row, &sizes) {
-            for ((call, _), part) in parts.into_iter().zip(cut) {
-                dealt[call].push(part);
+        if let Some(Ok(split)) = split(&row, &sizes) {
+            for ((call, _), part) in parts.into_iter().zip(split) {
+                distributed[call].push(part);
             }
-        } else if let Some(rows) = dealt.get_mut(parts.first().map_or(call, |(call, _)| *call)) {
+        } else if let Some(rows) = distributed.get_mut(parts.first().map_or(call, |(call, _)| *call)) {
             rows.push(row);
         }
     }
     #[cfg(trunkline_mutant)]
-    if let [first, second, ..] = &mut dealt[..]
+    if let [first, second, ..] = &mut distributed[..]
         && crate::error::mutant::is("deals-twice")
     {
         second.extend(first.last().cloned());
     }
-    dealt
+    distributed
 }
 
-/// A row in parts of so many messages each; `None` if it stays whole.
-fn cut(row: &Row, sizes: &[usize]) -> Option<Result<Vec<Row>, Wrong>> {
+/// Splits a row into parts of these sizes; `None` if it stays whole.
+fn split(row: &Row, sizes: &[usize]) -> Option<Result<Vec<Row>, Wrong>> {
     (sizes.len() > 1).then(|| {
         let first: i64 = row.try_get(ID)?;
         let payload: Received<'_> = row.try_get(PAYLOAD)?;
@@ -149,9 +149,9 @@ mod tests {
         for asks in
             [vec![136], vec![1; 136], vec![10, 1, 90, 35], vec![3, 1, 100, 2, 30], vec![200, 5], vec![0, 7, 0, 300]]
         {
-            let dealt = deal(rows.iter().map(|(id, size)| row(*id, *size)).collect(), &asks);
+            let distributed = distribute(rows.iter().map(|(id, size)| row(*id, *size)).collect(), &asks);
             let mut left = &all[..];
-            for (rows, ask) in dealt.iter().zip(&asks) {
+            for (rows, ask) in distributed.iter().zip(&asks) {
                 let (mine, behind) = left.split_at(left.len().min(*ask));
                 assert_eq!(ids(rows), mine, "{asks:?}");
                 left = behind;
@@ -170,14 +170,14 @@ mod tests {
             }
             true
         });
-        let dealt = deal(vec![broken.expect("a row"), row(2048, 2)], &[1, 1, 4]);
-        assert_eq!(dealt.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 1]);
-        assert_eq!(ids(&dealt[2]), [2048, 2049]);
+        let distributed = distribute(vec![broken.expect("a row"), row(2048, 2)], &[1, 1, 4]);
+        assert_eq!(distributed.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(ids(&distributed[2]), [2048, 2049]);
     }
 
     #[test]
     fn more_than_was_asked_for_is_the_last_calls() {
-        let dealt = deal(vec![row(1024, 9)], &[2, 3]);
-        assert_eq!(dealt.iter().map(|rows| ids(rows).len()).collect::<Vec<_>>(), [2, 7]);
+        let distributed = distribute(vec![row(1024, 9)], &[2, 3]);
+        assert_eq!(distributed.iter().map(|rows| ids(rows).len()).collect::<Vec<_>>(), [2, 7]);
     }
 }

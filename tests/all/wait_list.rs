@@ -1,4 +1,4 @@
-//! Waiting consumers share a lookout: many cost as much as one, one statement serves all, and a
+//! Waiting consumers share a wait list: many cost as much as one, one statement serves all, and a
 //! consumer that leaves loses no message.
 
 use std::{

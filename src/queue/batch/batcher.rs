@@ -1,0 +1,141 @@
+//! Calls share statements: calls that arrive while a statement runs wait together, and the next
+//! statement serves all of them.
+//!
+//! There is no timer. A call that finds no statement running receives a [`Permit`] and spawns a
+//! task, which runs statement after statement until no call waits. However that task ends, by a
+//! panic or with its runtime, the permit's drop leaves the waiting calls to the other permit, or
+//! fails them if there is none: no call waits for a statement that nobody sends. The calls that a
+//! statement already serves belong to its work, and fail when the work is dropped.
+//!
+//! The file does no I/O. What waits, and for what, is up to the five kinds of calls: enqueues
+//! (`coalesce`), dequeues (`dequeues`), ends of leases (`settle`), notifications (`notify`), and
+//! consumers that wait (`wait/list`).
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// The waiting calls of one kind.
+pub(crate) trait Waiting {
+    type Call;
+    /// What one statement serves.
+    type Work;
+    /// Statements that may run at the same time.
+    const STATEMENTS: usize = 1;
+
+    fn is_empty(&self) -> bool;
+
+    /// Whether the waiting calls deserve a statement beside the one that runs.
+    fn deserve_another(&self, _: &Running) -> bool {
+        false
+    }
+
+    /// Removes what the next statement serves, and counts its messages. `None` ends the permit.
+    fn next(&mut self, running: &Running) -> Option<(Self::Work, usize)>;
+
+    /// Removes the calls that fail because no permit is left to serve them.
+    fn abandoned(&mut self) -> Vec<Self::Call>;
+
+    fn fail(call: Self::Call);
+}
+
+/// The statements that run.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    pub statements: usize,
+    /// Messages in them.
+    pub messages: usize,
+    /// How long the last statement took.
+    pub took: Duration,
+}
+
+#[derive(Default)]
+pub(crate) struct Batcher<W>(Mutex<State<W>>);
+
+#[derive(Default)]
+pub(crate) struct State<W> {
+    pub waiting: W,
+    pub running: Running,
+}
+
+impl<W: Waiting> Batcher<W> {
+    pub fn new(waiting: W) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State { waiting, running: Running::default() })))
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State<W>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a call. A permit comes back if a statement has to start for it.
+    pub fn join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> R) -> (R, Option<Permit<W>>) {
+        let mut state = self.state();
+        let added = add(&mut state.waiting);
+        let State { waiting, running } = &mut *state;
+        let starts = running.statements == 0 || running.statements < W::STATEMENTS && waiting.deserve_another(running);
+        running.statements += usize::from(starts);
+        let permit = || Permit { batcher: self.clone(), messages: 0, began: None, has_ended: false };
+        (added, starts.then(permit))
+    }
+}
+
+/// The right to run statements, one at a time.
+pub(crate) struct Permit<W: Waiting> {
+    batcher: Arc<Batcher<W>>,
+    /// Messages in its statement.
+    messages: usize,
+    /// When its statement began.
+    began: Option<Instant>,
+    has_ended: bool,
+}
+
+impl<W: Waiting> Permit<W> {
+    /// The work of the next statement. `None`: the permit has ended, and the next call receives
+    /// another.
+    pub fn next(&mut self) -> Option<W::Work> {
+        let mut state = self.batcher.state();
+        let State { waiting, running } = &mut *state;
+        running.took = self.began.map_or(running.took, |began| began.elapsed());
+        running.messages -= std::mem::take(&mut self.messages);
+        let Some((work, messages)) = waiting.next(running) else {
+            running.statements -= usize::from(!std::mem::replace(&mut self.has_ended, true));
+            return None;
+        };
+        running.messages += messages;
+        (self.messages, self.began) = (messages, Some(Instant::now()));
+        Some(work)
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State<W>> {
+        self.batcher.state()
+    }
+
+    /// Lets callers run that were just answered, so that their next calls share a statement with
+    /// each other or with the calls that wait. A lone caller shares with nobody, and a task that
+    /// yields where nothing else runs makes the runtime wake another thread, which took a third of
+    /// a lone caller's time.
+    pub async fn give_way(&self, answered: usize) {
+        if answered > 1 || !self.state().waiting.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl<W: Waiting> Drop for Permit<W> {
+    fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        let mut state = self.batcher.state();
+        state.running.statements -= 1;
+        state.running.messages -= self.messages;
+        let abandoned = if state.running.statements == 0 { state.waiting.abandoned() } else { Vec::new() };
+        drop(state); // a failed call may run its caller's code
+        abandoned.into_iter().for_each(W::fail);
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../tests/models/batcher.rs"]
+mod model;

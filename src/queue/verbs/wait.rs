@@ -1,0 +1,104 @@
+//! Waits for messages: the poller of a wait list sleeps until something may be due, and dequeues
+//! for all waiters.
+
+use std::sync::Arc;
+
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    error::Result,
+    queue::{
+        batch::dequeues::PAGE,
+        handle::Shared,
+        wait::{
+            list::Poller,
+            waiter::{Waiter, WakeUp, Wanted},
+        },
+    },
+};
+
+impl Shared {
+    /// Waits until something is due, or the time is up. Messages that were dequeued for a call that
+    /// is dropped meanwhile are put back.
+    pub async fn wait(self: &Arc<Self>, wanted: Wanted<'_>, until: Option<Instant>) -> Result<WakeUp> {
+        let (answer, mut answered) = oneshot::channel();
+        let (entry, poller) = self.wait_list.enter(Waiter::new(wanted, until, answer));
+        if let Some(poller) = poller {
+            tokio::spawn(self.clone().poll(poller));
+        }
+        if let Some(until) = until {
+            match timeout_at(until, &mut answered).await {
+                Ok(answer) => return answer.unwrap_or(Ok(WakeUp::MayBeDue)),
+                Err(_) if entry.leave() => return Ok(WakeUp::TimeIsUp),
+                Err(_) => {} // a statement for it is running: the poller answers, with messages or with `TimeIsUp`
+            }
+        }
+        answered.await.unwrap_or(Ok(WakeUp::MayBeDue)) // the poller ended with its runtime; this caller starts another
+    }
+
+    /// Polls for as long as there are waiters.
+    async fn poll(self: Arc<Self>, mut poller: Poller) {
+        // A consumer enters the list when it has just found nothing.
+        let mut may_be_due = false;
+        while poller.goes_on() {
+            poller.hear();
+            if may_be_due || poller.missed() {
+                may_be_due = self.serve(&mut poller).await;
+                if may_be_due || poller.is_deserted() {
+                    continue;
+                }
+            }
+            let listens = poller.listens();
+            let due_in = match listens {
+                true => self.probe(&mut poller).await,
+                false => Ok(None), // time alone wakes consumers that poll
+            };
+            match due_in {
+                Ok(due_in) => may_be_due = poller.sleep(listens, due_in).await,
+                Err(error) => poller.fail(&error),
+            }
+        }
+    }
+
+    /// Seconds until the oldest visible message is due. Now and then a sweep also searches below
+    /// the floor.
+    async fn probe(self: &Arc<Self>, poller: &mut Poller) -> Result<Option<f64>> {
+        if poller.claim_sweep() {
+            self.db.rest();
+            self.sweep().await?;
+        }
+        self.look().await
+    }
+
+    /// Runs one statement for all waiters that dequeue in the same way, and wakes those that do not
+    /// dequeue here. Returns whether more may be due, because a statement found all that it asked
+    /// for.
+    async fn serve(self: &Arc<Self>, poller: &mut Poller) -> bool {
+        self.put_back_unclaimed();
+        poller.wake_others();
+        let mut more = false;
+        for (how, waiters) in poller.groups() {
+            // What exceeds a page waits for the next statement.
+            let (mut asks, mut asked) = (Vec::new(), 0);
+            for n in waiters.iter().map(Waiter::n) {
+                if asked + n > PAGE {
+                    break;
+                }
+                asks.push(n);
+                asked += n;
+            }
+            match self.dequeue_page(asked, how).await {
+                Ok(batches) => {
+                    let is_full = batches.size >= asked;
+                    more |= is_full;
+                    poller.answer(waiters, batches.distribute(&asks), is_full);
+                }
+                Err(error) => waiters.into_iter().for_each(|waiter| waiter.answer(Err(error.clone()))),
+            }
+        }
+        more
+    }
+}

@@ -1,0 +1,304 @@
+//! The wait list of one queue: consumers of this process that wait share one probe for what is due
+//! next, one notification that wakes, and one statement that dequeues. A hundred waiting consumers
+//! cost what one costs.
+//!
+//! A consumer enters the list as a waiter, and a poller runs while there are waiters
+//! (`verbs/wait.rs`). When something may be due, the poller dequeues for all of them; a waiter that
+//! receives nothing stays in the list.
+
+use std::sync::Arc;
+
+use tokio::{
+    sync::{Notify, watch},
+    time::{Duration, Instant, sleep_until},
+};
+
+use crate::{
+    error::Error,
+    postgres::db::Heard,
+    queue::{
+        batch::{
+            batcher::{Batcher, Permit, Running, Waiting},
+            dequeues::{Batches, Dequeue},
+        },
+        wait::{
+            Pace, SAFETY_POLL, Wait,
+            hooks::Hooks,
+            waiter::{Armed, Waiter, WakeUp},
+        },
+    },
+};
+
+/// As good as never.
+const FAR: Duration = Duration::from_secs(86_400);
+
+/// The waiters of one queue, in the order of arrival.
+pub(crate) struct Waiters {
+    list: Vec<Waiter>,
+    /// Waiters whose consumers left. Their hooks are the user's code: dropped outside the lock.
+    gone: Vec<Waiter>,
+    arrived: u64,
+    pace: Pace,
+    swept: Option<Instant>,
+}
+
+impl Default for Waiters {
+    fn default() -> Self {
+        Self { list: Vec::new(), gone: Vec::new(), arrived: 0, pace: Pace::new(Wait::Notify), swept: None }
+    }
+}
+
+impl Waiting for Waiters {
+    type Call = Waiter;
+    /// One round of the poller, for all waiters.
+    type Work = ();
+
+    fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    fn next(&mut self, _: &Running) -> Option<((), usize)> {
+        self.gone.extend(self.list.extract_if(.., |waiter| waiter.answer.is_closed()));
+        (!self.is_empty()).then_some(((), 0))
+    }
+
+    fn abandoned(&mut self) -> Vec<Waiter> {
+        std::mem::take(&mut self.list)
+    }
+
+    /// Its consumer sees that the answer is gone, and enters the list again.
+    fn fail(waiter: Waiter) {
+        drop(waiter);
+    }
+}
+
+/// The consumers of one queue that wait.
+#[derive(Default)]
+pub(crate) struct WaitList {
+    waiters: Arc<Batcher<Waiters>>,
+    /// Notified of each new waiter, and when the last one leaves.
+    changed: Arc<Notify>,
+}
+
+impl WaitList {
+    /// Adds a waiter. If no poller runs, the caller has to start the one that comes back.
+    pub fn enter(&self, waiter: Waiter) -> (Entry, Option<Poller>) {
+        let (nr, permit) = self.waiters.join(|waiters| {
+            waiters.arrived += 1;
+            waiters.list.push(Waiter { nr: waiters.arrived, ..waiter });
+            waiters.arrived
+        });
+        self.changed.notify_one();
+        let entry = Entry { waiters: self.waiters.clone(), changed: self.changed.clone(), nr };
+        let poller = |permit| Poller { permit, changed: self.changed.clone(), heard: None, rings: None };
+        (entry, permit.map(poller))
+    }
+}
+
+/// A waiter's entry in the list. Its drop removes the waiter.
+pub(crate) struct Entry {
+    waiters: Arc<Batcher<Waiters>>,
+    changed: Arc<Notify>,
+    nr: u64,
+}
+
+impl Entry {
+    /// Removes the waiter. `false`: it is not in the list, because it was answered, or a statement
+    /// for it is running.
+    pub fn leave(&self) -> bool {
+        let mut state = self.waiters.state();
+        let list = &mut state.waiting.list;
+        let at = list.iter().position(|waiter| waiter.nr == self.nr);
+        let left = at.map(|at| list.remove(at));
+        let is_last = list.is_empty();
+        drop(state);
+        if is_last && left.is_some() {
+            self.changed.notify_one();
+        }
+        left.is_some()
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// Polls for all waiters of a list. However it ends, by a panic or with its runtime, its waiters
+/// are answered and may start another.
+pub(crate) struct Poller {
+    permit: Permit<Waiters>,
+    changed: Arc<Notify>,
+    heard: Option<watch::Receiver<Heard>>,
+    /// Notifications received when it listened last.
+    rings: Option<u64>,
+}
+
+impl Poller {
+    /// Whether there are waiters. If not, the poller has ended.
+    pub fn goes_on(&mut self) -> bool {
+        let goes_on = self.permit.next().is_some();
+        let gone = std::mem::take(&mut self.permit.state().waiting.gone);
+        drop(gone);
+        goes_on
+    }
+
+    pub fn is_deserted(&self) -> bool {
+        self.permit.state().waiting.is_empty()
+    }
+
+    /// Marks all notifications received so far as seen; a later one ends the next sleep.
+    pub fn hear(&mut self) {
+        if self.heard.as_ref().is_none_or(|heard| heard.has_changed().is_err()) {
+            self.heard = self.permit.state().waiting.list.iter().find_map(|waiter| match &waiter.alarm {
+                Armed::Notification { heard, .. } => Some(heard.clone()),
+                Armed::At { .. } => None,
+            });
+        }
+        self.rings = self.heard.as_mut().map(|heard| heard.borrow_and_update().rings);
+    }
+
+    /// Whether a notification came between a consumer's last dequeue and its entry, or an interval
+    /// has ended.
+    pub fn missed(&self) -> bool {
+        let now = Instant::now();
+        self.permit.state().waiting.list.iter().any(|waiter| match waiter.alarm {
+            Armed::Notification { before, .. } => Some(before) != self.rings,
+            Armed::At { next, .. } => next <= now,
+        })
+    }
+
+    /// Whether notifications wake any waiter.
+    pub fn listens(&self) -> bool {
+        self.permit.state().waiting.list.iter().any(Waiter::listens)
+    }
+
+    /// Whether it is time for a sweep; if so, the caller makes it.
+    pub fn claim_sweep(&mut self) -> bool {
+        let (mut state, now) = (self.permit.state(), Instant::now());
+        let is_due = now >= *state.waiting.swept.get_or_insert(now) + SAFETY_POLL;
+        if is_due {
+            state.waiting.swept = Some(now);
+        }
+        is_due
+    }
+
+    /// Wakes the waiters that do not dequeue here, because something may be due.
+    pub fn wake_others(&mut self) {
+        let mut state = self.permit.state();
+        let (others, list) =
+            std::mem::take(&mut state.waiting.list).into_iter().partition(|waiter| waiter.messages.is_none());
+        state.waiting.list = list;
+        drop(state);
+        Vec::into_iter(others).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::MayBeDue)));
+    }
+
+    /// Takes all waiters out of the list, by the way in which they dequeue. [`Poller::answer`] puts
+    /// them back.
+    pub fn groups(&mut self) -> Vec<(Dequeue, Vec<Waiter>)> {
+        let waiters = std::mem::take(&mut self.permit.state().waiting.list);
+        let mut groups: Vec<(Dequeue, Vec<Waiter>)> = Vec::new();
+        for waiter in waiters {
+            let Some((_, how)) = waiter.messages.filter(|_| !waiter.answer.is_closed()) else { continue };
+            match groups.iter_mut().find(|(known, _)| *known == how) {
+                Some((_, waiters)) => waiters.push(waiter),
+                None => groups.push((how, vec![waiter])),
+            }
+        }
+        groups
+    }
+
+    /// Gives the first waiters one part each of what a statement found. Waiters that receive no
+    /// message return to the list if they have time left.
+    pub fn answer(&mut self, waiters: Vec<Waiter>, parts: Vec<Batches>, is_full: bool) {
+        let drained = self.rings.filter(|_| !is_full);
+        let (now, mut left, mut parts, mut found) = (Instant::now(), Vec::new(), parts.into_iter(), false);
+        for mut waiter in waiters {
+            match parts.next() {
+                Some(part) if part.size > 0 => {
+                    found = true;
+                    waiter.answer(Ok(WakeUp::Messages(part, drained)));
+                }
+                _ => {
+                    waiter.is_announced = false;
+                    match &mut waiter.alarm {
+                        Armed::At { next, every } => *next = now + *every,
+                        Armed::Notification { before, .. } => *before = self.rings.unwrap_or(*before),
+                    }
+                    left.push(waiter);
+                }
+            }
+        }
+        let mut state = self.permit.state();
+        let waiting = &mut state.waiting;
+        if found {
+            waiting.pace.found(now.into_std());
+        }
+        // Asked under the lock: a consumer whose time ended while its waiter was out of the list
+        // could not leave, and is answered here; one whose waiter is back in the list can.
+        let late: Vec<_> = left.extract_if(.., |waiter| waiter.until.is_some_and(|by| by <= Instant::now())).collect();
+        left.append(&mut waiting.list); // those that came meanwhile stand behind
+        waiting.list = left;
+        drop(state);
+        Vec::into_iter(late).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::TimeIsUp)));
+    }
+
+    /// Answers all waiters with an error.
+    pub fn fail(&mut self, error: &Error) {
+        let waiters = std::mem::take(&mut self.permit.state().waiting.list);
+        for waiter in waiters {
+            waiter.answer(Err(error.clone()));
+        }
+    }
+
+    /// Sleeps until something may be due, or until it is time to probe again. Returns whether
+    /// something may be due. By the last probe, the next message is due in `due_in` seconds; none
+    /// was made unless a waiter `listened`.
+    pub async fn sleep(&mut self, listened: bool, due_in: Option<f64>) -> bool {
+        let (until, then_due) = if listened {
+            let hears = self.heard.as_ref().is_some_and(|heard| heard.borrow().hearing);
+            let longest = self.permit.state().waiting.pace.looked(due_in, hears);
+            (Instant::now() + longest, due_in.is_some_and(|due_in| due_in <= longest.as_secs_f64()))
+        } else {
+            (Instant::now() + FAR, false)
+        };
+        loop {
+            let (mut next, mut hooks) = (None, Vec::new());
+            {
+                let mut state = self.permit.state();
+                let list = &mut state.waiting.list;
+                if list.is_empty() || list.iter().any(Waiter::listens) != listened {
+                    return false;
+                }
+                for waiter in list {
+                    match waiter.alarm {
+                        Armed::At { next: at, .. } => next = Some(next.map_or(at, |next: Instant| next.min(at))),
+                        Armed::Notification { .. } if !std::mem::replace(&mut waiter.is_announced, true) => {
+                            hooks.push(waiter.hooks.clone());
+                        }
+                        Armed::Notification { .. } => {}
+                    }
+                }
+            }
+            hooks.iter().for_each(Hooks::before_wait);
+            tokio::select! {
+                still = notified(&mut self.heard) => return still,
+                () = sleep_until(next.map_or(until, |next| next.min(until))) => {
+                    return then_due || next.is_some_and(|next| next <= Instant::now());
+                }
+                () = self.changed.notified() => if self.missed() {
+                    return true;
+                },
+            }
+        }
+    }
+}
+
+/// Waits for a notification. Returns `false` when the listener is gone.
+async fn notified(heard: &mut Option<watch::Receiver<Heard>>) -> bool {
+    match heard {
+        Some(heard) => heard.changed().await.is_ok(),
+        None => std::future::pending().await,
+    }
+}

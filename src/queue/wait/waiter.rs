@@ -1,0 +1,89 @@
+//! A consumer in a wait list, and how its wait ends.
+
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    error::Result,
+    postgres::db::{Heard, Subscription},
+    queue::{
+        batch::dequeues::{Batches, Dequeue, PAGE},
+        wait::hooks::Hooks,
+    },
+};
+
+/// What a consumer waits for.
+pub(crate) struct Wanted<'a> {
+    /// Messages to dequeue for it, and how; `None` if it only has to know that something may be
+    /// due.
+    pub messages: Option<(usize, Dequeue)>,
+    pub alarm: Alarm<'a>,
+    pub hooks: &'a Hooks,
+}
+
+/// What ends a wait besides messages that others find.
+pub(crate) enum Alarm<'a> {
+    /// Each end of an interval.
+    Every(Duration),
+    /// A notification that is not among those received before the consumer's last dequeue, which
+    /// left nothing due.
+    Notification(&'a Subscription, u64),
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(crate) enum WakeUp {
+    /// Messages were dequeued. If nothing due was left: the number of notifications received before
+    /// that dequeue.
+    Messages(Batches, Option<u64>),
+    /// Something may be due.
+    MayBeDue,
+    /// The time is up.
+    TimeIsUp,
+}
+
+/// A consumer in the list.
+pub(crate) struct Waiter {
+    pub nr: u64,
+    pub messages: Option<(usize, Dequeue)>,
+    pub alarm: Armed,
+    pub until: Option<Instant>,
+    pub hooks: Hooks,
+    /// Whether its hooks ran for this wait.
+    pub is_announced: bool,
+    pub answer: oneshot::Sender<Result<WakeUp>>,
+}
+
+pub(crate) enum Armed {
+    At { next: Instant, every: Duration },
+    Notification { heard: watch::Receiver<Heard>, before: u64 },
+}
+
+impl Waiter {
+    pub fn new(wanted: Wanted<'_>, until: Option<Instant>, answer: oneshot::Sender<Result<WakeUp>>) -> Self {
+        let Wanted { messages, alarm, hooks } = wanted;
+        let alarm = match alarm {
+            Alarm::Every(every) => Armed::At { next: Instant::now() + every, every },
+            Alarm::Notification(subscription, before) => {
+                Armed::Notification { heard: subscription.heard.clone(), before }
+            }
+        };
+        let messages = messages.map(|(n, how)| (n.min(PAGE), how));
+        Self { nr: 0, messages, alarm, until, hooks: hooks.clone(), is_announced: false, answer }
+    }
+
+    /// Messages that it asks for.
+    pub fn n(&self) -> usize {
+        self.messages.map_or(0, |(n, _)| n)
+    }
+
+    pub fn answer(self, answer: Result<WakeUp>) {
+        let _ = self.answer.send(answer); // messages for a consumer that left are put back there
+    }
+
+    pub fn listens(&self) -> bool {
+        matches!(self.alarm, Armed::Notification { .. })
+    }
+}
