@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, convert::Infallible, pin::pin, sync::LazyLock, time::Duration};
 
-use futures_util::future::{Either, select};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
 use tokio_postgres::types::ToSql;
 use tracing::debug;
 
@@ -105,16 +108,21 @@ impl Db {
         tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // for those who ask meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
-        // Both are sent by the first poll, in this order; the caller's answer does not wait for the
-        // second's.
-        let (statement, notify) =
-            (pin!(session.query_rows(sql, params, most)), pin!(session.query(&NOTIFY, &notification)));
-        let rows = match select(statement, notify).await {
-            Either::Left((rows, _)) => rows,
-            Either::Right((_, statement)) => statement.await,
-        };
+        let rows = first_answer(session.query_rows(sql, params, most), session.query(&NOTIFY, &notification)).await;
         self.listener().ring(channel);
         rows
+    }
+}
+
+/// Sends two statements, in this order, and returns the answer to the first as soon as it is there.
+async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) -> A {
+    match select(pin!(first), pin!(second)).await {
+        // On a busy machine the answer may come within the first poll, before the second is sent.
+        Either::Left((answer, second)) => {
+            let _ = second.now_or_never(); // its answer is not waited for
+            answer
+        }
+        Either::Right((_, first)) => first.await,
     }
 }
 
@@ -132,5 +140,23 @@ async fn notify(db: Db, mut permit: Permit<Channels>, mut pause: Duration) {
         if let Err(error) = sent {
             debug!(%error, "notification not sent; consumers of other processes find the messages by polling");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, future::pending};
+
+    use super::*;
+
+    #[test]
+    fn second_statement_is_sent_though_the_first_is_answered_at_once() {
+        let sent = Cell::new(0);
+        let second = async {
+            sent.set(sent.get() + 1);
+            pending::<()>().await;
+        };
+        assert_eq!(first_answer(async { 7 }, second).now_or_never(), Some(7));
+        assert_eq!(sent.get(), 1);
     }
 }
