@@ -427,6 +427,8 @@ function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_
 
 function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function describe_functions() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
+
 function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function discard_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -438,7 +440,7 @@ declare
     rest record;
 begin
     if false then
-        -- What comes after it in the transaction may need the lanes, and whoever gives the queue more of them locks these first.
+        -- What comes after it in the transaction may need the lanes, and a session that gives the queue more of them locks these first.
         perform from trunkline."lane_emails" where false;
     end if;
     if cardinality(ids) = 1 then
@@ -817,7 +819,7 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Somebody has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because whoever
+                -- Another session has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because a session that
                 -- carves locks rows in the order of their ids.
                 if not found and exists (select from trunkline."queue_emails" q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
@@ -926,7 +928,7 @@ declare
     holders text[];
 begin
     if false then
-        -- Their lanes come last, and whoever gives the queue more of them locks these first.
+        -- Their lanes come last, and a session that gives the queue more of them locks these first.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_emails" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -1317,7 +1319,7 @@ begin
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
+        -- Meanwhile its time may have passed, and another worker may have come: whose a lane is, is certain under its lock alone.
         perform from trunkline."lane_emails" h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
@@ -1344,7 +1346,7 @@ begin
         ahead := ahead or later;
         most := least(most, (0 + others) / (others + 1));
         for l in
-            -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
+            -- Nothing is leased in a lane without a holder: what is due there is due to the worker that gets it.
             select h.lane, h.floor from trunkline."lane_emails" h
             where h.lane >= 0 and h.held_until <= clock
               and (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock))
@@ -1516,7 +1518,7 @@ begin
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- what ran out comes with nobody else
+        way := least(2 * way, 2); -- what ran out comes alone
         due := at.due;
         next_id := at.id;
     end loop;
@@ -1553,7 +1555,7 @@ end ;
 function do_line_emails(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    perform from trunkline."lane_emails" where false; -- locked first by whoever gives the queue more lanes
+    perform from trunkline."lane_emails" where false; -- locked first by a session that gives the queue more lanes
     insert into trunkline."line_emails" as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)
@@ -1677,7 +1679,7 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
+        -- What is cut here is hidden from a worker that leases along a lane, and what is behind it must not come first.
         perform from trunkline."lane_emails" h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -1968,7 +1970,7 @@ begin
             hint = 'Let at least no time pass, and at most 36500 days.';
     end if;
     if false then
-        -- What is locked here is passed over by whoever leases along a lane, and what is behind it must not come first.
+        -- What is locked here is passed over by a worker that leases along a lane, and what is behind it must not come first.
         perform from trunkline."lane_emails" h where h.lane < 0 order by h.lane for update;
     end if;
     with held as materialized (
@@ -2017,7 +2019,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- It came past trunkline.refuse_row, which lets its parts in with an error only. Whoever reads them has them charged.
+        -- It came past trunkline.refuse_row, which lets its parts in with an error only. A consumer that reads them has them charged.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -2335,6 +2337,8 @@ function found_schedule(name text, was_found boolean) returns void language plpg
 function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function header_of(body text) returns text language plpgsql immutable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
 function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
 

@@ -1,14 +1,14 @@
+create or replace function trunkline.alter_queue(
+    queue text, max_attempts int default null, lease interval default null, max_batch int default null,
+    head_start interval default null, per_key int default null, lanes int default null
+) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Changes the settings of a queue; null leaves one as it is. What is leased keeps its lease. The number of priorities is for good.
 -- lanes: more of them, in a queue with keys: a multiple of those that it has, up to 256. The order of keys and their limits hold on, while workers and producers
 -- run. The queue stands still until what waits in it is put in order: some 20 seconds for each million messages.
 --
 -- Example:
 --     select trunkline.alter_queue('emails', max_batch => 100);
-create or replace function trunkline.alter_queue(
-    queue text, max_attempts int default null, lease interval default null, max_batch int default null,
-    head_start interval default null, per_key int default null, lanes int default null
-) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;

@@ -1,6 +1,6 @@
--- Gives every role its rights to one queue, as trunkline.granted has them. Roles that were dropped are passed over.
 create or replace function trunkline.apply_rights(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Gives every role its rights to one queue, as trunkline.granted has them. Roles that were dropped are passed over.
 declare
     g record;
     main text := format('trunkline.%I', 'queue_' || queue);

@@ -1,7 +1,7 @@
--- Gives every role its rights to what all queues share: to columns, because a role that may update or delete in a table may lock it against all others. The
--- policies of these tables show it the rows of its own queues (see step 20), and rows are deleted by functions.
 create or replace function trunkline.apply_shared_rights() returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Gives every role its rights to what all queues share: to columns, because a role that may update or delete in a table may lock it against all others. The
+-- policies of these tables show it the rows of its own queues (see step 20), and rows are deleted by functions.
 declare
     g record;
 begin

@@ -1,10 +1,10 @@
+create or replace function trunkline.archive_many(queue text, ids bigint[], attempts int[]) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- As trunkline.archive, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
 --
 -- Example:
 --     select trunkline.archive_many('emails', array_agg(id), array_agg(attempt))
 --     from trunkline.lease('emails', 2);
-create or replace function trunkline.archive_many(queue text, ids bigint[], attempts int[]) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.settle('archive', queue, ids, attempts);
 end $$;

@@ -1,6 +1,6 @@
--- What a domain is made of in the end; any other type is itself.
 create or replace function trunkline.base_type(of regtype) returns regtype
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- What a domain is made of in the end; any other type is itself.
 declare
     base oid := of;
     below oid;

@@ -1,10 +1,10 @@
+create or replace function trunkline.charge_many(queue text, ids bigint[], attempts int[], delay interval default '0', error text default '') returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- As trunkline.charge, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
 --
 -- Example:
 --     select trunkline.charge_many('emails', array_agg(id), array_agg(attempt), error => 'no such host')
 --     from (select id, attempt from trunkline.messages('emails') where due_at <= now() limit 2) failed;
-create or replace function trunkline.charge_many(queue text, ids bigint[], attempts int[], delay interval default '0', error text default '') returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_delay(delay);
     perform trunkline.settle('charge', queue, ids, attempts, delay, error);

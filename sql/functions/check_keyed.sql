@@ -1,6 +1,6 @@
--- Errs, and says what to do, unless there is such a queue and its messages have keys.
 create or replace function trunkline.check_keyed(queue text) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- Errs, and says what to do, unless there is such a queue and its messages have keys.
 begin
     perform trunkline.check_queue(queue);
     if (select q.lanes = 0 from trunkline.queue q where q.name = queue) then

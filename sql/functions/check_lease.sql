@@ -1,6 +1,6 @@
--- A lease time within its bounds.
 create or replace function trunkline.check_lease(lease interval) returns interval
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+-- A lease time within its bounds.
 begin
     if lease is null or lease <= '0' or lease > '365 days' then
         raise exception 'a lease of % is out of bounds', coalesce(lease::text, 'null')

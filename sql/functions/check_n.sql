@@ -1,6 +1,6 @@
--- A number of messages that was asked for.
 create or replace function trunkline.check_n(n int) returns int
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+-- A number of messages that was asked for.
 begin
     if n is null or n < 0 then
         raise exception 'n is %, but a number of messages is at least 0', coalesce(n::text, 'null')

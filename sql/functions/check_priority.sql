@@ -1,6 +1,6 @@
--- What is to be passed on to enqueue with a priority, if the queue has it.
 create or replace function trunkline.check_priority(queue text, priority int) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- What is to be passed on to enqueue with a priority, if the queue has it.
 declare
     priorities int;
 begin

@@ -1,6 +1,6 @@
--- The name of a role that rights may be granted to or revoked from.
 create or replace function trunkline.check_role(role regrole) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- The name of a role that rights may be granted to or revoked from.
 declare
     name text := (select r.rolname from pg_roles r where r.oid = role);
 begin

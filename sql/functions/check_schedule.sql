@@ -1,7 +1,7 @@
--- Errs, and says what to do, unless a schedule can be like this. Whether the fields of an expression are within their bounds is for those
--- to tell who make the ticks.
 create or replace function trunkline.check_schedule(name text, expression text, zone text, missed text) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
+-- Errs, and says what to do, unless a schedule can be like this. Whether the fields of an expression are within their bounds is for those
+-- to tell who make the ticks.
 begin
     if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')

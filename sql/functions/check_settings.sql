@@ -1,7 +1,7 @@
--- The settings of a queue, if they are within their bounds.
 create or replace function trunkline.check_settings(
     queue text, max_attempts int, lease interval, max_batch int, priorities int, head_start interval, lanes int, per_key int) returns void
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
+-- The settings of a queue, if they are within their bounds.
 begin
     if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024
         and priorities between 1 and 10 and head_start > '0' and head_start <= '36500 days'

@@ -1,9 +1,15 @@
+create or replace function trunkline.create_queue(
+    queue text, payload regtype default 'bytea', max_attempts int default 10,
+    lease interval default '30 seconds', max_batch int default 1024, priorities int default 1, head_start interval default '1 minute',
+    uniqueness bool default false, lanes int default 0, per_key int default 1
+) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set client_min_messages = warning as $$
 -- Creates a queue. Does nothing where it exists with the same settings.
 --
 -- queue: 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-". payload: any type, jsonb or text for
 -- most. max_attempts: deliveries before a message is a dead letter. lease: how long a lease lasts unless a consumer asks
 -- for another. max_batch: messages a row, 1 to 1,024. priorities: 1 to 10, numbered from 0, the lowest; for good. head_start: what a step of
--- priority is worth. Of what is due, the message goes first that would be the oldest with so much added to its age for each step, to
+-- priority is worth. Of what is due, the message goes first that would be the oldest with this much added to its age for each step, to
 -- within a sixteenth: so the lowest waits for no more than what came within that time after it. 36500 days is strict: the highest first, whatever waits.
 -- uniqueness: whether messages may have unique keys (see trunkline.enqueue); for good.
 -- lanes: 1 to 256 where each message has a key, none if not set; 64 for most, and more later (see trunkline.alter_queue). Of the messages of a key, at most per_key are handled at a time;
@@ -11,12 +17,6 @@
 --
 -- Example:
 --     select trunkline.create_queue('emails', 'jsonb', max_attempts => 3, lease => '1 minute');
-create or replace function trunkline.create_queue(
-    queue text, payload regtype default 'bytea', max_attempts int default 10,
-    lease interval default '30 seconds', max_batch int default 1024, priorities int default 1, head_start interval default '1 minute',
-    uniqueness bool default false, lanes int default 0, per_key int default 1
-) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set client_min_messages = warning as $$
 #variable_conflict use_variable
 declare
     element text := format_type(payload, -1);
@@ -85,7 +85,7 @@ begin
         execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     end if;
     if lanes > 0 then
-        -- line: empty, or the key that has one of its own. holder: a number that nobody else has. place: due_at, but for leases and retries.
+        -- line: empty, or the key that has one of its own. holder: a number that no other worker has. place: due_at, but for leases and retries.
         execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
                        'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
                        'queue_' || queue, lanes - 1);

@@ -1,9 +1,9 @@
+create or replace function trunkline.discard_all(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Deletes every dead letter of a queue for good; returns how many.
 --
 -- Example:
 --     select trunkline.discard_all('emails');
-create or replace function trunkline.discard_all(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     count bigint;
 begin

@@ -1,12 +1,12 @@
+create or replace function trunkline.drop_queue(queue text, cascade bool default false) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 -- Drops a queue with all that is in it, dead letters and archive included.
 --
--- cascade: what others made of its tables, types and functions, such as a view or a column, goes with it, whoever owns it. Else it is an error, which names them.
+-- cascade: what others made of its tables, types and functions, such as a view or a column, goes with it, whatever role owns it. Else it is an error, which names them.
 --
 -- Example:
 --     select trunkline.create_queue('obsolete', 'text');
 --     select trunkline.drop_queue('obsolete');
-create or replace function trunkline.drop_queue(queue text, cascade bool default false) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 declare
     routine regprocedure;
     next_id bigint;
@@ -18,7 +18,7 @@ begin
     begin
         execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
     exception when lock_not_available then
-        -- Whoever waits for this lock makes everybody wait who comes after.
+        -- A session that waits for this lock makes all later ones wait.
         raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
             hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
     end;

@@ -1,10 +1,10 @@
+create or replace function trunkline.drop_schedule(name text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Drops a schedule. What it has enqueued stays. Dropping a queue drops its schedules.
 --
 -- Example:
 --     select trunkline.set_schedule('obsolete', 'emails', '@daily', '{}');
 --     select trunkline.drop_schedule('obsolete');
-create or replace function trunkline.drop_schedule(name text) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
     delete from trunkline.schedule s where s.name = name;

@@ -1,7 +1,7 @@
--- A delay as the statements of the library take it: seconds from now, or, where it is negative, a time in seconds since 1970, because a month is no number
--- of seconds.
 create or replace function trunkline.due_of(delay interval) returns float8
     language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+-- A delay as the statements of the library take it: seconds from now, or, where it is negative, a time in seconds since 1970, because a month is no number
+-- of seconds.
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',

@@ -1,3 +1,7 @@
+create or replace function trunkline.enqueue(queue text, payload anyelement, delay interval default '0', metadata jsonb default null,
+        priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
+        key text default null) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Enqueues a message of the payload's own type, in the caller's transaction, and returns its id. Consumers that wait are
 -- woken at the commit.
 --
@@ -7,10 +11,6 @@
 --
 -- Example:
 --     select trunkline.enqueue('emails', jsonb_build_object('to', 'ada@example.org'));
-create or replace function trunkline.enqueue(queue text, payload anyelement, delay interval default '0', metadata jsonb default null,
-        priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
-        key text default null) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     id bigint;
 begin

@@ -1,3 +1,8 @@
+create or replace function trunkline.enqueue_many(queue text, payloads anyarray, delay interval default '0', metadata jsonb[] default null,
+        priority int default 0, unique_keys text[] default null, unique_for interval default null, replace bool default false,
+        keys text[] default null)
+    returns setof bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Enqueues messages of the payload's own type together, up to the queue's max_batch in a row, and returns their ids in
 -- order. An empty array enqueues nothing. metadata: one for each payload, null for those without. priority: of all of them.
 -- unique_keys: one for each payload, null for those without; see trunkline.enqueue_unique.
@@ -5,11 +10,6 @@
 -- Example:
 --     select * from trunkline.enqueue_many(
 --         'emails', array(select jsonb_build_object('to', n || '@example.org') from generate_series(1, 100) n));
-create or replace function trunkline.enqueue_many(queue text, payloads anyarray, delay interval default '0', metadata jsonb[] default null,
-        priority int default 0, unique_keys text[] default null, unique_for interval default null, replace bool default false,
-        keys text[] default null)
-    returns setof bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     if unique_keys is not null then
         return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;

@@ -1,12 +1,12 @@
--- As above, for payloads written as texts.
---
--- Example:
---     select * from trunkline.enqueue_many('emails', array['{"to": "eve@example.org"}', '{"to": "dan@example.org"}']);
 create or replace function trunkline.enqueue_many(queue text, payloads text[], delay interval default '0', metadata jsonb[] default null,
         priority int default 0, unique_keys text[] default null, unique_for interval default null, replace bool default false,
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- As above, for payloads written as texts.
+--
+-- Example:
+--     select * from trunkline.enqueue_many('emails', array['{"to": "eve@example.org"}', '{"to": "dan@example.org"}']);
 begin
     if unique_keys is not null then
         return query select u.id from trunkline.enqueue_unique_many(queue, payloads, unique_keys, unique_for, replace, delay, metadata, priority) u;

@@ -1,3 +1,7 @@
+create or replace function trunkline.enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval default null,
+        replace bool default false, delay interval default '0', metadata jsonb default null, priority int default 0,
+        out id bigint, out outcome text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Enqueues a message, unless another has its unique key, in a queue that was created with uniqueness. Returns the id, of the one that is there, and
 -- the outcome: 'new'; 'duplicate', where another has the key; or 'replaced', where that one has this payload, metadata and due time now.
 --
@@ -14,10 +18,6 @@
 -- Example:
 --     select trunkline.create_queue('reports', 'jsonb', uniqueness => true);
 --     select id, outcome from trunkline.enqueue_unique('reports', jsonb_build_object('of', 'acme'), 'acme', unique_for => '1 hour');
-create or replace function trunkline.enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval default null,
-        replace bool default false, delay interval default '0', metadata jsonb default null, priority int default 0,
-        out id bigint, out outcome text)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_queue(queue);
     perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);

@@ -1,3 +1,7 @@
+create or replace function trunkline.enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval default null,
+        replace bool default false, delay interval default '0', metadata jsonb[] default null, priority int default 0)
+    returns table (id bigint, outcome text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- As trunkline.enqueue_unique, for many messages: the id and the outcome of each, in order. Of those with one key the first is enqueued, and the others are duplicates
 -- of it or replace it.
 --
@@ -5,10 +9,6 @@
 --
 -- Example:
 --     select id, outcome from trunkline.enqueue_unique_many('reports', array['{"of": "acme"}', '{"of": "initech"}']::jsonb[], array['acme', 'initech']);
-create or replace function trunkline.enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval default null,
-        replace bool default false, delay interval default '0', metadata jsonb[] default null, priority int default 0)
-    returns table (id bigint, outcome text)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then

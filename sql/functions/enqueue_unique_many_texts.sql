@@ -1,11 +1,11 @@
--- As above, for payloads written as texts.
---
--- Example:
---     select id, outcome from trunkline.enqueue_unique_many('reports', array['{"of": "acme"}', '{"of": "nobody"}'], array['acme', null]);
 create or replace function trunkline.enqueue_unique_many(queue text, payloads text[], unique_keys text[], unique_for interval default null,
         replace bool default false, delay interval default '0', metadata jsonb[] default null, priority int default 0)
     returns table (id bigint, outcome text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- As above, for payloads written as texts.
+--
+-- Example:
+--     select id, outcome from trunkline.enqueue_unique_many('reports', array['{"of": "acme"}', '{"of": "globex"}'], array['acme', null]);
 begin
     perform trunkline.check_queue(queue);
     if array_ndims(payloads) > 1 then

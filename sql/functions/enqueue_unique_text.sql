@@ -1,12 +1,12 @@
+create or replace function trunkline.enqueue_unique(queue text, payload text, unique_key text, unique_for interval default null,
+        replace bool default false, delay interval default '0', metadata jsonb default null, priority int default 0,
+        out id bigint, out outcome text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- As above, for a payload written as text.
 --
 -- Example:
 --     select id, outcome from trunkline.enqueue_unique('reports', '{"of": "globex"}', 'globex');
 --     select id, outcome from trunkline.enqueue_unique('reports', '{"of": "globex, in full"}', 'globex', replace => true, delay => '10 seconds');
-create or replace function trunkline.enqueue_unique(queue text, payload text, unique_key text, unique_for interval default null,
-        replace bool default false, delay interval default '0', metadata jsonb default null, priority int default 0,
-        out id bigint, out outcome text)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_queue(queue);
     perform trunkline.check_priority(queue, priority), trunkline.check_unique(queue, 1, array[metadata], array[unique_key], unique_for);

@@ -1,7 +1,7 @@
--- Fills the holes of a template for one queue: {queue_}, {do_take_} and the like become the queue's name behind that
--- prefix, quoted; the others are its settings. A queue's name has no quotes in it.
 create or replace function trunkline.fill(template text, queue text) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
+-- Fills the holes of a template for one queue: {queue_}, {do_take_} and the like become the queue's name behind that
+-- prefix, quoted; the others are its settings. A queue's name has no quotes in it.
 declare
     settings trunkline.queue;
     type regtype := trunkline.payload_type(queue);

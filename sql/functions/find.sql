@@ -1,3 +1,7 @@
+create or replace function trunkline.find(queue text, id bigint)
+    returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
+                   payload text, metadata jsonb, priority int, key text)
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 -- Finds one message by its id; no row where there is none (any more). Costs the same whatever the queue holds.
 --
 -- state: 'due', 'delayed', 'retrying' (it failed, or was given back, and is not due yet), 'leased', 'dead' or 'archived'.
@@ -7,10 +11,6 @@
 --
 -- Example:
 --     select state, attempt, due_at, error from trunkline.find('emails', 2048);
-create or replace function trunkline.find(queue text, id bigint)
-    returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
-                   payload text, metadata jsonb, priority int, key text)
-    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_queue(queue);
     return query execute format(

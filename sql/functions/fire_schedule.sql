@@ -1,10 +1,10 @@
+create or replace function trunkline.fire_schedule(name text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Enqueues the message of a schedule now, whether it is paused or not, and returns its id. The next tick comes when it would have come.
 -- In the caller's transaction, as with trunkline.enqueue.
 --
 -- Example:
 --     select trunkline.fire_schedule('reminders');
-create or replace function trunkline.fire_schedule(name text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     place tid;

@@ -1,6 +1,6 @@
--- Deletes the rows of relays out of queues that ended, or have not reported for a day; returns how many. Relays call it as they end: with the owner's right to delete.
 create or replace function trunkline.forget_relays() returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+-- Deletes the rows of relays out of queues that ended, or have not reported for a day; returns how many. Relays call it as they end: with the owner's right to delete.
 declare
     count bigint;
 begin

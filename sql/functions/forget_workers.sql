@@ -1,6 +1,6 @@
--- Deletes what workers reported more than an hour ago, of all queues, some at a time; returns how many rows. Workers call it as they report: with the owner's right to delete.
 create or replace function trunkline.forget_workers() returns bigint
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+-- Deletes what workers reported more than an hour ago, of all queues, some at a time; returns how many rows. Workers call it as they report: with the owner's right to delete.
 declare
     count bigint;
 begin

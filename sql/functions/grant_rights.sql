@@ -1,3 +1,5 @@
+create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Gives a role the least rights for what it does, in one queue or (null) in all, those that are created later among them.
 --
 -- kind: 'producer' enqueues, and reads no payload. 'consumer' takes and leases, and ends leases; finds, cancels and
@@ -7,8 +9,6 @@
 --
 -- Example:
 --     select trunkline.grant_rights('pg_monitor', 'operator', 'emails');
-create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     name text := trunkline.check_role(role);
 begin

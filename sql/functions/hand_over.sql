@@ -1,10 +1,10 @@
+create or replace function trunkline.hand_over(queue text, element bytea, metadata jsonb default null) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 -- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
--- where nobody waits, a notification cannot hold it, or the queue is paused or has limits: then it has to be enqueued.
+-- where no consumer waits, a notification cannot hold it, or the queue is paused or has limits: then it has to be enqueued.
 --
 -- Example:
 --     select trunkline.hand_over('emails', '\x017b7d'); -- {} as jsonb is sent: its version, then its text
-create or replace function trunkline.hand_over(queue text, element bytea, metadata jsonb default null) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     text_of text := translate(encode(element, 'base64'), chr(10), '')
         || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');

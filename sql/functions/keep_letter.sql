@@ -1,8 +1,8 @@
+create or replace function trunkline.keep_letter() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 -- For the trigger of a queue's dead letters and archive: a message whose id is there already gets a new one, instead of keeping every lease of the queue from
 -- its end. That is so where the sequence fell behind what it had given out; so it is repaired. An update of an id asks for a new one. With the owner's right to
 -- the sequence, for roles that may bury: so it errs as the trigger of another table, whose types and casts would run with that right.
-create or replace function trunkline.keep_letter() returns trigger
-    language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
     queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
     is_there bool := tg_op = 'UPDATE';

@@ -1,8 +1,8 @@
--- For the trigger of a queue with keys, which is told the first of its lanes and how many they are: a message has its place in line by the time when it is due
--- first, and its lane by its key. A row for another lane is from somebody who knows the lanes of before there were more, or of another server: it gets the
--- lane of its keys, or, where they have several, is refused. Then whoever brought it has to ask for the lanes again, or to call trunkline.enqueue_many.
 create or replace function trunkline.keep_place() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- For the trigger of a queue with keys, which is told the first of its lanes and how many they are: a message has its place in line by the time when it is due
+-- first, and its lane by its key. A row for another lane is from a program that has the lanes of before there were more, or of another server: it gets the
+-- lane of its keys, or, where they have several, is refused. Then the program that brought it has to ask for the lanes again, or to call trunkline.enqueue_many.
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
@@ -44,7 +44,7 @@ begin
                 using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many; a row by hand gets its partition from its key with lane -1.';
         end if;
         raise exception 'a row of % has keys of several lanes: there are % now', tg_table_name, lanes
-            using errcode = 'TL002', hint = 'The queue got more lanes meanwhile: call again. Whoever inserts rows by hand calls trunkline.enqueue_many instead.';
+            using errcode = 'TL002', hint = 'The queue got more lanes meanwhile: call again. To insert rows by hand, call trunkline.enqueue_many instead.';
     end if;
     return new;
 end $$;

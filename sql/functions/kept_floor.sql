@@ -1,8 +1,8 @@
--- Where a session or process that begins now may set its floor: where others left it, unless the clock is not the one that
--- it was then, and not above a row that a clock or a hand put below it. Whoever takes once and ends never sweeps again: so
--- a part is swept here, where little is dead all of it. Producers, who read no rows, need no floor.
 create or replace function trunkline.kept_floor(queue text) returns timestamptz
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Where a session or process that begins now may set its floor: where others left it, unless the clock is not the one that
+-- it was then, and not above a row that a clock or a hand put below it. A program that takes once and ends never sweeps again: so
+-- a part is swept here, where little is dead all of it. Producers, who read no rows, need no floor.
 declare
     kept timestamptz;
     stray timestamptz;

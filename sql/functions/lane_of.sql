@@ -1,6 +1,6 @@
--- The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes. Clients compute it the same way.
 create or replace function trunkline.lane_of(key text, lanes int) returns smallint
     language plpgsql immutable strict set search_path = pg_catalog, pg_temp as $$
+-- The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of lanes. Clients compute it the same way.
 declare
     hash bytea := sha256(convert_to(key, 'UTF8'));
 begin

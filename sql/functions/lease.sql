@@ -1,4 +1,7 @@
--- Leases up to n messages that are due, oldest first: nobody else gets them until the lease ends. End it with ack,
+create or replace function trunkline.lease(queue text, n int default 1, lease interval default null, wait interval default '0')
+    returns table (id bigint, attempt int, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Leases up to n messages that are due, oldest first: no other consumer gets them until the lease ends. End it with ack,
 -- archive, retry, bury or release, naming id and attempt; after its time it ends by itself. Commit at once: the rest of a
 -- row that is cut is hidden until the commit.
 --
@@ -7,9 +10,6 @@
 --
 -- Example:
 --     select id, attempt, payload from trunkline.lease('emails', 10, lease => '5 minutes', wait => '20 seconds');
-create or replace function trunkline.lease(queue text, n int default 1, lease interval default null, wait interval default '0')
-    returns table (id bigint, attempt int, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     look text := $q$
         select b.id + m.k, b.attempt, b.enqueued_at, b.due_at, m.payload::text, m.metadata

@@ -1,4 +1,7 @@
--- Leases a lane of a queue with keys, and up to n messages of it that are due, in order: nobody else gets messages of the lane until
+create or replace function trunkline.lease_lane(queue text, n int default 100, lease interval default null)
+    returns table (holder bigint, id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Leases a lane of a queue with keys, and up to n messages of it that are due, in order: no other consumer gets messages of the lane until
 -- the leases end or the lane is given back. Handle those of one key one after another. End each lease with ack, archive, retry, bury or release.
 -- After retry or release, give back with release what comes behind it of the same key: it comes again, in order. Behind what waits for its retry ack and
 -- archive err with TL001. Commit at once.
@@ -9,9 +12,6 @@
 --     select trunkline.create_queue('orders', 'jsonb', lanes => 64);
 --     select trunkline.enqueue('orders', '{"total": 17}', key => 'customer 1');
 --     select holder, id, attempt, key, payload from trunkline.lease_lane('orders', 10);
-create or replace function trunkline.lease_lane(queue text, n int default 100, lease interval default null)
-    returns table (holder bigint, id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     holder := (random() * 9007199254740992)::bigint;
     return query select holder, m.* from trunkline.along_lanes(queue, holder, n, lease, 1) m;

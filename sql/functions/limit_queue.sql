@@ -1,8 +1,13 @@
+create or replace function trunkline.limit_queue(
+    queue text, max_leased int default null, per_second float8 default null, burst int default null, key_per_second float8 default null,
+    key_burst int default null
+) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '3s' set client_min_messages = warning as $$
 -- Sets the limits of a queue, for all processes together; null is none. They hold for takes and for leases from the commit on, also in
 -- programs that run. They are exact, and cost that dequeues of the queue wait for each other's commits: while a transaction that
 -- took from the queue is open, others find nothing.
 --
--- max_leased: while so many messages are leased, nothing is dequeued; at least 1. per_second: messages dequeued in a second, more than zero
+-- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: messages dequeued in a second, more than zero
 -- (0.1 is one in ten seconds). burst: as many may be dequeued at once after a rest; at least 1, the messages of a second if not given.
 -- key_per_second, key_burst: the same for each key, in a queue with keys, and for the beginnings of handlers: workers keep it without waiting for each
 -- other, and lanes are not leased in SQL. It holds for messages that are leased from the commit on.
@@ -10,11 +15,6 @@
 -- Example:
 --     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);
 --     select trunkline.limit_queue('emails'); -- no limits
-create or replace function trunkline.limit_queue(
-    queue text, max_leased int default null, per_second float8 default null, burst int default null, key_per_second float8 default null,
-    key_burst int default null
-) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '3s' set client_min_messages = warning as $$
 #variable_conflict use_variable
 declare
     size float8 := coalesce(burst, greatest(ceil(per_second), 1), 1);
@@ -57,7 +57,7 @@ begin
                            'leased_' || queue, 'queue_' || queue);
         end if;
     exception when lock_not_available then
-        -- Whoever waits for this lock makes everybody wait who comes after.
+        -- A session that waits for this lock makes all later ones wait.
         raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
             hint = 'A transaction that touched it has been open for three seconds. End it (see pg_stat_activity), then try again.';
     end;

@@ -1,3 +1,9 @@
+create or replace function trunkline.messages(
+        queue text, first_id bigint default null, last_id bigint default null,
+        due_from timestamptz default null, due_before timestamptz default null)
+    returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload text, metadata jsonb,
+                   priority int, key text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Reads without taking: one line a message, in the order in which they are due. With bounds it reads those alone, along an
 -- index; without any, or with a condition behind the call, it reads the whole queue.
 --
@@ -7,12 +13,6 @@
 -- Example:
 --     select id, due_at, attempt, payload from trunkline.messages('emails') limit 10;
 --     select id, payload from trunkline.messages('emails', due_before => now() + interval '1 hour');
-create or replace function trunkline.messages(
-        queue text, first_id bigint default null, last_id bigint default null,
-        due_from timestamptz default null, due_before timestamptz default null)
-    returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload text, metadata jsonb,
-                   priority int, key text)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     bounded bool := coalesce(first_id, last_id) is not null or coalesce(due_from, due_before) is not null;
 begin

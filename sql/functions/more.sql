@@ -1,3 +1,6 @@
+create or replace function trunkline.more(queue text, holder bigint, n int default 100, lease interval default null)
+    returns table (id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Leases more messages of the lane that trunkline.lease_lane gave to this holder, and keeps the lane for longer. No rows where nothing is due
 -- there. Errs with TL001 where the holder has no lane any more: its leases are over, too. Where the answer to a call of this did not come, do not call it again
 -- with this holder: messages may be leased of which you do not know, and what is behind them has to wait. Lease another lane.
@@ -6,9 +9,6 @@
 --     select * from trunkline.enqueue_many('orders', array['1', '2', '3'], keys => array_fill('customer 2'::text, array[3]));
 --     select m.id, m.attempt, m.key, m.payload
 --     from trunkline.lease_lane('orders', 1) l, trunkline.more('orders', l.holder, 10) m;
-create or replace function trunkline.more(queue text, holder bigint, n int default 100, lease interval default null)
-    returns table (id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     holds bool;
 begin

@@ -1,8 +1,8 @@
--- Gives a queue with keys more lanes, for trunkline.alter_queue. Each of the lanes that there are falls into several, and they have its holder, its floor and
--- whatever else holds for it: so whoever works on, with messages in hand, has the keys that were its own. Rows with keys of several lanes are cut. The lanes
--- get new numbers: by these a row is known that somebody brings who knows the former ones (trunkline.keep_place).
 create or replace function trunkline.more_lanes(queue text, lanes int) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Gives a queue with keys more lanes, for trunkline.alter_queue. Each of the lanes that there are falls into several, and they have its holder, its floor and
+-- whatever else holds for it: so a worker that goes on, with messages in hand, has the keys that were its own. Rows with keys of several lanes are cut. The lanes
+-- get new numbers: they tell a row apart that a program brings which has the former ones (trunkline.keep_place).
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;
@@ -20,7 +20,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each lane falls into several.', now_is.lanes);
     end if;
     first := now_is.first_lane + now_is.lanes;
-    -- In the order in which whoever leases meets them. Whoever has begun is done by then.
+    -- In the order in which leases meet them. Leases that have begun are done by then.
     execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
     execute format('drop trigger keep_place on trunkline.%I', rows);
     execute format('alter table trunkline.%I drop constraint lane', rows);

@@ -1,9 +1,9 @@
+create or replace function trunkline.pause_schedule(name text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Pauses a schedule: it makes no ticks until trunkline.resume_schedule. One that is paused stays so.
 --
 -- Example:
 --     select trunkline.pause_schedule('reminders');
-create or replace function trunkline.pause_schedule(name text) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
     update trunkline.schedule s set paused = true where s.name = name;

@@ -1,9 +1,9 @@
+create or replace function trunkline.payload_type(queue text) returns regtype
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 -- The type of a queue's payloads: read off the table, since it is stored nowhere else.
 --
 -- Example:
 --     select trunkline.payload_type('emails');
-create or replace function trunkline.payload_type(queue text) returns regtype
-    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
     return (select a.atttypid from pg_attribute a
             where a.attrelid = to_regclass(format('trunkline.%I', 'dead_' || queue)) and a.attname = 'payload');

@@ -1,7 +1,7 @@
--- With the ticks, in their transaction: when the next ones are (infinity where there is none), and what went wrong. Where it is not known when the next one is,
--- because the process that looked cannot read the expression, one looks again in an hour: another may be able to.
 create or replace function trunkline.place_schedules(tids tid[], nexts timestamptz[], lasts timestamptz[], problems text[]) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+-- With the ticks, in their transaction: when the next ones are (infinity where there is none), and what went wrong. Where it is not known when the next one is,
+-- because the process that looked cannot read the expression, one looks again in an hour: another may be able to.
 begin
     update trunkline.schedule s
     set next_at = case when p.next_at = 'infinity' and p.problem is not null then clock_timestamp() + interval '1 hour' else p.next_at end,

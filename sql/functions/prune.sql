@@ -1,9 +1,9 @@
+create or replace function trunkline.prune(queue text, age interval) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Deletes what was archived longer ago than an age; returns how many.
 --
 -- Example:
 --     select trunkline.prune('emails', '30 days');
-create or replace function trunkline.prune(queue text, age interval) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     count bigint;
 begin

@@ -1,10 +1,10 @@
+create or replace function trunkline.prune_keys(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Deletes unique keys whose time has passed for more than a minute, all at once; returns how many. Programs that use the library clear them away beside what they
--- enqueue; where all enqueue by SQL alone, call it now and then. Passes over what somebody else has locked.
+-- enqueue; where all enqueue by SQL alone, call it now and then. Passes over what another transaction has locked.
 --
 -- Example:
 --     select trunkline.prune_keys('reports');
-create or replace function trunkline.prune_keys(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     count bigint;
 begin

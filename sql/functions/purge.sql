@@ -1,9 +1,9 @@
+create or replace function trunkline.purge(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Empties a queue: waiting and leased messages are gone, dead letters and archive stay. Returns how many.
 --
 -- Example:
 --     select trunkline.purge('emails');
-create or replace function trunkline.purge(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     count bigint;
 begin

@@ -1,3 +1,5 @@
+create or replace function trunkline.rebuild(queue text) returns table (what text, changed bigint)
+    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 -- Rebuilds what is derived from a queue's messages: the partitions of keys and who holds them, the backlogs of keys, unique keys of messages that are gone, the
 -- sequence of ids, the state of limits, functions and rights. For after a switch to a logical replica, a restore of parts, or what a hand did in the tables; the
 -- doctor says when it is needed. It changes nothing where nothing is wrong, and no message is lost by it. Returns what it put right, and how often.
@@ -6,8 +8,6 @@
 --
 -- Example:
 --     select what, changed from trunkline.rebuild('emails');
-create or replace function trunkline.rebuild(queue text) returns table (what text, changed bigint)
-    language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;

@@ -1,9 +1,9 @@
+create or replace function trunkline.refuse_row() returns trigger
+    language plpgsql as $$
 -- For the trigger of every queue's table: a row that no consumer could read never gets in. One that was split or put back is
 -- taken as it is. Every name says its schema, so that no setting of search_path has to travel with it: it runs once for each
 -- insert, and the setting alone costs as much as the check. A row of one message, which is the one that shares its insert with
--- nobody, needs few steps of it; an element that is a row with a null in it is no `is not null`, and goes on to the others.
-create or replace function trunkline.refuse_row() returns trigger
-    language plpgsql as $$
+-- no other, needs few steps of it; an element that is a row with a null in it is no `is not null`, and goes on to the others.
 begin
     if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
        and new.payload[1] is not null and new.metadata is null then

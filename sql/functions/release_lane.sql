@@ -1,9 +1,9 @@
+create or replace function trunkline.release_lane(queue text, holder bigint) returns bool
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Gives back the lane of a holder, for others to lease. What is still leased of it keeps it until those leases end; returns whether it is free.
 --
 -- Example:
 --     select trunkline.release_lane('orders', 4711);
-create or replace function trunkline.release_lane(queue text, holder bigint) returns bool
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     free bool;
 begin

@@ -1,10 +1,10 @@
+create or replace function trunkline.release_many(queue text, ids bigint[], attempts int[]) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- As trunkline.release, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
 --
 -- Example:
 --     select trunkline.release_many('emails', array_agg(id), array_agg(attempt))
 --     from trunkline.lease('emails', 2);
-create or replace function trunkline.release_many(queue text, ids bigint[], attempts int[]) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.settle('release', queue, ids, attempts);
     perform pg_notify('trunkline.' || queue, '');

@@ -1,11 +1,11 @@
+create or replace function trunkline.repair_sequence(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 -- Sets the sequence of a queue above every id that it has, for databases whose sequences fell behind their tables: after
 -- a switch to a logical replica, or a restore of data alone. Returns the next id. What is beyond half of all numbers was never given out: a hand wrote it, and it is
 -- passed over, because behind the last number nothing can be enqueued.
 --
 -- Example:
 --     select trunkline.repair_sequence('emails');
-create or replace function trunkline.repair_sequence(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
     half constant bigint := 4611686018427387904;
     next_id bigint;

@@ -1,9 +1,9 @@
+create or replace function trunkline.replay_all(queue text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Replays every dead letter of a queue; returns how many. See trunkline.replay.
 --
 -- Example:
 --     select trunkline.replay_all('emails');
-create or replace function trunkline.replay_all(queue text) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     count bigint;
 begin

@@ -1,9 +1,9 @@
+create or replace function trunkline.resume_schedule(name text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Resumes a schedule that was paused, from its next tick on: those of the pause are not missed, they were not wanted.
 --
 -- Example:
 --     select trunkline.resume_schedule('reminders');
-create or replace function trunkline.resume_schedule(name text) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
     update trunkline.schedule s

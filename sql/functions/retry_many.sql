@@ -1,10 +1,10 @@
+create or replace function trunkline.retry_many(queue text, ids bigint[], attempts int[], delay interval default '0', error text default '') returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- As trunkline.retry, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
 --
 -- Example:
 --     select trunkline.retry_many('emails', array_agg(id), array_agg(attempt), delay => '5 minutes', error => 'no such host')
 --     from trunkline.lease('emails', 2);
-create or replace function trunkline.retry_many(queue text, ids bigint[], attempts int[], delay interval default '0', error text default '') returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_delay(delay);
     perform trunkline.settle('retry', queue, ids, attempts, delay, error);

@@ -1,9 +1,9 @@
+create or replace function trunkline.revoke_rights(role regrole, queue text default null) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Takes from a role all rights that trunkline.grant_rights gave it, in one queue or (null) everywhere.
 --
 -- Example:
 --     select trunkline.revoke_rights('pg_monitor', 'emails');
-create or replace function trunkline.revoke_rights(role regrole, queue text default null) returns void
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     name text := trunkline.check_role(role);
     of_queue text;

@@ -1,6 +1,6 @@
--- Pauses or resumes a queue: its functions are made again, so that one which is not paused pays nothing for that it can be.
 create or replace function trunkline.set_paused(queue text, paused bool) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Pauses or resumes a queue: its functions are made again, so that one which is not paused pays nothing for that it can be.
 #variable_conflict use_variable
 begin
     perform trunkline.lock_queue(queue);

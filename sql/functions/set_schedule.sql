@@ -1,3 +1,8 @@
+create or replace function trunkline.set_schedule(
+    name text, queue text, expression text, payload text, zone text default 'UTC', metadata jsonb default null, missed text default 'once',
+    priority int default 0, key text default null
+) returns bool
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Makes a schedule, or changes it: at each tick of the expression a message with this payload is enqueued, once, however many
 -- processes run. Does nothing where it is the same already, so that a program can declare its schedules whenever it starts;
 -- returns whether something changed. Ticks are made by processes with a worker, and by `trunkline schedule run`: SQL alone makes none.
@@ -6,17 +11,12 @@
 -- `@yearly`; or `every 90 seconds` (minutes, hours, days), which counts from 1970-01-01 UTC. payload: as text, of the queue's type; it is read by the settings of
 -- the session (DateStyle and the like), and stored so that the ticks do not depend on any.
 -- zone: the time zone whose clock the fields mean. metadata: that of each message, which gets `schedule` (the name) and `tick` (the
--- time, UTC) besides. missed: the ticks that nobody made in time, by a minute: `skip` them; make up for all of them `once`; make `each`, the
+-- time, UTC) besides. missed: the ticks that were not made in time, by a minute: `skip` them; make up for all of them `once`; make `each`, the
 -- last 1,000 at most. priority: of each message, in a queue with priorities, from 0, the lowest. key: of each message, in a queue with keys. What only a process that makes ticks can
 -- tell, as that a field is out of its bounds, stands in the column problem of trunkline.schedule then.
 --
 -- Example:
 --     select trunkline.set_schedule('reminders', 'emails', '0 9 * * mon-fri', '{"kind": "reminder"}', zone => 'Europe/Berlin');
-create or replace function trunkline.set_schedule(
-    name text, queue text, expression text, payload text, zone text default 'UTC', metadata jsonb default null, missed text default 'once',
-    priority int default 0, key text default null
-) returns bool
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
     known trunkline.schedule;

@@ -1,7 +1,7 @@
--- Ends leases by a verb, for the functions below. Errs with TL001 and names what was not leased any more, or what is not next of its key.
 create or replace function trunkline.settle(
     verb text, queue text, ids bigint[], attempts int[], span interval default null, reason text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
+-- Ends leases by a verb, for the functions below. Errs with TL001 and names what was not leased any more, or what is not next of its key.
 declare
     is_ordered bool;
     is_limited bool;

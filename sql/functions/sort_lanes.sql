@@ -1,7 +1,7 @@
--- Puts the rows of a queue with keys into the lanes of their keys, as many as there are from a number on; cuts those with keys of several lanes. For a caller that has
--- locked the table. Returns how many rows that made.
 create or replace function trunkline.sort_lanes(queue text, lanes int, first int) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Puts the rows of a queue with keys into the lanes of their keys, as many as there are from a number on; cuts those with keys of several lanes. For a caller that has
+-- locked the table. Returns how many rows that made.
 #variable_conflict use_variable
 declare
     rows text := 'queue_' || queue;

@@ -1,10 +1,10 @@
+create or replace function trunkline.stats(queue text)
+    returns table (due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- How many messages are due, delayed, leased, to be retried and dead, in how many rows, and how long the oldest has been due.
 --
 -- Example:
 --     select due, leased, dead, oldest_due from trunkline.stats('emails');
-create or replace function trunkline.stats(queue text)
-    returns table (due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
     perform trunkline.check_queue(queue);
     return query execute format($q$

@@ -1,3 +1,6 @@
+create or replace function trunkline.take(queue text, n int default 1, wait interval default '0')
+    returns table (id bigint, attempt int, enqueued_at timestamptz, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Takes up to n messages that are due, oldest first, in the caller's transaction: at most once where it commits at once,
 -- exactly once for effects in the same transaction. The rest of a row that is cut is hidden until the commit.
 --
@@ -14,9 +17,6 @@
 --     select id, payload from trunkline.take('emails', 10);
 --     commit;
 --     select id, payload from trunkline.take('emails', wait => '5 seconds');
-create or replace function trunkline.take(queue text, n int default 1, wait interval default '0')
-    returns table (id bigint, attempt int, enqueued_at timestamptz, payload text, metadata jsonb)
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
     look text := $q$
         select b.id + m.k, b.attempt, b.enqueued_at, m.payload::text, m.metadata

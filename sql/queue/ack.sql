@@ -1,14 +1,14 @@
--- Ends leases for good. Takes ranges of messages under an attempt, and returns what was leased. The cost grows with the
--- ranges, and with the rows in them, whether they are still leased or not.
 create or replace function trunkline.{do_ack_}(ids bigint[], sizes int[], attempts int[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- Ends leases for good. Takes ranges of messages under an attempt, and returns what was leased. The cost grows with the
+-- ranges, and with the rows in them, whether they are still leased or not.
 #variable_conflict use_variable
 declare
     met record;
     rest record;
 begin
     if {keyed} then
-        -- What comes after it in the transaction may need the lanes, and whoever gives the queue more of them locks these first.
+        -- What comes after it in the transaction may need the lanes, and a session that gives the queue more of them locks these first.
         perform from trunkline.{lane_} where false;
     end if;
     if cardinality(ids) = 1 then

@@ -1,6 +1,6 @@
--- Seconds until the limits allow a message, as far as time alone decides; null where they do now. Locks nothing.
 create or replace function trunkline.{do_allowedin_}()
     returns float8 language plpgsql {planner} as $f$
+-- Seconds until the limits allow a message, as far as time alone decides; null where they do now. Locks nothing.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp(); -- as in do_leased_

@@ -1,12 +1,12 @@
--- Locks what may be leased of a lane that the caller holds, as many as n messages: first along the line of the lane, where those of keys that
--- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
--- Whoever else cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
--- because somebody locked it would come too late.
--- lined_n: messages of keys with lines of their own, at most. way: a message whose lease ran out comes alone (1) or not at all (2); or one that ran out
--- for the first time comes like the rest, and one that did so again last (3), because whoever calls keeps it apart, or not at all (4). Nothing comes behind it.
 create or replace function trunkline.{do_along_}(
         n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
     language plpgsql {planner} as $f$
+-- Locks what may be leased of a lane that the caller holds, as many as n messages: first along the line of the lane, where those of keys that
+-- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
+-- Another session that cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
+-- because it was locked would come too late.
+-- lined_n: messages of keys with lines of their own, at most. way: a message whose lease ran out comes alone (1) or not at all (2); or one that ran out
+-- for the first time comes like the rest, and one that did so again last (3), because the caller keeps it apart, or not at all (4). Nothing comes behind it.
 #variable_conflict use_variable
 declare
     clock timestamptz;

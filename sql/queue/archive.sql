@@ -1,6 +1,6 @@
--- As ack, and keeps the messages in the archive.
 create or replace function trunkline.{do_archive_}(ids bigint[], sizes int[], attempts int[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- As ack, and keeps the messages in the archive.
 #variable_conflict use_variable
 declare
     met record;

@@ -1,10 +1,10 @@
--- Puts messages back into the table under their ids, in a row, with what their row had in columns that users added: by name,
--- and in the type that the column has now. A column that is gone is left out, one that Postgres fills is filled again, and
--- one that came later gets its default. Dead letters come back so, and what was taken for a caller who went away.
 create or replace function trunkline.{do_back_}(
         id bigint, enqueued_at timestamptz, attempt int, released int, error text, size int, payload {type}[], metadata jsonb[], own jsonb)
     returns void language plpgsql {planner}
     set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC' set lc_monetary = 'C' as $f$
+-- Puts messages back into the table under their ids, in a row, with what their row had in columns that users added: by name,
+-- and in the type that the column has now. A column that is gone is left out, one that Postgres fills is filled again, and
+-- one that came later gets its default. Dead letters come back so, and what was taken for a caller who went away.
 #variable_conflict use_variable
 declare
     named text;

@@ -1,7 +1,7 @@
--- Of these messages, those that stand behind one of their key that failed and waits for its retry: to end them first would break the order. A worker gives
--- back by itself what it has not begun; for SQL, trunkline.settle asks.
 create or replace function trunkline.{do_behind_}(ids bigint[])
     returns bigint[] language plpgsql stable {planner} as $f$
+-- Of these messages, those that stand behind one of their key that failed and waits for its retry: to end them first would break the order. A worker gives
+-- back by itself what it has not begun; for SQL, trunkline.settle asks.
 #variable_conflict use_variable
 begin
     return (

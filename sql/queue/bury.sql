@@ -1,6 +1,6 @@
--- Dead at once, each range with its reason.
 create or replace function trunkline.{do_bury_}(ids bigint[], sizes int[], attempts int[], reasons text[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- Dead at once, each range with its reason.
 #variable_conflict use_variable
 declare
     met record;

@@ -1,11 +1,11 @@
+create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], attempts int[], leased bool)
+    returns void language plpgsql {planner} as $f$
 -- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist
 -- of whole rows. A row lies within one block of 1,024 ids and reaches over an end only if it began before it: so each
 -- block is read once, whatever is dead around it, and rows and ends are merged in order. Without a lease (after a
--- rollback) a row that somebody holds is left to them. With one it is waited for by looking again, not in the line for its
--- lock: whoever splits it commits soon, but the line goes on to the first piece, which may be ended by then in a
+-- rollback) a row that a worker holds is left to it. With one it is waited for by looking again, not in the line for its
+-- lock: the session that splits it commits soon, but the line goes on to the first piece, which may be ended by then in a
 -- transaction that stays open. After a second in that line all the same, where a deadlock is seen.
-create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], attempts int[], leased bool)
-    returns void language plpgsql {planner} as $f$
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -45,7 +45,7 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Somebody has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because whoever
+                -- Another session has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because a session that
                 -- carves locks rows in the order of their ids.
                 if not found and exists (select from trunkline.{queue_} q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);

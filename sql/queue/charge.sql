@@ -1,7 +1,7 @@
--- After a failure without a lease (a transaction was rolled back): the attempt is charged here, and the messages are due
--- again after the delay of the range, or dead where the attempts are used up. Who holds them by then settles them.
 create or replace function trunkline.{do_charge_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- After a failure without a lease (a transaction was rolled back): the attempt is charged here, and the messages are due
+-- again after the delay of the range, or dead where the attempts are used up. Who holds them by then settles them.
 #variable_conflict use_variable
 declare
     met record;

@@ -1,7 +1,7 @@
--- Deletes dead letters for good: those with these ids, or (null) the oldest, at most n of them (null is all). Passes over
--- what somebody else has locked.
 create or replace function trunkline.{do_discard_}(ids bigint[], n bigint)
     returns setof bigint language plpgsql {planner} as $f$
+-- Deletes dead letters for good: those with these ids, or (null) the oldest, at most n of them (null is all). Passes over
+-- what another transaction has locked.
 #variable_conflict use_variable
 begin
     if ids is null then

@@ -1,6 +1,6 @@
--- Makes leases end that long from now.
 create or replace function trunkline.{do_extend_}(ids bigint[], sizes int[], attempts int[], lease interval)
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- Makes leases end that long from now.
 #variable_conflict use_variable
 declare
     met record;
@@ -8,7 +8,7 @@ declare
     holders text[];
 begin
     if {keyed} then
-        -- Their lanes come last, and whoever gives the queue more of them locks these first.
+        -- Their lanes come last, and a session that gives the queue more of them locks these first.
         holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
     end if;
     for pass in 1..2 loop

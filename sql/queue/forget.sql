@@ -1,9 +1,9 @@
--- Deletes keys whose time has passed for more than a minute, in as many pages from a place at random on (null is all): where everybody who brings keys
--- reads a few, no more than about a quarter of the table is such keys, and no enqueue waits for what is dead elsewhere. Waits for no lock. With the owner's right to delete, for producers. Of queues with uniqueness.
 create or replace function trunkline.{do_forget_}(pages int)
     returns bigint language plpgsql security definer
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off
     set enable_bitmapscan = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Deletes keys whose time has passed for more than a minute, in as many pages from a place at random on (null is all): where everybody who brings keys
+-- reads a few, no more than about a quarter of the table is such keys, and no enqueue waits for what is dead elsewhere. Waits for no lock. With the owner's right to delete, for producers. Of queues with uniqueness.
 #variable_conflict use_variable
 declare
     before timestamptz := clock_timestamp() - interval '1 minute';

@@ -1,7 +1,7 @@
--- For a trigger of the queue's table: messages end by being deleted from it, whatever the verb, and in no other way; so their keys are free in the same
--- transaction. Those that are kept for a time stay. Of queues with uniqueness.
 create or replace function trunkline.{do_free_}()
     returns trigger language plpgsql {planner} as $f$
+-- For a trigger of the queue's table: messages end by being deleted from it, whatever the verb, and in no other way; so their keys are free in the same
+-- transaction. Those that are kept for a time stay. Of queues with uniqueness.
 begin
     if tg_op = 'TRUNCATE' then
         delete from trunkline.{unique_} u where u.until is null;

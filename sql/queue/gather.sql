@@ -1,15 +1,15 @@
--- The one way to what is due. Locks rows that hold at most n messages together, oldest first, from a place on, and returns
--- where they stand in order (none where nothing is due), and where more may be due, the place behind them. A row that cannot be
--- handed out as it is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In
--- somebody's transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how
--- many rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
--- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with keys that may be said of what ran out again only (3 and 4, for 1 and 2).
--- In a queue with priorities it goes along one lane, until a bound; in one with keys along one line of a lane, by the places, and messages of keys that have a
--- line of their own are moved there. There nothing passes a row that somebody has locked: whether its message is done they say when they commit.
 create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint{lane},
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
+-- The one way to what is due. Locks rows that hold at most n messages together, oldest first, from a place on, and returns
+-- where they stand in order (none where nothing is due), and where more may be due, the place behind them. A row that cannot be
+-- handed out as it is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In
+-- the caller's transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how
+-- many rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
+-- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with keys that may be said of what ran out again only (3 and 4, for 1 and 2).
+-- In a queue with priorities it goes along one lane, until a bound; in one with keys along one line of a lane, by the places, and messages of keys that have a
+-- line of their own are moved there. There nothing passes a row that another transaction has locked: whether its message is done shows when that commits.
 #variable_conflict use_variable
 declare
     until timestamptz := {bound};

@@ -1,7 +1,7 @@
--- Which of these leases are there no more, because somebody cancelled the messages, purged the queue, or has them after their
--- time. Reads alone; an uncommitted end is none yet. Whether a lease is over by the clock is for whoever renews it.
 create or replace function trunkline.{do_gone_}(ids bigint[], attempts int[])
     returns setof bigint language plpgsql stable {planner} as $f$
+-- Which of these leases are there no more, because the messages were cancelled, the queue was purged, or another worker has them after their
+-- time. Reads alone; an uncommitted end is none yet. Whether a lease is over by the clock is for the worker that renews it.
 #variable_conflict use_variable
 begin
     return query

@@ -1,9 +1,9 @@
--- What is usual in a queue with priorities, by one statement: all that is due in any lane can be handed out as it is, and holds at most n
--- messages. Locks these rows and returns where they stand, in the order of their turns, as do_gather_ does. Where it is not so, there is more, and
--- it is gathered lane by lane. What others hold is looked at, not waited for.
 create or replace function trunkline.{do_heads_}(n int, rows int, apart bool, floor {floors},
         out due timestamptz, out id bigint, out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql {planner} as $f$
+-- What is usual in a queue with priorities, by one statement: all that is due in any lane can be handed out as it is, and holds at most n
+-- messages. Locks these rows and returns where they stand, in the order of their turns, as do_gather_ does. Where it is not so, there is more, and
+-- it is gathered lane by lane. What others hold is looked at, not waited for.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -1,7 +1,7 @@
--- Of messages that failed: each key gets a line of its own, which waits until its first message is due again. What comes behind it in the
--- line of the lane is moved there when it is met, and the others pass.
 create or replace function trunkline.{do_hold_}(ids bigint[], sizes int[])
     returns void language plpgsql {planner} as $f$
+-- Of messages that failed: each key gets a line of its own, which waits until its first message is due again. What comes behind it in the
+-- line of the lane is moved there when it is met, and the others pass.
 #variable_conflict use_variable
 declare
     r record;

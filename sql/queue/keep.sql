@@ -1,7 +1,7 @@
--- A lane is held for as long as the leases in it last. holders: who had which lane before these leases were made longer. One that somebody else has got
--- since then, because that took until after their end, hands out what is behind them: so they were lost. served_at is what the clock showed: see do_right_.
 create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, holders text[])
     returns void language plpgsql {planner} as $f$
+-- A lane is held for as long as the leases in it last. holders: who had which lane before these leases were made longer. One that another worker has got
+-- since then, because that took until after their end, hands out what is behind them: so they were lost. served_at is what the clock showed: see do_right_.
 #variable_conflict use_variable
 declare
     l record;

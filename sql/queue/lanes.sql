@@ -1,15 +1,15 @@
--- Leases up to n messages for one holder of lanes: of those that it holds, then of others that nobody holds, up to its share. A lane is held
--- by one holder at a time, for as long as its leases last, and whoever finds too few asks the holder that has most for one: that gives
--- way once nothing of the lane is leased. Each call tells of the lanes in an order by chance, so that none waits behind the others.
--- A message whose lease ran out comes alone. Where the holder is a worker (most is null), one that ran out for the first time comes like the rest, where it
--- has attempts for that, and of those that did so again one with the others: a worker runs it alone by itself.
--- rate: null, or, where keys have a rate: the seconds from one message of a key to the next, the seconds in which an empty bucket fills, and those
--- until one is full that was empty when the lane changed hands.
 create or replace function trunkline.{do_lanes_}(
         n int, lease interval, holder bigint, floor timestamptz default '-infinity', most int default null)
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
                    ran_out bool, released int, keys text[], rate float8[])
     language plpgsql {planner} as $f$
+-- Leases up to n messages for one holder of lanes: of those that it holds, then of others that are free, up to its share. A lane is held
+-- by one holder at a time, for as long as its leases last, and a worker that finds too few asks the holder that has most for one: that gives
+-- way once nothing of the lane is leased. Each call tells of the lanes in an order by chance, so that none waits behind the others.
+-- A message whose lease ran out comes alone. Where the holder is a worker (most is null), one that ran out for the first time comes like the rest, where it
+-- has attempts for that, and of those that did so again one with the others: a worker runs it alone by itself.
+-- rate: null, or, where keys have a rate: the seconds from one message of a key to the next, the seconds in which an empty bucket fills, and those
+-- until one is full that was empty when the lane changed hands.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
@@ -47,7 +47,7 @@ begin
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- Meanwhile its time may have passed, and somebody else may have come: whose a lane is, is certain under its lock alone.
+        -- Meanwhile its time may have passed, and another worker may have come: whose a lane is, is certain under its lock alone.
         perform from trunkline.{lane_} h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
@@ -74,7 +74,7 @@ begin
         ahead := ahead or later;
         most := least(most, ({key_lanes} + others) / (others + 1));
         for l in
-            -- Nothing is leased in a lane without a holder: what is due there is due to whoever gets it.
+            -- Nothing is leased in a lane without a holder: what is due there is due to the worker that gets it.
             select h.lane, h.floor from trunkline.{lane_} h
             where h.lane >= 0 and h.held_until <= clock
               and {lane_due}

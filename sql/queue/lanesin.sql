@@ -1,8 +1,8 @@
--- How long a holder that found nothing may sleep, in seconds: something may be due then, or somebody else's lane may be free. 0 where what stands
--- first in a lane is still to be moved to the line of its key, which takes some calls. Negative where messages are due of a key that rests for less than
--- a second: so long until it goes on.
 create or replace function trunkline.{do_lanesin_}(holder bigint)
     returns float8 language plpgsql {planner} as $f$
+-- How long a holder that found nothing may sleep, in seconds: something may be due then, or another worker's lane may be free. 0 where what stands
+-- first in a lane is still to be moved to the line of its key, which takes some calls. Negative where messages are due of a key that rests for less than
+-- a second: as long until it goes on.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

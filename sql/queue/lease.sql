@@ -1,9 +1,9 @@
--- Leases up to n messages, each of them charged with an attempt. With apart, a message whose lease ran out comes alone.
 create or replace function trunkline.{do_lease_}(
         n int, lease interval default null, floor {floors} default {no_floor}, rows int default 1, apart bool default false)
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
                    ran_out bool, released int)
     language plpgsql {planner} as $f$
+-- Leases up to n messages, each of them charged with an attempt. With apart, a message whose lease ran out comes alone.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
@@ -99,7 +99,7 @@ begin
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- what ran out comes with nobody else
+        way := least(2 * way, 2); -- what ran out comes alone
         due := at.due;
         next_id := at.id;
     end loop;

@@ -1,10 +1,10 @@
--- Gives keys lines of their own, from which nothing is leased for a while: because enough of them is in hand, and what is behind them in the
--- line of the lane should not wait for that. Pauses are in seconds; each key is named once.
 create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
     returns void language plpgsql {planner} as $f$
+-- Gives keys lines of their own, from which nothing is leased for a while: because enough of them is in hand, and what is behind them in the
+-- line of the lane should not wait for that. Pauses are in seconds; each key is named once.
 #variable_conflict use_variable
 begin
-    perform from trunkline.{lane_} where false; -- locked first by whoever gives the queue more lanes
+    perform from trunkline.{lane_} where false; -- locked first by a session that gives the queue more lanes
     insert into trunkline.{line_} as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)

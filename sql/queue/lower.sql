@@ -1,7 +1,7 @@
--- Lowers the floors of lanes to rows that lie below, of a part of the table, or of all of it: along the index then. A clock that is set back puts them there, and a
--- hand. Writes nothing where there is nothing, or where it may not. Of queues with keys.
 create or replace function trunkline.{do_lower_}(low tid, high tid)
     returns void language plpgsql {planner} as $f$
+-- Lowers the floors of lanes to rows that lie below, of a part of the table, or of all of it: along the index then. A clock that is set back puts them there, and a
+-- hand. Writes nothing where there is nothing, or where it may not. Of queues with keys.
 #variable_conflict use_variable
 declare
     stray record;

@@ -1,7 +1,7 @@
--- Moves the messages of these keys out of a row that the caller has locked, into the lines of their own: rows of one key each. The rest
--- stays in the line of the lane.
 create or replace function trunkline.{do_part_}(row_id bigint, lined text[])
     returns void language plpgsql {planner} as $f$
+-- Moves the messages of these keys out of a row that the caller has locked, into the lines of their own: rows of one key each. The rest
+-- stays in the line of the lane.
 #variable_conflict use_variable
 declare
     r record;

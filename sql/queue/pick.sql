@@ -1,10 +1,10 @@
--- Locks the rows of these messages and cuts them, so that the messages stand in rows without others; returns the ranges that
--- those rows make up. Ids of no row are passed over, and so are messages under a lease, unless they are asked for. Waits
--- for nobody: whoever settles would wait for what is locked here, and both without end. What somebody else has locked is busy,
--- perhaps only for a neighbour's sake, and may be tried again. Each block of 1,024 ids is read once, whatever is dead
--- around it.
 create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out first bigint[], out sizes int[], out busy bigint[])
     language plpgsql {planner} as $f$
+-- Locks the rows of these messages and cuts them, so that the messages stand in rows without others; returns the ranges that
+-- those rows make up. Ids of no row are passed over, and so are messages under a lease, unless they are asked for. Waits
+-- for no lock: a worker that settles would wait for what is locked here, and both without end. What another transaction has locked is busy,
+-- perhaps only for a neighbour's sake, and may be tried again. Each block of 1,024 ids is read once, whatever is dead
+-- around it.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -14,7 +14,7 @@ begin
     sizes := '{}';
     busy := '{}';
     if {keyed} then
-        -- What is cut here is hidden from whoever leases along a lane, and what is behind it must not come first.
+        -- What is cut here is hidden from a worker that leases along a lane, and what is behind it must not come first.
         perform from trunkline.{lane_} h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (

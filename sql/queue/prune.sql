@@ -1,6 +1,6 @@
--- By age, as of now where a clock that was ahead archived it; along the index: a condition on the clock itself, which moves, would not be one for an index.
 create or replace function trunkline.{do_prune_}(age interval)
     returns bigint language plpgsql {planner} as $f$
+-- By age, as of now where a clock that was ahead archived it; along the index: a condition on the clock itself, which moves, would not be one for an index.
 #variable_conflict use_variable
 declare
     before timestamptz := clock_timestamp() - age;

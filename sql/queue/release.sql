@@ -1,7 +1,7 @@
--- As if the messages had never been leased. The attempt is not charged, and yet its number is not used again: whoever
--- holds the old lease still finds it lost.
 create or replace function trunkline.{do_release_}(ids bigint[], sizes int[], attempts int[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- As if the messages had never been leased. The attempt is not charged, and yet its number is not used again: a worker that
+-- holds the old lease still finds it lost.
 #variable_conflict use_variable
 declare
     met record;

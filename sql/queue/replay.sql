@@ -1,8 +1,8 @@
--- Dead letters with these ids are due again, or (null) the oldest, at most n of them (null is all). Under the same ids and
--- with their attempts forgiven; attempt numbers go on from where they were: one that came again would let a late worker
--- acknowledge what somebody else holds. Passes over what somebody else has locked.
 create or replace function trunkline.{do_replay_}(ids bigint[], n bigint)
     returns setof bigint language plpgsql {planner} as $f$
+-- Dead letters with these ids are due again, or (null) the oldest, at most n of them (null is all). Under the same ids and
+-- with their attempts forgiven; attempt numbers go on from where they were: one that came again would let a late worker
+-- acknowledge what another worker holds. Passes over what another transaction has locked.
 #variable_conflict use_variable
 declare
     letter trunkline.{dead_}%rowtype;

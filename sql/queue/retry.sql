@@ -1,6 +1,6 @@
--- After a failure under a lease: due again after the delay of the range, or dead where the attempts are used up.
 create or replace function trunkline.{do_retry_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
+-- After a failure under a lease: due again after the delay of the range, or dead where the attempts are used up.
 #variable_conflict use_variable
 declare
     met record;

@@ -1,8 +1,8 @@
--- Cuts a row, locked by the caller, before the messages at the given offsets. A row rewritten once falls into at least 32
--- pieces, so whoever takes it message by message has it rewritten twice, not a thousand times. Pieces of the lined keys, at which the caller cuts, go to
--- lines of their own.
 create or replace function trunkline.{do_split_}(row_id bigint, cuts int[], lined text[] default '{}')
     returns void language plpgsql set search_path = pg_catalog, pg_temp as $f$
+-- Cuts a row, locked by the caller, before the messages at the given offsets. A row rewritten once falls into at least 32
+-- pieces, so a consumer that takes it message by message has it rewritten twice, not a thousand times. Pieces of the lined keys, at which the caller cuts, go to
+-- lines of their own.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -26,7 +26,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- It came past trunkline.refuse_row, which lets its parts in with an error only. Whoever reads them has them charged.
+        -- It came past trunkline.refuse_row, which lets its parts in with an error only. A consumer that reads them has them charged.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (

@@ -1,8 +1,8 @@
--- The oldest row below the floor in a part of the table, read page by page.
 create or replace function trunkline.{do_stray_}(floor {floors}, low tid, high tid)
     returns timestamptz language plpgsql stable
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off
     set enable_bitmapscan = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- The oldest row below the floor in a part of the table, read page by page.
 #variable_conflict use_variable
 begin
     if {laned} then

@@ -15,7 +15,7 @@ create table trunkline.{queue_} (
 -- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
 create index {due_} on trunkline.{queue_} (due_at, (id + 0));
 alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
--- Whoever may insert could otherwise stop the queue for everybody. Check constraints would read the payloads again with
+-- A role that may insert could otherwise stop the queue for all others. Check constraints would read the payloads again with
 -- every lease. These, and the condition of a trigger, are compiled again with every statement, at 17 us an insert; the
 -- function of a trigger is compiled once a session, and costs some 3.
 create trigger refuse_row before insert on trunkline.{queue_} for each row execute function trunkline.refuse_row();

@@ -1,8 +1,8 @@
--- Takes up to n messages. The last row has no id where something due was left alone because it must be cut first. Whoever
--- may have to put them back keeps what their rows had in columns that users added.
 create or replace function trunkline.{do_take_}(n int, floor {floors} default {no_floor}, rows int default 1, cut bool default true, keep bool default false)
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], released int, error text, own jsonb)
     language plpgsql {planner} as $f$
+-- Takes up to n messages. The last row has no id where something due was left alone because it must be cut first. A caller who
+-- may have to put them back keeps what their rows had in columns that users added.
 #variable_conflict use_variable
 declare
     at record;

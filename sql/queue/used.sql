@@ -1,6 +1,6 @@
--- So many messages were dequeued, for which do_allowed_ was asked in this transaction.
 create or replace function trunkline.{do_used_}(n int)
     returns void language plpgsql {planner} as $f$
+-- Counts messages that were dequeued, for which do_allowed_ was asked in this transaction.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -1,6 +1,6 @@
--- Asks whoever holds most lanes for so many of them, down to a share for each.
 create or replace function trunkline.{do_want_}(n int, share int, holder bigint, until timestamptz)
     returns void language plpgsql {planner} as $f$
+-- Asks the holder of most lanes for some of them, down to a share for each.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

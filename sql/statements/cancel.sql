@@ -1,2 +1,2 @@
--- Gone for good; a lease that is not there any more is lost to whoever has it. What is busy is not done.
+-- Gone for good; a lease that is not there any more is lost to its worker. What is busy is not done.
 select id, done from trunkline.{do_cancel_}($1)

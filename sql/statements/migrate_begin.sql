@@ -1,6 +1,6 @@
 -- Two processes may find no schema at the same time: one waits for the other at what it makes, and then at the lock. That of a table, for which a role needs the
 -- owner's rights; an advisory lock could be held by any role. What others own in the schema could be
--- changed by them afterwards, and would then run with the rights of whoever calls it.
+-- changed by them afterwards, and would then run with the rights of its caller.
 set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local check_function_bodies = off;

@@ -23,8 +23,8 @@ create table trunkline.floor (
     reached timestamptz not null default '-infinity'
 );
 
--- Queues that were dropped, and the first id that no message of theirs had. A queue created anew under the same name
--- begins there, so that a late worker's lease cannot name somebody else's message.
+-- Queues that were dropped, and the first id that no message of theirs had. A queue created again under the same name
+-- begins there, so that a late worker's lease cannot name another's message.
 create table trunkline.dropped (
     queue   text constraint pk_dropped primary key,
     next_id bigint not null

@@ -9,7 +9,7 @@ create table trunkline.schedule (
     metadata   jsonb,
     missed     text not null constraint schedule_missed check (missed in ('skip', 'once', 'each')),
     paused     bool not null default false,
-    -- The next tick; where placed is false, only a time at which somebody is to work that out.
+    -- The next tick; where placed is false, only a time at which that is to be computed.
     next_at    timestamptz not null,
     placed     bool not null default false,
     last_at    timestamptz,

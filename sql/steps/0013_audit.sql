@@ -1,4 +1,4 @@
--- What operators did by the console: written in the transaction of each action, by nobody else.
+-- What operators did by the console: written in the transaction of each action, by nothing else.
 create table trunkline.audit (
     id       bigint generated always as identity constraint pk_audit primary key,
     at       timestamptz not null default clock_timestamp(),

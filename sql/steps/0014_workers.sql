@@ -1,9 +1,9 @@
--- What workers tell of themselves, those that are asked to: a row each ten seconds, of the time since the one before. Rows are removed after an hour, by
--- whoever tells something. Nothing in it outlives a crash.
+-- Reports of the workers that are configured to send them: a row each ten seconds, of the time since the last. A worker that reports
+-- removes rows after an hour. A crash of the server empties the table.
 create unlogged table trunkline.worker (
     at         timestamptz not null default clock_timestamp(),
     worker     uuid not null,                                            -- drawn at each start
-    queue      text not null,                                            -- no reference: nobody waits for anybody
+    queue      text not null,                                            -- no reference: no session waits for another
     name       text not null default current_setting('application_name'),
     address    inet default inet_client_addr(),                          -- null by a socket of this machine
     process    bigint not null,

@@ -7,7 +7,7 @@ create table trunkline.relay (
     inward     bool not null,                                     -- from the broker into the queue
     position   text,                                              -- inward: behind what is in the queue; in the source's own words
     holder     bigint,                                            -- inward: who moves the position
-    held_until timestamptz not null default '-infinity',          -- and until when nobody else may
+    held_until timestamptz not null default '-infinity',          -- and until when no other relay may
     confirmed  bigint not null default 0,                         -- messages that arrived: inward ever, outward of this run
     refused    bigint not null default 0,                         -- dead letters
     held       bigint not null default 0,                         -- messages that the broker has refused for now

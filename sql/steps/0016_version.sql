@@ -6,8 +6,9 @@ select n, 'see trunkline.version', '0659d86fbc68a153' from generate_series(1, 15
 on conflict (version) do update set functions = excluded.functions;
 comment on table trunkline.migration is 'What programs of 0.1.0 read; everything newer reads trunkline.version.';
 
--- One of 0.1.0 that looked before this step and waited for its turn would install its own functions, and then come here.
 create function trunkline.refuse_older() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Stops a migration by a program of 0.1.0 that read the version before this step and waited for the lock: it would
+-- install its own functions.
 begin
     raise exception 'this schema is at version %, newer than this program supports', (select max(v.version) from trunkline.version v)
         using errcode = 'object_not_in_prerequisite_state', hint = 'Nothing was changed; migrate with a newer trunkline.';

@@ -159,7 +159,7 @@ async fn described(sql: &Client, has_body: &str) -> String {
             "select format('function %I(%s) returns %s language %s %s%s%s', p.proname, pg_get_function_arguments(p.oid),
                 pg_get_function_result(p.oid), l.lanname, case p.provolatile when 'v' then 'volatile' when 's' then 'stable' else 'immutable' end,
                 ' set ' || array_to_string(p.proconfig, ' '),
-                case when {has_body} then ' as ' || coalesce(nullif(p.prosrc, ''), regexp_replace(pg_get_function_sqlbody(p.oid), '\\s+', ' ', 'g')) end)
+                case when {has_body} then ' as ' || coalesce(nullif(regexp_replace(p.prosrc, '\\A\\n(--[^\\n]*\\n)+', E'\\n'), ''), regexp_replace(pg_get_function_sqlbody(p.oid), '\\s+', ' ', 'g')) end)
              from pg_proc p join pg_language l on l.oid = p.prolang where p.pronamespace = 'trunkline'::regnamespace
              order by p.proname, pg_get_function_arguments(p.oid)"
         ),
@@ -188,6 +188,28 @@ async fn the_schema_is_what_the_golden_file_says() {
     let golden = std::fs::read_to_string(&path).expect("sql/golden.sql is there");
     let other = found.lines().zip(golden.lines()).find(|(found, golden)| found != golden);
     assert!(found == golden, "the schema is another now (bless it with TRUNKLINE_BLESS=1): {other:?}");
+}
+
+/// What `\df+` and `\sf` show.
+#[tokio::test(flavor = "multi_thread")]
+async fn installed_functions_are_described_by_their_headers() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("a-b_1", &Settings::new("jsonb").uniqueness(true).priorities(2)).await.expect("created");
+    let functions = "select p.proname::text, coalesce(obj_description(p.oid, 'pg_proc'), ''), pg_get_functiondef(p.oid)
+                     from pg_proc p where p.pronamespace = 'trunkline'::regnamespace";
+    let functions = sql.query(functions, &[]).await.expect("the catalog is read");
+    let mut described = 0;
+    for function in &functions {
+        let [name, description, text] = [0, 1, 2].map(|column| function.get::<_, &str>(column));
+        let first = description.lines().next().unwrap_or_default();
+        assert!(first.len() > 10 && !first.starts_with('-'), "{name} is not described: {description:?}");
+        // The server inlines two functions, whose bodies are expressions.
+        let is_expression = ["clock", "due_from"].contains(&name);
+        assert!(is_expression || text.contains(&format!("\n-- {first}\n")), "{name}: {text}");
+        described += 1;
+    }
+    assert!(described > 150, "{described}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

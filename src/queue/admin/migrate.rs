@@ -85,6 +85,8 @@ impl Db {
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let templates = self.statement("template", include_str!("../../../sql/statements/template.sql"));
         session.query(&templates, &[&names, &kinds, &texts]).await?;
+        let describe = include_str!("../../../sql/statements/describe_functions.sql");
+        session.query(&self.statement("describe_functions", describe), &[]).await?;
         session
             .query(&self.statement("install_queues", include_str!("../../../sql/statements/install_queues.sql")), &[])
             .await?;

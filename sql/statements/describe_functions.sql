@@ -1,0 +1,2 @@
+-- Describes the functions that all queues share by their headers.
+select trunkline.describe_functions()
