@@ -6,7 +6,7 @@ use trunkline_disk::Disk;
 use trunkline_embedded::{Builder, Cluster};
 use trunkline_programs::target;
 
-use crate::{Failure, ground::Wanted};
+use crate::{Failure, wanted::Wanted};
 
 /// A disk that can be made slow, or why there is none: rows that need it say that.
 pub type SlowDisk = Result<Disk, String>;

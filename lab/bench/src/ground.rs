@@ -18,6 +18,7 @@ use crate::{
     disk::{self, SlowDisk},
     fsyncs, machine,
     results::Server,
+    wanted::Wanted,
 };
 
 /// The server, and the way to it.
@@ -36,20 +37,6 @@ pub struct Ground {
     /// Whether contenders go by TCP where there is a socket.
     pub tcp: bool,
     made: u32,
-}
-
-/// Which server is to be measured.
-#[derive(Debug, Clone, Default)]
-pub struct Wanted {
-    /// A server that is there; none is a private cluster.
-    pub url: Option<String>,
-    pub settings: Vec<String>,
-    /// The folder of the private cluster's programs.
-    pub programs: Option<PathBuf>,
-    /// Go to it by TCP.
-    pub tcp: bool,
-    /// Whether its disk is to be made slow.
-    pub slow_disk: bool,
 }
 
 /// What our own sessions are called, so that they are not taken for the contender's.

@@ -8,6 +8,7 @@ mod contenders;
 mod prepare;
 mod fsyncs;
 mod machine;
+mod wanted;
 mod disk;
 mod ground;
 mod suites;

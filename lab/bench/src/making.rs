@@ -15,13 +15,14 @@ use crate::{
     Failure,
     choose::name,
     contend::{Ended, Progress, Ready, SILENCE},
-    ground::{Ground, Wanted},
+    ground::Ground,
     prepare::{COUNTED, LAYERS, prepare},
     report,
     results::{Header, Outcome, Results, Round, Row},
     round, show,
     suites::Plan,
     tree,
+    wanted::Wanted,
 };
 
 pub struct Making {

@@ -10,11 +10,11 @@ use crate::{
     Claims, Failure, Publication,
     choose::{chosen, matches, name},
     claims, drivers,
-    ground::Wanted,
     making::Making,
     report,
     suites::{NEAREST, Plan},
     tree,
+    wanted::Wanted,
 };
 
 /// What is measured on every major version of PostgreSQL.

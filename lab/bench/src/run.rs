@@ -6,10 +6,10 @@ use crate::{
     Failure, Run, Server,
     choose::chosen,
     drivers,
-    ground::Wanted,
     making::Making,
     report, show,
     tree::{self, outside},
+    wanted::Wanted,
 };
 
 pub async fn run(asked: &Run) -> Result<(), Failure> {

@@ -2,11 +2,10 @@
 
 use crate::{
     report::{
-        binds,
+        binds, foot,
         markdown::Table,
         measure, number,
         race::{Race, is_measured, shown},
-        suite,
     },
     results::Row,
 };
@@ -56,8 +55,8 @@ fn table(rows: &[&Row]) -> String {
         if first.dequeue_batch == 0 { String::new() } else { format!(", fetched by {}", first.dequeue_batch) };
     let heading = format!("### wait {}, batch {}{fetched}\n\n", first.wait, number::whole(first.batch as f64));
     let scattered =
-        suite::scatter(rows.iter().copied().filter(|row| is_measured(row) && measure::RECEIVED.scatters(row)));
-    format!("{heading}{}{}{scattered}{}{}", suite::told(rows), table.text(), binding(rows), suite::foot(rows))
+        foot::scatter(rows.iter().copied().filter(|row| is_measured(row) && measure::RECEIVED.scatters(row)));
+    format!("{heading}{}{}{scattered}{}{}", foot::told(rows), table.text(), binding(rows), foot::foot(rows))
 }
 
 /// The same places again, with what each row is bound by.

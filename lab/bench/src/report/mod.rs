@@ -10,6 +10,7 @@ pub mod markdown;
 mod tenths;
 mod columns;
 mod binds;
+mod foot;
 mod grid;
 mod fsync;
 mod suite;

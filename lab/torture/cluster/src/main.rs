@@ -13,8 +13,9 @@ mod clients;
 mod watch;
 mod fault;
 mod check;
-mod run;
+mod outcome;
 mod report;
+mod run;
 
 use std::{
     os::unix::process::CommandExt,
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
 async fn run(words: &Words, programs: Programs) -> Result<ExitCode, Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let faults = if words.faults.is_empty() { Fault::value_variants().to_vec() } else { words.faults.clone() };
-    let plan = run::Plan {
+    let plan = outcome::Plan {
         failovers: words.failovers,
         seed: words.seed.unwrap_or(now),
         faults,

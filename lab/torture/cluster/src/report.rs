@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     fault::Fault,
     history::Stream,
-    run::{Failover, Outcome, Plan},
+    outcome::{Failover, Outcome, Plan},
 };
 
 /// From a promotion on, this is how soon everything shall go on.

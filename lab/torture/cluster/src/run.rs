@@ -6,11 +6,13 @@ use tokio::time::sleep;
 
 use crate::{
     Failure,
-    check::{self, Tables, Verdict},
+    check::{self, Tables},
     clients::{self, Clients},
     cluster::{Cluster, Roles},
     fault::Fault,
     history::{QUEUES, Stream},
+    outcome::{Failover, Outcome, Plan},
+    report,
     watch::Watch,
 };
 
@@ -21,55 +23,6 @@ const FAILOVER: Duration = Duration::from_secs(120);
 const NEVER: Duration = Duration::from_secs(60);
 /// For the consumers, once nothing is enqueued any more.
 const DRAIN: Duration = Duration::from_secs(120);
-
-/// What is to be done.
-pub struct Plan {
-    pub failovers: usize,
-    pub seed: u64,
-    pub faults: Vec<Fault>,
-    /// Beyond the hosts: what the clients' connection strings say.
-    pub options: String,
-}
-
-/// One fault and what came after it.
-pub struct Failover {
-    pub fault: Fault,
-    pub from: String,
-    pub to: String,
-    /// From the fault to a server that takes writes; none came in two minutes.
-    pub promoted: Option<Duration>,
-    /// Of each stream, from the promotion to the first success after it.
-    pub went_on: Vec<Option<Duration>>,
-    /// From the promotion to the first commit that a plain connection, made at once, gets
-    /// acknowledged: sooner, no client can go on.
-    pub commits: Option<Duration>,
-    /// From the promotion to a consumer that waits for a message inside a notification, so to one
-    /// that hears.
-    pub hears: Option<Duration>,
-    /// Of an enqueue's caller: the longest time without a success.
-    pub outage: Duration,
-    /// From the fault to three nodes that are what they should be.
-    pub whole: Duration,
-}
-
-impl Failover {
-    /// What did not go on in the time that it had.
-    fn never(&self) -> Vec<&'static str> {
-        if self.promoted.is_none() {
-            return vec!["a promotion"];
-        }
-        let streams =
-            Stream::ALL.iter().zip(&self.went_on).filter(|(_, time)| time.is_none()).map(|((_, name), _)| *name);
-        streams.chain(self.hears.is_none().then_some("a listener that hears")).collect()
-    }
-}
-
-pub struct Outcome {
-    pub failovers: Vec<Failover>,
-    pub verdict: Verdict,
-    pub errors: Vec<(&'static str, bool, String, usize)>,
-    pub lasted: Duration,
-}
 
 pub async fn run(cluster: &mut Cluster, plan: &Plan) -> Result<Outcome, Failure> {
     let began = Instant::now();
@@ -84,7 +37,7 @@ pub async fn run(cluster: &mut Cluster, plan: &Plan) -> Result<Outcome, Failure>
             .await
             .map_err(|_| "the clients do not go on, though the cluster is whole")?;
         let failover = fail_over(cluster, &clients, &watch, &roles, drawn.next()).await?;
-        eprintln!("{number}/{}: {}", plan.failovers, crate::report::line(&failover));
+        eprintln!("{number}/{}: {}", plan.failovers, report::line(&failover));
         failovers.push(failover);
         let roles = cluster.until_whole().await?;
         let client = cluster.connect(roles.primary, "postgres").await?;

@@ -10,8 +10,9 @@ mod prepare;
 mod stage;
 mod turns;
 mod translate;
-mod judge;
+mod verdict;
 mod table;
+mod judge;
 #[cfg(test)]
 mod tests;
 
@@ -65,7 +66,7 @@ pub fn run(rivals: &Rivals) -> Result<bool, String> {
                 Err(why) => {
                     say(format_args!("SKIPPED: {}: {why}", rival.name));
                     is_kept &= !rivals.require_all;
-                    columns.push(judge::Verdict::skipped(rival, why));
+                    columns.push(verdict::Verdict::skipped(rival, why));
                     continue;
                 }
             }

@@ -10,12 +10,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 use trunkline_programs::{Program, say};
 
-use super::{
-    judge::{EXACT, Record},
-    list::Rival,
-    payload,
-    turns::Done,
-};
+use super::{judge::EXACT, list::Rival, payload, turns::Done, verdict::Record};
 use crate::{
     crew::{Crew, Launch},
     faults::{Fault, Scene, schedule},

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{judge::Verdict, rules::Rule};
+use super::{rules::Rule, verdict::Verdict};
 
 /// For a program.
 pub fn line(verdict: &Verdict) -> Result<String, String> {

@@ -1,8 +1,9 @@
 //! The processes that use the queues. Each is this program again, with a history of its own.
 
 pub mod user;
-mod producer;
+mod draft;
 mod racer;
+mod producer;
 mod taker;
 mod leaser;
 mod limited;

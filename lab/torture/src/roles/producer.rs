@@ -3,14 +3,13 @@
 use std::{collections::HashMap, time::Duration};
 
 use futures_util::future::join_all;
-use trunkline::{Db, Draft, Queue};
+use trunkline::{Db, Queue};
 
-use super::{racer, user::User};
+use super::{draft::draft, racer, user::User};
 use crate::{
     history::{Call, Said, Verb},
     plan,
     random::Random,
-    tag,
 };
 
 /// The tasks of a process share connections, and so rows.
@@ -192,18 +191,5 @@ impl Producer {
             let outcome = queue.reschedule(&ids, Duration::from_millis(after)).await;
             self.user.say(op, outcome.map_or_else(unsure, Said::ids));
         }
-    }
-}
-
-pub fn draft(name: &str, tag: u64, delay_ms: u64) -> Draft<String> {
-    let draft = Draft::new(tag::payload(tag)).after(Duration::from_millis(delay_ms));
-    let draft = match name {
-        plan::LEAST | plan::RANKED => draft.priority(tag::priority(tag)),
-        plan::KEYED => draft.key(tag::key(tag)),
-        _ => draft,
-    };
-    match tag::beside(tag) {
-        Some(text) => draft.with(tag::BESIDE, text),
-        None => draft,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use trunkline::{Db, Draft, Enqueued, Error, Queue, Unique};
 
-use super::{producer::draft, user::User};
+use super::{draft::draft, user::User};
 use crate::{
     history::{Call, Said, Verb},
     plan,

@@ -6,9 +6,10 @@ mod turns;
 use std::collections::BTreeMap;
 
 use super::{
-    judge::{EXACT, Seen, against},
+    judge::{EXACT, against},
     rules::Rule,
     turns::Done,
+    verdict::Seen,
 };
 use crate::{
     check::tests::Made,

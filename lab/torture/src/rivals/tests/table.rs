@@ -1,8 +1,8 @@
 use crate::rivals::{
-    judge::{Seen, Verdict},
     list,
     rules::Rule,
     table::{line, markdown},
+    verdict::{Seen, Verdict},
 };
 
 fn verdict(name: &str, against: &[Rule]) -> Verdict {

@@ -1,0 +1,90 @@
+//! What stands above and below a table: what all rows have in common, who was disturbed, who is
+//! missing.
+
+use std::fmt::Write;
+
+use crate::{
+    report::{
+        markdown::{code, plain},
+        number,
+        race::excuse,
+        settings,
+    },
+    results::Row,
+};
+
+/// What the double daggers stand for.
+pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
+    let rows: Vec<String> = rows.map(|row| format!("{} {}", code(&row.contender), code(&row.case))).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            format!("‡ scatters more than threefold from round to round, and says nothing: {}.\n\n", rows.join(", "))
+        }
+    }
+}
+
+/// What was the same for all of these rows, the disk included.
+pub fn told(rows: &[&Row]) -> String {
+    let disk = settings::disk(rows).map_or_else(String::new, |(least, _, most)| {
+        format!("; {} to {} durable writes/s around it", number::rate(least), number::rate(most))
+    });
+    format!("{}{disk}.\n\n", settings::same(rows))
+}
+
+/// What the daggers stand for, and who has no figures.
+pub fn foot(rows: &[&Row]) -> String {
+    let mut text = String::new();
+    let disturbed: Vec<String> = rows.iter().filter_map(|row| disturbance(row)).collect();
+    if !disturbed.is_empty() {
+        let _ = writeln!(text, "† disturbed: {}.\n", disturbed.join("; "));
+    }
+    text += &order(rows);
+    let mut absent: Vec<String> = Vec::new();
+    for row in rows {
+        let Some((what, words)) = excuse(row) else { continue };
+        let told = format!("{} ({what}: {})", code(&row.contender), plain(words));
+        if !absent.contains(&told) {
+            absent.push(told);
+        }
+    }
+    if !absent.is_empty() {
+        let _ = writeln!(text, "Without figures: {}.\n", absent.join("; "));
+    }
+    text
+}
+
+/// Who kept the order of keys, and who did not, where messages have keys.
+fn order(rows: &[&Row]) -> String {
+    let broken = |row: &Row| row.rounds.iter().filter_map(|round| round.disordered).reduce(|all, count| all + count);
+    let told = |row: &&Row| {
+        Some((row.contender.clone(), broken(row)?, row.rounds.iter().map(|round| round.received).sum::<u64>()))
+    };
+    let (kept, not): (Vec<_>, Vec<_>) = rows.iter().filter_map(told).partition(|(_, count, _)| *count == 0);
+    let names = |them: &[(String, u64, u64)], word: &dyn Fn(&(String, u64, u64)) -> String| {
+        them.iter().map(word).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = String::new();
+    if !kept.is_empty() {
+        let _ = writeln!(
+            text,
+            "The order of each key was checked, and kept by {}.\n",
+            names(&kept, &|(name, ..)| code(name))
+        );
+    }
+    if !not.is_empty() {
+        let word = |(name, count, all): &(String, u64, u64)| format!("{} ({count} of {all} messages)", code(name));
+        let _ = writeln!(text, "Out of the order of their keys: {}.\n", names(&not, &word));
+    }
+    text
+}
+
+fn disturbance(row: &Row) -> Option<String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for (at, round) in row.rounds.iter().enumerate() {
+        if let Some(reason) = &round.disturbed {
+            reasons.push(format!("round {} of {}, {}", at + 1, row.rounds.len(), plain(reason)));
+        }
+    }
+    (!reasons.is_empty()).then(|| format!("{} {}: {}", code(&row.contender), code(&row.case), reasons.join(", ")))
+}
