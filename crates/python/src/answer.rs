@@ -1,22 +1,9 @@
-//! The way of an answer back to Python: to a future of an event loop, or to a thread that waits.
-
-use std::{
-    sync::mpsc::{RecvTimeoutError, channel},
-    time::Duration,
-};
+//! What came of a call, for Python.
 
 use pyo3::{IntoPyObjectExt, exceptions::PyRuntimeError, prelude::*};
-use tokio::runtime::Handle;
 use trunkline::{Enqueued, Error};
 
-use crate::{
-    bridge::{Bridge, Call, Owed},
-    error::raised,
-    runtime,
-};
-
-/// A thread that waits looks at the signals so often, and so obeys Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::error::raised;
 
 type Make = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
@@ -61,61 +48,4 @@ fn outcome(py: Python<'_>, enqueued: Enqueued) -> PyResult<Py<PyAny>> {
         Enqueued::Replaced(_) => "replaced",
     };
     (enqueued.id(), name).into_py_any(py)
-}
-
-/// Does the work in the background. With an event loop, returns a future of it; without, waits for
-/// the outcome and returns that.
-pub fn reply<R: Send + 'static>(
-    py: Python<'_>,
-    bridge: Option<&Bridge>,
-    work: impl Future<Output = Result<R, Error>> + Send + 'static,
-    make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Py<PyAny>> {
-    deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
-}
-
-/// As [`reply`]; what comes for nobody any more is dropped, which gives it back. Returns a pair
-/// with what a caller that leaves has to end.
-pub fn reply_or_leave<R: Send + 'static>(
-    py: Python<'_>,
-    bridge: Option<&Bridge>,
-    work: impl Future<Output = Result<R, Error>> + Send + 'static,
-    make: impl FnOnce(Python<'_>, R) -> PyResult<Py<PyAny>> + Send + 'static,
-) -> PyResult<Py<PyAny>> {
-    deliver(py, bridge, async move { Answer::of(work.await, make) }, true)
-}
-
-fn deliver(
-    py: Python<'_>,
-    bridge: Option<&Bridge>,
-    answer: impl Future<Output = Answer> + Send + 'static,
-    may_leave: bool,
-) -> PyResult<Py<PyAny>> {
-    let handle = runtime::handle()?;
-    let Some(bridge) = bridge else { return wait(py, &handle, answer) };
-    let future = bridge.future(py)?;
-    if !may_leave {
-        let owed = Owed::new(bridge, future.clone_ref(py));
-        handle.spawn(async move { owed.pay(answer.await) });
-        return Ok(future);
-    }
-    let (call, owed) = Call::new(bridge, future.clone_ref(py));
-    let task = handle.spawn(async move { owed.pay(answer.await) });
-    (future, call.of(task.abort_handle())).into_py_any(py)
-}
-
-fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Send + 'static) -> PyResult<Py<PyAny>> {
-    let (answer, mut answered) = channel();
-    let task = handle.spawn(async move {
-        let _ = answer.send(work.await); // dropped here where the caller is gone
-    });
-    loop {
-        let (came, back) = runtime::detached(py, move || (answered.recv_timeout(LOOK), answered));
-        answered = back;
-        match came {
-            Ok(answer) => return answer.into_python(py),
-            Err(RecvTimeoutError::Disconnected) => return Answer::Gone.into_python(py),
-            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| task.abort())?,
-        }
-    }
 }

@@ -8,8 +8,9 @@ use crate::{
     draft::seconds,
     pages,
     pages::{Seen, list},
-    queue::{Answered, Loop, Queue},
+    queue::Queue,
     raw::Raw,
+    reply::{Answered, Loop},
 };
 
 impl Queue {

@@ -6,11 +6,10 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 use tokio::sync::Mutex;
 
 use crate::{
-    answer::reply_or_leave,
     draft::seconds,
     offer::Offer,
-    queue::{Answered, Loop},
     raw::Raw,
+    reply::{Answered, Loop, reply_or_leave},
     runtime::{self, Owner},
 };
 

@@ -4,18 +4,14 @@ use pyo3::{IntoPyObjectExt, prelude::*, types::PyDict};
 use trunkline::Error;
 
 use crate::{
-    answer::reply,
-    bridge::Bridge,
     pages::list,
     queue::Queue,
     raw::Raw,
+    reply::{Answered, Loop, none, reply},
     runtime::Owner,
     schedule::scheduled,
     settings::{changes, described, limits, settings},
 };
-
-type Loop<'a> = Option<PyRef<'a, Bridge>>;
-type Answered = PyResult<Py<PyAny>>;
 
 /// A database.
 #[pyclass(frozen, module = "trunkline._trunkline")]
@@ -150,9 +146,4 @@ impl Db {
     fn fire_schedule(&self, py: Python<'_>, bridge: Loop<'_>, name: String) -> Answered {
         self.reply(py, &bridge, |db| async move { db.fire_schedule(&name).await }, |py, id| id.into_py_any(py))
     }
-}
-
-/// Of a call that only ends.
-pub fn none(py: Python<'_>, (): ()) -> PyResult<Py<PyAny>> {
-    Ok(py.None())
 }

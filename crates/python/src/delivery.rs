@@ -11,16 +11,12 @@ use tokio::sync::oneshot;
 use trunkline::Attempt;
 
 use crate::{
-    answer::reply,
-    bridge::Bridge,
-    db::none,
     draft::seconds,
     ending::{Answers, Ended, Ending},
     message::{Message, metadata},
     raw::Raw,
+    reply::{Loop, none, reply},
 };
-
-type Loop<'a> = Option<PyRef<'a, Bridge>>;
 
 /// One call of a handler. Dropped without an answer, it has failed.
 #[pyclass(frozen, module = "trunkline._trunkline")]

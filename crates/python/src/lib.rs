@@ -5,6 +5,7 @@ mod runtime;
 mod error;
 mod answer;
 mod bridge;
+mod reply;
 mod event;
 mod logs;
 mod raw;

@@ -6,21 +6,18 @@ use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyDict}
 use trunkline::{Error, Wait, testing};
 
 use crate::{
-    answer::{Answer, reply, reply_or_leave},
+    answer::Answer,
     bridge::Bridge,
     consumer::Consumer,
-    db::none,
     draft::{draft_of, seconds},
     message::leases,
     offer::Offer,
     pages::Seen,
     raw::Raw,
+    reply::{Answered, Loop, none, reply, reply_or_leave},
     runtime::{self, Owner},
     schedule::Declared,
 };
-
-pub type Loop<'a> = Option<PyRef<'a, Bridge>>;
-pub type Answered = PyResult<Py<PyAny>>;
 
 /// A queue of payloads as bytes.
 #[pyclass(frozen, module = "trunkline._trunkline")]

@@ -21,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers};
 
 use crate::{
-    answer::reply,
     bridge::Bridge,
     delivery::{Call, Delivery},
     draft::seconds,
     ending::Answers,
     queue::{Queue, wait_of},
     raw::Raw,
+    reply::reply,
     runtime,
 };
 

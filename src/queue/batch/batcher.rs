@@ -4,7 +4,7 @@
 //! There is no timer. A call that finds no statement running receives a [`Permit`] and spawns a
 //! task, which runs statement after statement until no call waits. However that task ends, by a
 //! panic or with its runtime, the permit's drop leaves the waiting calls to the other permit, or
-//! fails them if there is none: no call waits for a statement that nobody sends. The calls that a
+//! fails them if there is none: no call waits for a statement that is never sent. The calls that a
 //! statement already serves belong to its work, and fail when the work is dropped.
 //!
 //! The file does no I/O. What waits, and for what, is up to the five kinds of calls: enqueues

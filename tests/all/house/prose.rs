@@ -22,14 +22,14 @@ const WORDS: [(&str, &str); 11] = [
 
 /// Lines with such words, by folder.
 const WORDY: [(&str, usize); 6] =
-    [("src", 169), ("sql", 0), ("tests", 80), ("crates", 226), ("lab", 151), ("docs", 13)];
+    [("src", 169), ("sql", 0), ("tests", 80), ("crates", 226), ("lab", 151), ("docs", 0)];
 
 /// Lines of comments over 100 columns in Rust, by folder.
 const WIDE: [(&str, usize); 4] = [("src", 32), ("tests", 0), ("crates", 5), ("lab", 1)];
 
 /// Doc comments that begin with a function word, by folder. In other houses they are one in a
 /// hundred.
-const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 474), ("crates", 537), ("lab", 489)];
+const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 473), ("crates", 536), ("lab", 488)];
 
 /// The sources and pages below a folder, without what is built there.
 fn pages(folder: &str) -> Vec<PathBuf> {
