@@ -243,8 +243,8 @@ impl Error {
         }
     }
 
-    /// A call that waited for somebody else's task to send it or to bring its answer, which ended
-    /// before: with its runtime, say.
+    /// A call shared another task's statement, and that task ended before the statement was sent or
+    /// answered, for instance with its runtime.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }

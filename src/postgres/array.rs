@@ -113,7 +113,7 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Its elements in parts of so many each, one after another; a part is shorter where they end.
+    /// Its elements in parts of these sizes, one after another; a part is shorter where they end.
     pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
         let Each { left, mut rest } = self.elements()?;
         let mut left = usize::try_from(left).unwrap_or_default();

@@ -16,7 +16,7 @@ impl Db {
     /// They do not reach a process behind a transaction pooler, or one that gets no connection of
     /// its own to listen on. There consumers poll.
     pub async fn notifications_arrive(&self) -> bool {
-        // Nobody sends anything on this channel: whoever has one hears that it is listened to.
+        // Nothing is sent on this channel. A subscription learns here that the listener listens.
         let mut subscription = self.listener().subscribe(&format!("{}.", self.schema_name()), None);
         timeout(LONG_ENOUGH, subscription.heard.wait_for(|heard| heard.hearing)).await.is_ok_and(|heard| heard.is_ok())
     }

@@ -193,7 +193,7 @@ fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Ve
 }
 
 impl Target {
-    /// Within the time that so many hosts have to take us.
+    /// Runs work within the time that `hosts` hosts have to accept a connection.
     pub async fn in_time<T>(&self, hosts: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit) = self.config.get_connect_timeout() else { return work.await };
         let all = limit.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));

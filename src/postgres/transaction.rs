@@ -157,7 +157,7 @@ impl Transaction {
     /// [`Error::is_outcome_unknown`]: the connection broke before the answer.
     pub async fn commit(self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // nobody else sets it before the drop
+        let _ = self.committed.set(true); // only the drop sets it besides
         Ok(())
     }
 
@@ -202,8 +202,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// How it ended, for whoever has to know after it is gone: whether it is known to be committed;
-    /// nothing while it is open.
+    /// How the transaction ended, to be asked after its drop: whether it is known to be committed;
+    /// empty while it is open.
     pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
         self.committed.clone()
     }
@@ -226,6 +226,6 @@ impl Drop for Transaction {
         let _ = self.committed.set(false); // unless it was committed
         if self.pipeline.abandon() {
             self.db.give_back(self.pipeline.session.clone());
-        } // else the connection closes once all is answered: nobody else shall wait for what goes on there
+        } // else the connection closes once all is answered: no other caller waits for what goes on there
     }
 }

@@ -133,10 +133,11 @@ impl<T: Payload> Consumer<T> {
         self.until_some(n, None, Dequeue::Take).await
     }
 
-    /// As [`Consumer::take`], but waits at most so long; none if nothing was due by then.
+    /// As [`Consumer::take`], but waits for at most `longest`; returns none if nothing was due by
+    /// then.
     ///
-    /// Unlike a timeout around the call it takes nothing for nobody: when the time is up only the
-    /// waiting ends, and a statement that is under way then is waited for.
+    /// Unlike a timeout around the call, it never takes messages that its caller does not receive:
+    /// when the time is up only the wait ends, and a running statement is waited for.
     pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
     }
@@ -185,10 +186,11 @@ impl<T: Payload> Consumer<T> {
         self.until_some(n, None, Dequeue::Lease(None)).await
     }
 
-    /// As [`Consumer::lease`], but waits at most so long; none if nothing was due by then.
+    /// As [`Consumer::lease`], but waits for at most `longest`; returns none if nothing was due by
+    /// then.
     ///
-    /// Unlike a timeout around the call it leases nothing for nobody: when the time is up only the
-    /// waiting ends, and a statement that is under way then is waited for.
+    /// Unlike a timeout around the call, it never leases messages that its caller does not receive:
+    /// when the time is up only the wait ends, and a running statement is waited for.
     pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
     }

@@ -306,8 +306,7 @@ impl Shared {
     }
 }
 
-/// Runs to its end, whether or not the caller stays: whoever commits also wakes those who wait for
-/// it.
+/// Runs work to its end even if the caller leaves: a commit also has to wake consumers.
 pub(crate) async fn finish<R: Send + 'static>(
     what: &'static str,
     work: impl Future<Output = Result<R>> + Send + 'static,
@@ -315,8 +314,8 @@ pub(crate) async fn finish<R: Send + 'static>(
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended(what, true)))
 }
 
-/// Sweeps a queue from a page on, a part at a time, until its end or until nobody has a handle of
-/// it any more.
+/// Sweeps a queue from a page on, a part at a time, until its end or until its last handle is
+/// dropped.
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {
         let pause = match shared.sweep_part(page).await {

@@ -146,7 +146,7 @@ impl Ranges {
     }
 }
 
-/// Messages that a statement settled: so many from an id on, under an attempt.
+/// Messages that a statement settled: `size` of them from an id on, under an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub id: i64,

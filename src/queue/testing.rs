@@ -46,11 +46,11 @@ use crate::{
 };
 
 /// Lets that much time pass for one queue, at most 36,500 days: what is due within it is due now,
-/// in the order in which it would have been; what is due later is due so much sooner. Leases,
+/// in the order in which it would have been; what is due later is due that much sooner. Leases,
 /// retries and delays are nothing but due times, so a lease that would end within that time has run
 /// out. Returns how many messages the queue holds.
 ///
-/// Whatever happened (enqueued, died, archived) happened so much longer ago, as [`Queue::prune`]
+/// Whatever happened (enqueued, died, archived) happened that much longer ago, as [`Queue::prune`]
 /// sees it. Consumers and workers that wait are woken, in every process. The clocks of the server
 /// and of this process are not moved, so a worker's own pauses and timeouts are not either; one
 /// whose lease has run out finds it lost when it renews or settles it.
@@ -70,8 +70,8 @@ use crate::{
 /// ```
 pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
-    // Whoever waits is woken, whether or not the caller stays. No floor is above now, and nothing
-    // becomes due before.
+    // Waiting consumers are woken, whether or not the caller stays. No floor is above now, and
+    // nothing becomes due before.
     let work = async move {
         // It locks everything, so a worker may stand in its way that waits for it. Then nothing has
         // happened yet.

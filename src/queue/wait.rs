@@ -68,7 +68,7 @@ pub(crate) struct Pace {
     busy_since: Option<Instant>,
     /// The present wait was not for a pause.
     looking_since: Option<Instant>,
-    /// The last message came so long after the one before it that pauses would have found nothing.
+    /// The last two messages were too far apart for pauses to find the next one.
     is_quiet: bool,
 }
 
@@ -110,7 +110,7 @@ impl Pace {
         }
     }
 
-    /// The pause after something due was in someone else's hands so many times in a row.
+    /// The pause after something due was locked by other sessions `times` times in a row.
     pub fn held(times: u32) -> Duration {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }
@@ -189,7 +189,7 @@ mod tests {
         pace.found(now + Duration::from_millis(1));
         assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]), "the last one was a millisecond away");
         pace.found(now);
-        assert_eq!(pace.nothing(now, false), Step::Listen, "whoever does not listen would have to ask");
+        assert_eq!(pace.nothing(now, false), Step::Listen, "a consumer that does not listen would have to ask");
     }
 
     #[test]

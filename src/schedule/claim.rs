@@ -34,7 +34,7 @@ pub(super) struct Claimed {
 /// As the statement returns it.
 pub(super) type ClaimedRow = (String, String, String, String, String, String, bool, Time, Time);
 
-/// Locks up to so many schedules whose time has come since then, the first of them first.
+/// Locks up to `most` schedules whose time has come since then, the earliest first.
 pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most: usize) -> Result<Vec<ClaimedRow>> {
     let sql = db.statement("claim_schedules", include_str!("../../sql/statements/claim_schedules.sql"));
     transaction.send_text::<Vec<ClaimedRow>>(&sql.text, &[&since, &(most as i32)]).await?.await
@@ -99,7 +99,7 @@ pub(super) fn time_of(timestamp: Timestamp) -> Time {
 mod tests {
     use super::*;
 
-    /// Schedules that have missed so many ticks; and how many of them were looked at.
+    /// For schedules that missed these numbers of ticks: how many were claimed, and ticks computed.
     fn looked_at(missed: &[usize]) -> (usize, usize) {
         let mut looked = 0;
         let all = missed.iter().map(|ticks| {

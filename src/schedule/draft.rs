@@ -48,8 +48,8 @@ pub struct Schedule {
     pub(super) key: Option<String>,
 }
 
-/// What becomes of ticks that nobody made in time, because no process ran. A tick is missed when it
-/// is older than a minute, or when a later one is there already.
+/// What becomes of ticks that were not made in time, because no process ran. A tick is missed when
+/// it is older than a minute, or when a later one is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missed {

@@ -139,7 +139,7 @@ impl Look {
         self.due_in.is_some_and(|seconds| seconds <= 0.0)
     }
 
-    /// Until something is due, and so long at most.
+    /// The time until something is due, at most `longest`.
     pub fn pause(&self, longest: Duration) -> Duration {
         let due_in = self.due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         due_in.unwrap_or(longest).min(longest)

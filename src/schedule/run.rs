@@ -16,16 +16,16 @@ use crate::{
     queue::consumer::hearing,
 };
 
-/// After so long it looks whether it has overlooked something: what was committed long after its
-/// clock reading, a clock that stepped.
+/// How often the loop looks for what it may have overlooked: a schedule that was committed long
+/// after its clock reading, a clock that stepped.
 const OVERLOOKED: Duration = Duration::from_secs(60);
 /// The same in a worker, which does not listen for new schedules: the server would wake it for
 /// every other notification, too.
 const UNHEARD: Duration = Duration::from_secs(30);
-/// Ticks of which somebody else is about to make are looked for again after so long, in case that
-/// somebody does not: the first time, and later.
+/// The pauses, first and later, before the loop looks again for ticks that another process is about
+/// to make, in case it does not.
 const OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// A statement that began so long ago has mostly ended: what is due earlier has been seen.
+/// A statement that began this long ago has mostly ended: what is due earlier has been seen.
 const SETTLED: Duration = Duration::from_secs(5);
 /// After an error, the first time and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
@@ -34,10 +34,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// minute.
 const MOST: usize = 500;
 
-/// A worker whose role may make no ticks asks again after so long.
+/// The pause before a worker whose role may make no ticks asks again.
 const NOT_YET: Duration = Duration::from_secs(300);
 
-/// One loop for a database in a process, whoever runs it.
+/// The one loop for a database in a process.
 #[derive(Debug, Default)]
 struct Ticking {
     alone: Mutex<()>,

@@ -42,7 +42,7 @@ impl Expression {
         Ticks { now: ticks, has_dropped, next }
     }
 
-    /// The first tick, or a later one that is so many before now: years of seconds are not gone
+    /// The first tick, or a later one that is `ticks` before now: years of seconds are not gone
     /// through one by one.
     fn not_far_behind(&self, now: Timestamp, first: Timestamp, ticks: usize) -> Timestamp {
         let mut at = now;

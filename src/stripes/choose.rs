@@ -8,8 +8,8 @@ use super::{health::Fitness, id::StripeId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spread {
     /// The one with the fewest enqueues of this process under way; among equals, one after another.
-    /// A slow stripe gets less, and whoever was just answered by a stripe comes back to it, so that
-    /// those who share a row go on sharing rows.
+    /// A slow stripe gets less, and a caller that a stripe has just answered comes back to it, so
+    /// that callers who share a row go on sharing rows.
     #[default]
     LeastLoaded,
     /// One after another, call by call, however long each takes.

@@ -36,10 +36,9 @@ use crate::{
     },
 };
 
-/// Stripes that were asked and say nothing are waited for so long; what they dequeue later is given
-/// back.
+/// How long a call waits for stripes that do not answer; what they dequeue later is given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-/// Where no stripe is there, they are waited for so long in all, as a single server is.
+/// How long a call waits in all where no stripe answers, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A wait without a limit is one of many.
 const FAR: Duration = Duration::from_secs(86_400);
@@ -50,7 +49,7 @@ const FAR: Duration = Duration::from_secs(86_400);
 /// Every method waits until at least one message is due on some stripe. All of them may be dropped
 /// while they wait, at no cost. What is due on several is taken from all of them, in equal parts as
 /// far as it goes; a stripe with much does not keep one with little waiting, and one that is away
-/// keeps nobody waiting: it is asked again every second.
+/// delays no call: it is asked again every second.
 pub struct StripedConsumer<T> {
     pub(super) queue: StripedQueue<T>,
     pub(super) wait: Wait,
@@ -104,7 +103,8 @@ impl<T: Payload> StripedConsumer<T> {
         self.until_some(n, None, Dequeue::Take).await
     }
 
-    /// As [`StripedConsumer::take`], but waits at most so long; none if nothing was due by then.
+    /// As [`StripedConsumer::take`], but waits for at most `longest`; none if nothing was due by
+    /// then.
     pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Striped<Message<T>>>> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
     }
@@ -115,7 +115,8 @@ impl<T: Payload> StripedConsumer<T> {
         self.until_some(n, None, Dequeue::Lease(None)).await
     }
 
-    /// As [`StripedConsumer::lease`], but waits at most so long; none if nothing was due by then.
+    /// As [`StripedConsumer::lease`], but waits for at most `longest`; none if nothing was due
+    /// then.
     pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Striped<Message<T>>>> {
         self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
     }
@@ -228,7 +229,7 @@ impl<T: Payload> StripedConsumer<T> {
         Ok(found)
     }
 
-    /// Asks these for so many each, at the same time. Returns those that had all of it.
+    /// Asks stripes for a number of messages each, at the same time. Returns those that had all.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
@@ -319,7 +320,7 @@ impl<T: Payload> StripedConsumer<T> {
     }
 }
 
-/// So many messages in equal parts, of which none is nothing.
+/// `n` messages in equal parts, none of them empty.
 fn shares(n: usize, parts: usize) -> impl Iterator<Item = usize> {
     (0..parts.min(n)).map(move |at| n / parts + usize::from(at < n % parts))
 }

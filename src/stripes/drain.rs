@@ -55,8 +55,8 @@ impl Stripes {
     ///   this or [`Stripes::drain`] again: what was on its way ([`Left::moving`]) is brought to
     ///   where it was to go, which knows whether it has it.
     /// - So what is on its way to a server that is away then is away with it, until that is back.
-    /// - Their order among each other is kept on each stripe. An id that somebody noted names the
-    ///   message no more; `trunkline.moved` says which one it became.
+    /// - Their order among each other is kept on each stripe. An id that a program stored names
+    ///   the message no more; `trunkline.moved` says which one it became.
     ///
     /// Needs the rights of the schema's owner on every server.
     ///
@@ -124,8 +124,8 @@ async fn close_what_is_empty(db: &Db) -> Result<Left> {
     Ok(Left { queues, moving: moving(db).await? })
 }
 
-/// Closes a queue, if it is empty still. Not while somebody holds a lock: everybody else would wait
-/// behind.
+/// Closes a queue, if it is empty still. Not while another session holds a lock: all later
+/// sessions would wait behind.
 async fn close(db: &Db, name: &str) -> Result<bool> {
     let seal = of_queue(db, "seal", include_str!("../../sql/statements/seal.sql"), name);
     let session = db.own_session().await?;

@@ -31,7 +31,7 @@ impl<T: Payload> StripedQueue<T> {
     /// id once it is committed there. Concurrent calls share rows and commits, stripe by stripe.
     ///
     /// A stripe that is away is passed over: the message goes to another where it is certain that
-    /// nothing was stored, because the server was not reached, or refused. Nobody waits for a
+    /// nothing was stored, because the server was not reached, or refused. No call waits for a
     /// server that is known to be away; a task of its own tries it every second. Where all are
     /// away, the call waits for them, up to half a minute.
     ///
@@ -152,7 +152,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         if error.is_drained() {
             stripe.health.drained();
         } else if error.is_closed() || error.is_for_another() {
-            stripe.lost(&error); // also where the outcome is unknown: whoever comes next need not find that out
+            stripe.lost(&error); // also where the outcome is unknown: the next call need not find that out
         } else {
             stripe.health.answered(Instant::now());
         }

@@ -27,7 +27,7 @@ use crate::{
 impl<T: Payload> StripedQueue<T> {
     /// Hands a message to one consumer that waits for it with [`StripedConsumer::handed_over`],
     /// inside the notification that wakes it, on the stripe that [`StripedQueue::spread`] says: as
-    /// [`Queue::hand_over`](crate::Queue::hand_over). Where nobody waits on that stripe, it is
+    /// [`Queue::hand_over`](crate::Queue::hand_over). Where no consumer waits on that stripe, it is
     /// enqueued there.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use std::{
 
 use crate::error::Error;
 
-/// A stripe that has answered nothing for so long, while calls wait, gets no more as long as there
-/// are others; in milliseconds, as is the next.
+/// A stripe that has not answered for this long, while calls wait, gets no more calls as long as
+/// there are others; in milliseconds, as is the next.
 const SILENCE: u64 = 1000;
 /// While something is enqueued, each stripe is asked so often whether it drains.
 const ASK: u64 = 5000;

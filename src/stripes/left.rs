@@ -18,8 +18,8 @@ pub struct Left {
     /// Of each queue, by name: the counts, and whether it is closed, empty for good.
     pub queues: Vec<(String, Stats, bool)>,
     /// Messages that were taken out of their queues by a drain that moves, and are not known to be
-    /// on another stripe yet. They are in no count of `queues`, and nobody gets them until a drain
-    /// has brought them there.
+    /// on another stripe yet. They are in no count of `queues`, and no consumer gets them until a
+    /// drain has brought them there.
     pub moving: u64,
 }
 

@@ -1,6 +1,6 @@
 //! What waits on a stripe moves to the others: out of its queue into a table beside it, from there
 //! into the other's queue, and only then out of that table. Each step is a transaction of one
-//! server, and may be made again: whoever is given a row writes down which one that was.
+//! server, and may be made again: the receiving server records the row that it was given.
 
 use std::{sync::Arc, time::Instant};
 

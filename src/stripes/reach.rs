@@ -127,7 +127,7 @@ impl Set {
                 twin.db.address(),
             )));
         }
-        let _ = place.stripe.set(stripe); // nobody else connects there
+        let _ = place.stripe.set(stripe); // no other task connects there
         self.changed.notify_waiters();
         Ok(())
     }

@@ -68,8 +68,8 @@ impl Stripe {
         Ok(opened)
     }
 
-    /// How fit it is. Where nobody tries one that is away, because a runtime has ended, or it is
-    /// time to ask whether it drains, that begins.
+    /// How fit it is. Starts a trial of a stripe that is away if none runs, because a runtime has
+    /// ended, and asks whether it drains if it is time.
     pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
         let fitness = self.health.fitness(now);
         if fitness == Fitness::Away {

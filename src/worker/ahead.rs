@@ -28,7 +28,7 @@ impl Ahead {
         Duration::from_secs_f64(self.horizon)
     }
 
-    /// A hand took that long for so many messages.
+    /// Records that a hand took this long for `messages` messages.
     pub fn handled(&mut self, took: Duration, messages: usize) {
         let each = took.as_secs_f64() / messages.max(1) as f64;
         let mean = self.mean.get_or_insert(each);
@@ -46,8 +46,8 @@ impl Ahead {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
 
-    /// So many of those that were asked for were leased, in that time. A lease that takes long is
-    /// large, or far away.
+    /// Records that `got` of `asked` messages were leased in that time. A lease that takes long is
+    /// large, or its server far away.
     pub fn leased(&mut self, asked: usize, got: usize, took: Duration) {
         if took > self.horizon() {
             self.limit = (self.limit / 2).max(64);
@@ -64,7 +64,7 @@ impl Ahead {
         }
     }
 
-    /// How many to lease now: for the free hands, which take so many each, and ahead. Nothing while
+    /// How many to lease now: for the free hands, which take `each`, and ahead. Nothing while
     /// enough waits.
     pub fn room(&self, hands: usize, free: usize, each: usize, waiting: usize) -> usize {
         let target = self.target(hands);

@@ -36,8 +36,8 @@ pub(super) struct Hand<T: Payload> {
 
 impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
-        // A task that was stopped at the worker's end leaves what it holds to be given back. After
-        // a panic nobody would.
+        // A task that is stopped at the worker's end leaves what it holds to the worker, which
+        // gives it back. After a panic it gives it back itself.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// So many handlers at a time. Each queue has one hand to itself, so that it never waits for
-/// another's slow handlers to be noticed; the rest go by weight to the queues that have work.
+/// The handlers that may run at a time. Each queue has one hand to itself, so that it never waits
+/// for another's slow handlers to be noticed; the rest go by weight to the queues that have work.
 pub(super) struct Hands {
     limit: usize,
     queues: Mutex<Vec<Share>>,
@@ -105,7 +105,7 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// So many of them start, and are given back by whoever they are.
+    /// Starts `hands` of them; each gives itself back.
     pub fn start(&mut self, hands: usize) {
         self.count -= hands;
     }

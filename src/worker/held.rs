@@ -27,7 +27,7 @@ use crate::{
     worker::attempt::Signals,
 };
 
-/// Clocks run apart a little; so much later a lease is over by the server's, too.
+/// Clocks run apart a little: this much later a lease is over by the server's clock, too.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// A message in a hand.
@@ -66,7 +66,7 @@ pub(super) struct Held<T> {
     groups: Groups,
     hands: Vec<HandState>,
     free_hands: Vec<usize>,
-    /// Answers that somebody is settling at the moment.
+    /// Answers that are being settled at the moment.
     underway: usize,
     renewals: Arc<Renewals>,
     /// When a hand took something last, or something came that it could take.
@@ -119,8 +119,7 @@ impl<T> Held<T> {
         if self.waiting.is_empty() {
             self.started = now; // until now there was nothing to start
         }
-        // Where keys have a rate, whoever has the lane next has to know how late a message may
-        // begin.
+        // Where keys have a rate, the lane's next worker has to know how late a message may begin.
         let (until, limited_until) = (now + self.lease, self.asked + self.lease);
         let mut last = None;
         for message in messages {
@@ -177,7 +176,7 @@ impl<T> Held<T> {
         self.hands.len() - self.free_hands.len()
     }
 
-    /// How many messages to lease now, if so many more hands are free.
+    /// How many messages to lease now, if `free` more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
         if self.alone.is_some() || self.to_run_alone > 0 {
             return 0; // the next might be another
@@ -286,8 +285,9 @@ impl<T> Held<T> {
         settling
     }
 
-    /// So many were being settled, from that time on; of these some could not be, and are kept for
-    /// the next time, unless their lease was over already then. Returns how many are given up.
+    /// Ends the settling of `count` answers, which began at `began`. Those that could not be
+    /// settled are kept for the next time, unless their lease was over then. Returns how many are
+    /// given up.
     pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();

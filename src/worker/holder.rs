@@ -1,4 +1,4 @@
-//! Who a worker is to the lanes of a queue: a number that nobody else has.
+//! A worker's identity for the lanes of a queue: a number that no other worker has.
 //!
 //! Where the answer to a statement that leases was lost, messages may be leased under the number of
 //! which the worker does not know. What is behind them in their lanes must wait until those leases
@@ -34,7 +34,7 @@ impl Holder {
         self.numbers().current
     }
 
-    /// What was leased under its number is not known. Leases last so long.
+    /// Records that the messages leased under its number are unknown. Leases last for `lease`.
     pub fn lose(&self, lease: Duration) {
         let mut numbers = self.numbers();
         // A lane is held for one and a half times as long as a lease; and a statement that was on

@@ -16,7 +16,7 @@ use crate::{
     worker::{holder::Holder, station::Station},
 };
 
-/// A worker that waits looks after so long: others may want lanes of it.
+/// A waiting worker asks at least this often: others may want lanes of it.
 const LONGEST: Duration = Duration::from_secs(1);
 /// But not sooner than so, where a backlog is being moved to the line of its key.
 const MOVING: Duration = Duration::from_millis(5);

@@ -15,8 +15,8 @@ use crate::{
     worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
-/// A database that has not answered for so long is told to be away, although its answer is waited
-/// for.
+/// A database that has not answered for this long is reported as away, although its answer is
+/// still waited for.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl<T: Payload> Station<T> {
@@ -159,8 +159,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Nothing is due, or it cannot be had for so long: ends the station if no handler runs that
-    /// could enqueue or fail, else waits.
+    /// Called when nothing is due, or it cannot be had for now: ends the station if no handler runs
+    /// that could enqueue or fail, else waits.
     async fn drained(
         &self,
         was_idle: bool,

@@ -68,7 +68,7 @@ impl RetryPolicy {
         Self { delay: Delay::Custom(Arc::new(delay)), attempts: u32::MAX }
     }
 
-    /// At most so many attempts, the first included. As with the queue's own maximum, those that
+    /// At most this many attempts, the first included. As with the queue's own maximum, those that
     /// were given back without a charge, as by a shutdown, do not count.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
@@ -101,7 +101,7 @@ pub(crate) fn exponential(first: Duration, most: Duration, attempt: u32, random:
     doubled.min(most).min(LONGEST).mul_f64(0.5 + random / 2.0)
 }
 
-/// At least 0 and less than 1. For spreading in time; nobody's secret hangs on it.
+/// At least 0 and less than 1. For spreading in time; no secret depends on it.
 pub(crate) fn random() -> f64 {
     (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -90,7 +90,7 @@ impl<T: Payload> Station<T> {
         if n == 0 {
             return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
         }
-        // Whoever has a lane next counts on the lease that this worker knows.
+        // The lane's next worker counts on the lease that this worker has.
         let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let number = self.holder.as_ref().map(Holder::number);
         let answer = self.queue.ack_and_lease_soon(leases, n, (lease, !self.options.harmless), number, linger).await;

@@ -50,7 +50,7 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// So many handlers at a time, for all queues together; at least one for each.
+    /// The number of handlers at a time, for all queues together; at least one for each.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
         Self { concurrency, stations: Vec::new() }
@@ -206,7 +206,7 @@ impl<T: Payload> Worker<T> {
     }
 }
 
-/// A station ended by a panic of our own; nobody aborts it.
+/// A station ended by a panic of our own: it is never aborted.
 fn died(error: JoinError) -> Result<Ended> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

@@ -21,7 +21,7 @@ use crate::{
 };
 
 const EVERY: Duration = Duration::from_secs(10);
-/// How long the last one may take: nobody waits for it.
+/// How long the last report may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Station<T> {
@@ -37,7 +37,7 @@ impl<T: Payload> Station<T> {
 
     /// That it has ended, in order.
     pub async fn report_end(&self) {
-        let _ = timeout(LAST_WORDS, self.tell(true)).await; // whoever looks sees that nothing comes any more
+        let _ = timeout(LAST_WORDS, self.tell(true)).await; // if it is lost, the missing reports show the end
     }
 
     async fn tell(&self, ended: bool) {

@@ -1,4 +1,4 @@
-//! The one connection that listens, for every queue that somebody waits for.
+//! The one connection that listens, for every queue with a waiting consumer.
 //!
 //! It proves itself by a notification from another connection; where none arrives (a pooler between
 //! us and the server) or the connection is lost, waiting consumers are told, and poll.
@@ -45,7 +45,7 @@ pub(crate) struct Heard {
 
 struct Channel {
     heard: watch::Sender<Heard>,
-    /// Where the texts of notifications go, if somebody wants them.
+    /// Receives the texts of notifications, if a subscriber reads them.
     texts: Option<mpsc::UnboundedSender<String>>,
     subscribers: usize,
 }
@@ -321,7 +321,7 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears
                 // What it listens to already: that changes nothing, and is what its session shows.
                 let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
                 if !timeout(PROOF, client.batch_execute(&again)).await.is_ok_and(|answered| answered.is_ok()) {
-                    debug!("listener has no answer; it connects anew");
+                    debug!("listener has no answer; it connects again");
                     break;
                 }
             }

@@ -39,7 +39,7 @@ use crate::{
 const SLOTS: usize = 2;
 /// Transactions that the library opens for closures keep this many connections for the next.
 const IDLE: usize = 4;
-/// A connection that nobody has used for so long is closed by [`Db::rest`].
+/// [`Db::rest`] closes a connection that was unused for this long.
 const UNUSED: Duration = Duration::from_secs(30);
 
 /// A database with Trunkline in it.
@@ -293,7 +293,7 @@ impl Db {
     }
 
     /// Whether a copy needs a connection of its own. pgbouncer before 1.22.1 forgets at its end how
-    /// many answers are still to come, and would hand those of what follows it to somebody else.
+    /// many answers are still to come, and would give the answers that follow to another client.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
     }
@@ -323,9 +323,9 @@ impl Db {
         }
     }
 
-    /// Closes the connections that nobody has used for a while. One of the main class stays, and
-    /// the one that listens, which has to prove that it is alive. However many queues ask, it is
-    /// done once in that time.
+    /// Closes connections that were unused for a while. One of the main class stays, and so does
+    /// the one that listens, which has to prove that it is alive. It does so once in that time,
+    /// however many queues call it.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,8 +26,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The same where the connection string names several hosts: one of them is promoted, and whoever
-/// waits wants to know soon.
+/// The same where the connection string names several hosts: callers wait for the promotion of one
+/// of them.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
 /// `skip locked` wants to see what was committed, whatever the database's default is.

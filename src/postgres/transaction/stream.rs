@@ -28,7 +28,7 @@ pub struct RowStream<T> {
 }
 
 impl Transaction {
-    /// Runs a statement whose rows are read in chunks of so many, at least 1.
+    /// Runs a statement whose rows are read in chunks of a number of rows, at least 1.
     ///
     /// # Errors
     /// As [`Transaction::send`]; the statement's own come with its rows.

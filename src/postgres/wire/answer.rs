@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// Room for so many parts is made at once.
+/// The number of parts for which room is allocated at once.
 const PARTS: usize = 1 << 10;
 
 /// The server's reply to one group, as it came; or the statements of it that have their ends.

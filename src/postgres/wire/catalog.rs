@@ -11,8 +11,8 @@ use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
 use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
 
-/// Types of types, at most so deep, and so many for one statement: no catalog is like that, but a
-/// server may say so.
+/// The depth of types of types, and their number for one statement: no catalog reaches it, but a
+/// hostile server may claim to.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 

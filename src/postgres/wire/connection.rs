@@ -137,7 +137,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // right behind it: nobody else shall see what it set
+            self.clean_up(&mut queued)?; // right behind it: no other caller sees what it set
         }
         if !queued.bytes.is_empty() {
             drop(queued);
@@ -162,7 +162,7 @@ impl Connection {
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
             frontend::query(CLEAN, &mut queued.bytes).map_err(WireError::encode)?;
-            queued.groups.push_back(AwaitedGroup::new(To::Nobody));
+            queued.groups.push_back(AwaitedGroup::new(To::NoCaller));
         }
         Ok(())
     }
@@ -233,14 +233,13 @@ fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes some statement, whichever comes first: a program with so many texts writes its values
-/// into them.
+/// Closes any one statement: a program with this many texts writes its values into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {
         frontend::close(b'S', &named.name, &mut queued.bytes).map_err(WireError::encode)?;
         frontend::sync(&mut queued.bytes);
-        queued.groups.push_back(AwaitedGroup::new(To::Nobody));
+        queued.groups.push_back(AwaitedGroup::new(To::NoCaller));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The read buffer grows by so much, when less than a sixteenth of it is left.
+/// Bytes by which the read buffer grows when less than a sixteenth of it is left.
 const READ: usize = 64 << 10;
 /// The most that the server sends at a time: the size of its own buffer.
 const SENT: usize = 8 << 10;
@@ -128,7 +128,7 @@ impl Silence {
 /// Bytes that were read and not handed out yet.
 struct Reader {
     read: BytesMut,
-    /// So many bytes of it are whole messages of the group at the front.
+    /// Bytes of it that are whole messages of the group at the front.
     whole: usize,
 }
 
@@ -155,7 +155,7 @@ impl Reader {
                     self.whole += length;
                     self.keep(shared, ended)?;
                     let waiting = shared.lock().groups.pop_front();
-                    let waiting = waiting.ok_or_else(|| unexpected("an answer that nobody waits for"))?;
+                    let waiting = waiting.ok_or_else(|| unexpected("an answer that no call waits for"))?;
                     if !idle && shared.usage == Use::Common {
                         // The next message would be part of it, and lost with it.
                         ended.left_open = Some(waiting);
@@ -173,7 +173,7 @@ impl Reader {
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
                     // A plain statement was a COPY FROM STDIN: the server would wait without end.
-                    return Err(unexpected("a copy that nobody sends"));
+                    return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
                     if kind == b'E' {
@@ -210,10 +210,10 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     let (came, to) = waiting.answered();
     match to {
         To::Caller(delivery) => delivery.end(Ok(came)),
-        To::Nobody if came.chunks.iter().flat_map(|chunk| frames(chunk)).any(|(kind, _)| kind == b'E') => {
+        To::NoCaller if came.chunks.iter().flat_map(|chunk| frames(chunk)).any(|(kind, _)| kind == b'E') => {
             return Err(unexpected("a session that cannot be cleaned up"));
         }
-        To::Nobody => {}
+        To::NoCaller => {}
         To::CachedStatement(named) => {
             let outcome = Signature::read(&came.chunks);
             if outcome.is_err() {
@@ -234,7 +234,7 @@ struct EndOfDriver {
 }
 
 impl EndOfDriver {
-    /// A server that shuts down says so, to whoever waits, and goes.
+    /// Keeps the last error of a server that shuts down, for the calls that wait.
     fn hear(&mut self, error: &[u8]) {
         let error = ServerError::parse(error);
         if error.is_fatal() {
@@ -259,7 +259,7 @@ impl Drop for EndOfDriver {
             match waiting.answered().1 {
                 To::Caller(delivery) => delivery.end(Err(failure)),
                 To::CachedStatement(named) => named.answered(Err(failure)),
-                To::Nobody => {}
+                To::NoCaller => {}
             }
         }
         self.shared.room.notify_waiters();

@@ -20,7 +20,7 @@ pub(crate) enum WireError {
     /// The group left a transaction open where others come next: the connection was closed, and the
     /// server rolls back.
     LeftOpen,
-    /// The reply is larger than so many bytes; the statement took effect.
+    /// The reply is larger than this many bytes; the statement took effect.
     TooLarge(usize),
     /// The reply has more rows than the statement can return; the statement took effect.
     TooManyRows(usize),

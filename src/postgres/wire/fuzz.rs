@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::server::ServerError, postgres::target::Limits};
 
-/// The result for a caller of so many statements, if the server sends these pieces, one after
+/// The result for a caller of `statements` statements, if the server sends these pieces, one after
 /// another, and closes the connection.
 pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -33,7 +33,7 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
             tokio::task::yield_now().await;
         }
         drop(theirs);
-        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await.expect("nobody waits for ever");
+        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await.expect("no call waits without end");
         let _ = driver.await.expect("the driver does not panic");
         answer
     })

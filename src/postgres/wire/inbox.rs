@@ -31,8 +31,8 @@ pub(super) struct Came {
 /// Where a caller waits in an inbox, once it does.
 pub(crate) type WaitingPlace = Option<usize>;
 
-/// The driver's end of an inbox. Whoever drops it before the end of the reply loses the connection
-/// with it.
+/// The driver's end of an inbox. If it is dropped before the end of the reply, the connection is
+/// lost.
 #[derive(Debug)]
 pub(super) struct Delivery(Arc<Inbox>);
 
@@ -52,7 +52,7 @@ impl Inbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a part in, and wakes whoever waits for one.
+    /// Puts a part in, and wakes the reader.
     fn put(&self, came: Came) {
         let mut inside = self.lock();
         inside.put(came);
@@ -124,7 +124,7 @@ impl Inside {
 }
 
 impl Delivery {
-    /// Hands out a part of the reply; nothing where nobody is left to read it.
+    /// Delivers a part of the reply, unless its reader is gone.
     pub fn part(&self, came: Came) {
         if Arc::strong_count(&self.0) > 1 {
             self.0.put(came);

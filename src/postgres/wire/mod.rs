@@ -4,7 +4,7 @@
 //! groups into the connection's buffer; the driver writes whatever has gathered while it was busy,
 //! so flushes are shared by themselves, and reads and writes at the same time, so that a full
 //! socket buffer cannot deadlock. The bytes of an answer go to the caller as they came, and the
-//! caller decodes them. Whoever goes away only drops a receiver: the driver still counts the
+//! caller decodes them. A caller that leaves only drops a receiver: the driver still counts the
 //! messages.
 
 mod stream;

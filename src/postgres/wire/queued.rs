@@ -32,7 +32,7 @@ pub(super) struct Link {
 pub(super) struct Queued {
     /// Groups that the driver has not taken yet.
     pub bytes: BytesMut,
-    /// For whoever finds nothing under way.
+    /// For a caller that finds no statement running.
     pub socket: Option<Socket>,
     /// Groups that were sent or are about to be, oldest first: answers come in this order.
     pub groups: VecDeque<AwaitedGroup>,
@@ -61,7 +61,7 @@ pub(super) struct AwaitedGroup {
     pub bound: Bound,
     /// Where it is counted as long as it is here.
     pub load: Option<InFlight>,
-    /// So many of them are handed out already.
+    /// How many of them are handed out already.
     handed_out: usize,
     /// Its caller reads the reply in parts, as they come.
     pub in_parts: bool,
@@ -144,12 +144,12 @@ impl AwaitedGroup {
     }
 }
 
-/// So many bytes of a reply are worth waking their caller, while the rest is still to come: from 8
-/// to 64 KiB a list of 10,000 rows took the same time, a fifth less than decoded at its end.
+/// Bytes of a reply that are worth waking their caller while the rest is still to come. From 8 to
+/// 64 KiB, a list of 10,000 rows took the same time: a fifth less than decoded at its end.
 const PART: usize = 32 << 10;
 /// Messages that say how a statement ended.
 const ENDS: &[u8] = b"CEIs";
-/// So much of an answer that is too large gathers before its rows are dropped; the rows of a
+/// Bytes of an answer that is too large that gather before its rows are dropped; the rows of a
 /// smaller one are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
@@ -160,7 +160,7 @@ pub(super) enum To {
     /// A statement that is being prepared.
     CachedStatement(Arc<CachedStatement>),
     /// No caller waits, as for the closing of a statement. It cannot fail.
-    Nobody,
+    NoCaller,
 }
 
 impl Link {

@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// While so many messages are leased, nothing is dequeued.
+    /// While this many messages are leased, nothing is dequeued.
     pub max_leased: Option<u32>,
     /// Messages dequeued in a second.
     pub per_second: Option<f64>,
@@ -42,7 +42,7 @@ impl Limits {
         Self { max_leased: None, per_second: None, burst: None, key_per_second: None, key_burst: None }
     }
 
-    /// While so many messages are leased, nothing is dequeued; at least 1.
+    /// While this many messages are leased, nothing is dequeued; at least 1.
     #[must_use]
     pub const fn max_leased(self, messages: u32) -> Self {
         Self { max_leased: Some(messages), ..self }
@@ -66,10 +66,10 @@ impl Limits {
     /// ([`Settings::lanes`](crate::Settings::lanes)): more than 0, at most a thousand million; 0.1
     /// is one in ten seconds. A message that comes again counts again.
     ///
-    /// Decided by the worker that holds the key's lane, without asking anybody, and never more than
-    /// that over the whole fleet: whoever takes over a lane begins with empty buckets, as of when
-    /// the one before could begin with something last. What a key has too much of waits, and the
-    /// other keys pass. Lanes of such a queue cannot be leased in SQL.
+    /// The worker that holds the key's lane enforces it, without asking others, and the whole fleet
+    /// never exceeds it: a worker that takes over a lane begins with empty buckets, as of the last
+    /// time at which its predecessor could begin a message. Messages of a key beyond the rate wait,
+    /// and the other keys pass. Lanes of such a queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }

@@ -13,7 +13,7 @@ use crate::{
     queue::{admin::limits::Limits, message::payload::ColumnType},
 };
 
-/// A change that meets others in a deadlock is tried again so many times.
+/// How often a change that meets others in a deadlock is tried.
 const ALTERS: usize = 4;
 
 /// The settings of a new queue.
@@ -98,7 +98,7 @@ impl Settings {
 
     /// What a step of priority is worth: more than zero, at most 36,500 days; a minute if not set.
     ///
-    /// Of what is due, the message goes first that would be the oldest with so much added to its
+    /// Of what is due, the message goes first that would be the oldest if this were added to its
     /// age for each step, to within a sixteenth. So the lowest priority is overtaken only by what
     /// came within that time after it, times the steps, and never starves. [`Duration::MAX`] is
     /// strict: the highest first, whatever waits.
@@ -115,9 +115,9 @@ impl Settings {
     }
 
     /// Each message has a key, and those of one key are handled one after another, in the order in
-    /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. So many
-    /// lanes, 1 to 256; 64 for most. There can be more of them later ([`Changes::lanes`]). Not
-    /// together with priorities or uniqueness.
+    /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. The
+    /// number of lanes is 1 to 256; 64 is enough for most, and [`Changes::lanes`] can raise it
+    /// later. Not together with priorities or uniqueness.
     ///
     /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so
     /// there are never more workers (processes) at work than lanes.

@@ -112,9 +112,9 @@ impl<W: Waiting> Permit<W> {
     }
 
     /// Lets callers run that were just answered, so that their next calls share a statement with
-    /// each other or with the calls that wait. A lone caller shares with nobody, and a task that
-    /// yields where nothing else runs makes the runtime wake another thread, which took a third of
-    /// a lone caller's time.
+    /// each other or with the calls that wait. A lone caller has none to share with, and a task
+    /// that yields where nothing else runs makes the runtime wake another thread, which took a
+    /// third of a lone caller's time.
     pub async fn give_way(&self, answered: usize) {
         if answered > 1 || !self.state().waiting.is_empty() {
             tokio::task::yield_now().await;

@@ -16,11 +16,11 @@ use crate::{
     },
 };
 
-/// Messages that were taken or leased, and are nobody's yet. Accepted, they are the caller's;
+/// Messages that were taken or leased, and have no owner yet. Accepted, they are the caller's;
 /// **dropped, they go back** to the queue, uncharged.
 ///
-/// For programs that hand the outcome of a call over to somebody who may have stopped waiting for
-/// it: a thread, an event loop, another language. Who awaits a call in Rust needs none of this: see
+/// For programs that pass the outcome of a call to a receiver that may have stopped waiting for it:
+/// a thread, an event loop, another language. Rust code that awaits a call needs none of this: see
 /// [`Queue::take`].
 ///
 /// It is to be dropped within a tokio runtime, or its messages go back with the next dequeue.
@@ -76,13 +76,13 @@ impl<T: Payload> Offer<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// As [`Queue::take`], for somebody who may be gone when the answer comes.
+    /// As [`Queue::take`], for a receiver that may be gone when the answer comes.
     pub async fn offer_take(&self, n: usize) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Take).await
     }
 
-    /// As [`Queue::lease`], or [`Queue::lease_for`] where a time is named, for somebody who may be
-    /// gone when the answer comes.
+    /// As [`Queue::lease`], or [`Queue::lease_for`] where a time is named, for a receiver that may
+    /// be gone when the answer comes.
     pub async fn offer_lease(&self, n: usize, lease: Option<Duration>) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Lease(lease.map(seconds))).await
     }
@@ -109,13 +109,13 @@ impl<T: Payload> Queue<T> {
 
 impl<T: Payload> Consumer<T> {
     /// As [`Consumer::take`], or [`Consumer::take_within`] where a longest wait is named, for
-    /// somebody who may be gone when the answer comes.
+    /// a receiver that may be gone when the answer comes.
     pub async fn offer_take(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Take, longest).await
     }
 
     /// As [`Consumer::lease`], or [`Consumer::lease_within`] where a longest wait is named, for
-    /// somebody who may be gone when the answer comes.
+    /// a receiver that may be gone when the answer comes.
     pub async fn offer_lease(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
         self.offer(n, Dequeue::Lease(None), longest).await
     }

@@ -27,8 +27,8 @@ use crate::{
     },
 };
 
-/// After an error the next lease waits so long, and twice as long after each further one, up to the
-/// second.
+/// The first pause before a lease after an error, which each further error doubles, and the
+/// longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 impl<T: Payload> Consumer<T> {
@@ -208,8 +208,8 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// Fills a buffer, in a task: so messages are looked after while nobody polls. If it ends with its
-/// runtime, whoever waits is told, and the next poll starts another.
+/// Fills a buffer, in a task, which renews leases while the stream is not polled. If it ends with
+/// its runtime, a waiting poll is woken, and the next poll starts another.
 struct Filler<T>(Arc<Buffer<T>>);
 
 impl<T> Drop for Filler<T> {

@@ -60,7 +60,7 @@ impl<P> Draft<P> {
         }
     }
 
-    /// What somebody else is to have, too.
+    /// Borrows a draft, for a call that may need it again.
     pub(crate) fn lent<T>(message: &impl sealed::Parts<T>) -> Draft<&T> {
         let (due, priority) = (message.due(), message.priority());
         let (unique, key) = (message.unique().cloned().map(Box::new), message.key().map(Into::into));

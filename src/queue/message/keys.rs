@@ -56,13 +56,13 @@ pub(crate) fn write(key: &str, out: &mut BytesMut) {
     out.put_slice(key.as_bytes());
 }
 
-/// So many keys, as the statements take them.
+/// `count` keys, as the statements take them.
 pub(crate) fn array(count: usize, keys: &[u8]) -> Elements<'_> {
     Elements { element: Type::TEXT.oid(), count: count as i32, nulls: false, values: keys }
 }
 
-/// How fast messages of a key may be begun with, as a lease tells it: a bucket of so many fills at
-/// a rate, and each that begins takes one.
+/// How fast messages of a key may begin, as a lease returns it: a bucket fills at a rate, and each
+/// message that begins takes one from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
     /// From one message of a key to the next.

@@ -184,9 +184,9 @@ impl PayloadColumn {
         self.element.oid()
     }
 
-    /// Hands each message of a received batch of so many to `each`: its id, its element, and what
-    /// it decodes to straight from the wire buffer, or why it is no `T`. Returns why the batch is
-    /// none as a whole, if it is not.
+    /// Passes each message of a received batch to `each`: its id, its element, and what it decodes
+    /// to straight from the wire buffer, or why it is no `T`. Returns why the batch as a whole is
+    /// unreadable, if it is.
     ///
     /// # Errors
     /// The elements are of another type than the column was.

@@ -11,8 +11,8 @@ type Decoded<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 /// show, where one message that is no `T` would be the error of its whole page. The ids of dead
 /// letters lead on to `replay` and `discard`.
 ///
-/// Whoever consumes from such a queue gets what is no `T` like any other message, and has to end
-/// its lease; only a null is charged as ever.
+/// A consumer of such a queue receives what is no `T` like any other message, and has to end its
+/// lease. Only a null counts as unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable<T> {
     /// It is one.

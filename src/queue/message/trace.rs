@@ -22,7 +22,7 @@ const MAX_STATE: usize = 512;
 /// Within [`TraceContext::scope`], whatever is enqueued continues the trace. A
 /// [`Worker`](crate::Worker) runs each handler within the scope of its message, so a message's
 /// follow-ups belong to its trace, without a line of code. Outside of any scope nothing is added to
-/// messages. Spans and their export are the business of `tracing` and whoever subscribes to it.
+/// messages. Spans and their export are left to `tracing` and its subscriber.
 ///
 /// ```
 /// # use trunkline::{Queue, Result, TraceContext};
@@ -105,7 +105,7 @@ impl TraceContext {
         self.span_id
     }
 
-    /// Whether somebody records this trace.
+    /// Whether this trace is recorded.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.sampled

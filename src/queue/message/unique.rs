@@ -28,7 +28,7 @@ const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 /// if let Enqueued::Duplicate(first) = reports.enqueue_unique(report().unique(hourly)).await? {
 ///     println!("{first} was enqueued within the last hour");
 /// }
-/// // Once nobody has asked for ten seconds.
+/// // Once no call has asked for ten seconds.
 /// let debounced = report().unique(Unique::key("acme, on demand").replacing()).after(Duration::from_secs(10));
 /// reports.enqueue(debounced).await?;
 /// # let _ = id; Ok(()) }
@@ -47,8 +47,8 @@ impl Unique {
         Self { key: key.into(), within: None, replaces: false }
     }
 
-    /// No other message gets the key for so long from its enqueue on, whatever becomes of this one;
-    /// more than zero, at most 36,500 days, to the microsecond.
+    /// No other message gets the key for this long after this one's enqueue, whatever becomes of
+    /// it; more than zero, at most 36,500 days, to the microsecond.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {
         Self { within: Some(time), ..self }

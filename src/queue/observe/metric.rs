@@ -47,7 +47,7 @@ pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
     lag.record(late);
 }
 
-/// Whoever makes ticks has no handles of the queues.
+/// The task that makes ticks has no handles of the queues.
 fn of_ticks(queue: &str) -> (Counter, Histogram) {
     describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules that were made");
     describe_histogram!("trunkline_tick_lag_seconds", Unit::Seconds, "Time from a schedule's tick until it was made");
@@ -190,7 +190,7 @@ impl Metrics {
         self.reschedule_seconds.record(began.elapsed());
     }
 
-    /// A statement that ends leases was answered: of so many messages, and so many it found lost.
+    /// Counts an answered statement that ends leases of `messages`, of which `lost` were lost.
     pub fn settled(&self, end: End, messages: usize, lost: usize, began: Instant) {
         self.settled[end as usize].increment((messages - lost) as u64);
         self.lost(lost);

@@ -27,7 +27,7 @@ pub enum State {
     Delayed,
     /// It failed, or was given back, and is not due yet.
     Retrying,
-    /// Somebody has it under a lease.
+    /// A consumer has it under a lease.
     Leased,
     /// Its attempts are used up: it is a dead letter.
     Dead,

@@ -23,7 +23,7 @@ use crate::{
 #[derive(Clone, Copy)]
 enum Change {
     Cancelled,
-    /// After so many seconds.
+    /// After this many seconds.
     DueAfter(f64),
     DueAt(SystemTime),
 }
@@ -89,9 +89,9 @@ impl<T> Queue<T> {
     }
 
     /// As [`Queue::cancel`], in the caller's transaction: the messages are gone if and when it
-    /// commits. Until then, whoever ends or renews a lease of them waits.
+    /// commits. Until then, a worker that ends or renews a lease of them waits.
     ///
-    /// What somebody else has locked for longer than a tenth of a second is passed over: a
+    /// What another session has locked for longer than a tenth of a second is passed over: a
     /// transaction that waits for others with locks in its hands could be what they wait for.
     /// Larger batches are split beforehand, outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
@@ -99,8 +99,8 @@ impl<T> Queue<T> {
     }
 
     /// As [`Queue::reschedule`], in the caller's transaction: the messages are due at their new
-    /// time if and when it commits, and then consumers are woken. What somebody else has locked is
-    /// passed over, as with [`Queue::cancel_in`].
+    /// time if and when it commits, and then consumers are woken. What another session has locked
+    /// is passed over, as with [`Queue::cancel_in`].
     pub async fn reschedule_in(
         &self,
         transaction: &impl InTransaction,
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-/// How long a message that somebody has locked is waited for.
+/// How long a call waits for a message that another session has locked.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most locks are held for a neighbour's sake, until a commit that is on its way.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);

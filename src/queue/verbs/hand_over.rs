@@ -44,7 +44,7 @@ impl<T: Payload> Queue<T> {
     /// Hands a message to one consumer that waits for it with
     /// [`Consumer::handed_over`](crate::Consumer::handed_over), inside the notification that wakes
     /// it: nothing is stored and no disk is waited for, and it is lost if that consumer dies. Where
-    /// nobody waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
+    /// no consumer waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
     ///
     /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a
     /// unique key, is enqueued, too.

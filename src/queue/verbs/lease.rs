@@ -41,9 +41,9 @@ impl<T: Payload> Queue<T> {
 
     /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
     ///
-    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends nobody
-    /// else gets them. What is neither acknowledged nor retried by then comes back, one message a
-    /// row; after the last attempt it is a dead letter. If the call is dropped before it returns,
+    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends, no other
+    /// consumer gets them. What is neither acknowledged nor retried by then comes back, one message
+    /// a row; after the last attempt it is a dead letter. If the call is dropped before it returns,
     /// they are given back and the attempt is not charged.
     ///
     /// A message that cannot be read as `T` fails its attempt with that error; the others are

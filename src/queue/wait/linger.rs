@@ -12,7 +12,7 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::postgres::db::{Heard, Subscription};
 
-/// What is acknowledged waits so long for the next message, where nothing is due: then both are one
+/// How long an acknowledgement waits for the next message where nothing is due: then both are one
 /// transaction.
 const LINGER: Duration = Duration::from_millis(2);
 

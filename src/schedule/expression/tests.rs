@@ -10,7 +10,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect(text)
 }
 
-/// So many ticks after a time, as the zone's clock shows them.
+/// A number of ticks after a time, as the zone's clock shows them.
 fn local(text: &str, zone: &str, after: &str, n: usize) -> Vec<String> {
     let (expression, clock) = (of(text, zone), TimeZone::get(zone).expect("a zone"));
     let mut tick = at(after);

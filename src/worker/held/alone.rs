@@ -1,7 +1,7 @@
 //! A message whose lease ran out may have killed its worker, and would again. So it runs alone: it
-//! begins when nothing else runs, and nothing begins beside it. Nobody waits for longer than a
-//! second, neither that message for the others nor they for it: what has lived for so long is
-//! company. What was leased before it runs before it, and nothing is leased while it waits for a
+//! begins when nothing else runs, and nothing begins beside it. No message waits for longer than a
+//! second, neither that one for the others nor they for it: one that has run for a second is not
+//! dangerous. What was leased before it runs before it, and nothing is leased while it waits for a
 //! hand, so that few are charged if it kills again: those that wait behind others of their keys.
 
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Held, order::Prefetched};
 use crate::queue::message::Lease;
 
-/// What has run for so long has not killed its worker at once.
+/// A message that has run for this long has not killed its worker at once.
 const ALONE: Duration = Duration::from_secs(1);
 
 impl<T> Prefetched<T> {

@@ -53,8 +53,8 @@ impl<T> Held<T> {
             order.late(half).into_iter().for_each(|group| self.groups.close(group));
         }
         release.extend(self.give_back());
-        // Begun before it is asked who ends a lease by itself: whoever does so from then on waits
-        // for it.
+        // Begun before asking which handlers end a lease themselves: one that does so from then on
+        // waits for the renewal.
         let renewal = self.renewals.begin();
         let mut renew = self.keeps(now + self.lease * 2 / 3);
         for hand in &mut self.hands {

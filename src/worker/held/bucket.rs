@@ -36,8 +36,8 @@ impl Bucket {
         (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
     }
 
-    /// For how long a key may rest of which so many wait: until half a bucket may begin behind
-    /// them, less what time it takes to get that.
+    /// How long a key may rest of which `behind` messages wait: until half a bucket may begin
+    /// behind them, less the time that it takes to lease that.
     pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
         let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
         self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)
@@ -64,7 +64,7 @@ impl Bucket {
     }
 }
 
-/// No message waits for so long in a process.
+/// Longer than any message waits in a process.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl<T> Held<T> {
     }
 
     /// Where keys have a rate, nothing begins that was leased longer ago than a quarter of its
-    /// lease: whoever has the lane next counts on it.
+    /// lease: the lane's next worker counts on it.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
         next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
     }

@@ -1,5 +1,5 @@
-//! The order of keys: of each so many messages run at the same time, and the next ones wait behind
-//! them.
+//! The order of keys: a limited number of messages of each key runs at the same time, and the next
+//! ones wait behind them.
 //!
 //! What came behind a message that failed goes back to the queue. Until the server has that, and
 //! whatever was leased meanwhile has come, the key is barred: messages of it that come could belong
@@ -26,8 +26,8 @@ use crate::queue::message::Lease;
 const BEHIND: usize = 64;
 /// Messages to ask for at least, however few of the last ones could be kept.
 const LEAST: usize = 64;
-/// A key of which enough is held rests while half of that runs, if it has no rate, and for so long
-/// at least and at most.
+/// A key of which enough is held rests while half of that runs, if it has no rate: for at least
+/// and at most this long.
 const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// What became of a message that came.
@@ -94,7 +94,7 @@ impl<T> Order<T> {
         self.per_key == 1
     }
 
-    /// A message takes a hand so long.
+    /// Records how long a hand takes for a message.
     pub fn handled(&mut self, mean: Duration) {
         self.rest = mean.saturating_mul(self.behind as u32 / 2).clamp(REST.0, REST.1);
     }
@@ -300,8 +300,8 @@ impl<T> Order<T> {
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            // What waits behind has to ask it, though it has been full for long because nobody had
-            // time to look.
+            // What waits behind has to ask the bucket, even if it has been full for long because it
+            // was not checked.
             key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });

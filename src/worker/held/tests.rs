@@ -214,7 +214,7 @@ fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
     assert!(held.room(9, 1) > 0);
 }
 
-/// It holds up nobody before its turn has come.
+/// It delays no other message before its turn has come.
 #[test]
 fn one_that_is_to_run_alone_and_waits_behind_others_of_its_key_is_not_waited_for() {
     let now = Instant::now();
@@ -312,7 +312,7 @@ fn what_a_policy_counts_are_charged_attempts() {
     assert_eq!(held.leases(nr).collect::<Vec<_>>(), [(Lease { id: 1024, attempt: 7 }, 2)]);
 }
 
-/// Also where buckets opened long ago and nobody had time to look.
+/// Also where buckets opened long ago and no check was made.
 #[test]
 fn a_key_with_a_rate_never_begins_more_often_however_late_the_worker_is() {
     const EACH: Duration = Duration::from_millis(100);

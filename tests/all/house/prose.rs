@@ -21,7 +21,7 @@ const WORDS: [(&str, &str); 11] = [
 ];
 
 /// Lines with such words, by folder.
-const WORDY: [(&str, usize); 6] = [("src", 168), ("sql", 0), ("tests", 80), ("crates", 226), ("lab", 151), ("docs", 0)];
+const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 80), ("crates", 226), ("lab", 151), ("docs", 0)];
 
 /// Lines of comments over 100 columns in Rust, by folder.
 const WIDE: [(&str, usize); 4] = [("src", 32), ("tests", 0), ("crates", 5), ("lab", 1)];

@@ -57,8 +57,8 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Asks whether the server has TLS. Only a clear no is one: whoever can send anything else could
-/// make us talk in plain text.
+/// Asks whether the server has TLS. Only a clear no counts: an attacker who could send anything
+/// else could make us talk in plain text.
 async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);

@@ -9,7 +9,7 @@ use crate::{
     postgres::wire::stream::Stream,
 };
 
-/// Before the login nobody has a reason to say more at once.
+/// The longest message before the login; no server has a reason to send a longer one.
 const LONGEST: usize = 64 << 10;
 
 /// One message at a time, until the connection is ready for more.

@@ -34,7 +34,7 @@ pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) 
     if asked == SASL {
         scram(exchange, config, &rest).await?;
     } else if must_bind(config) {
-        // Nothing else can tell a server from somebody who only passes on what it says.
+        // Nothing else can tell a server from a proxy that only passes on its messages.
         let text = format!("channel_binding=require needs SCRAM over TLS, and the server asks for {}", called(asked));
         return Err(failed(PermissionDenied, text));
     } else {
@@ -69,7 +69,7 @@ async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Resu
     let wanted = config.get_channel_binding() != ChannelBinding::Disable;
     let (mechanism, bound) = match binding(&exchange.stream).filter(|_| wanted) {
         Some(hash) if offers(SCRAM_SHA_256_PLUS) => (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash)),
-        // A server that did offer it learns by this that somebody took its offer away.
+        // A server that did offer it learns by this that its offer was removed on the way.
         Some(_) => (SCRAM_SHA_256, Binding::unrequested()),
         None => (SCRAM_SHA_256, Binding::unsupported()),
     };

@@ -1,4 +1,4 @@
-//! Whatever bytes come, and in whatever pieces: an answer, or an error; never a panic, and nobody
+//! Whatever bytes come, and in whatever pieces: an answer, or an error; never a panic, and no call
 //! waits without end.
 
 use proptest::prelude::*;

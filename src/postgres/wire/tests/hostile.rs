@@ -74,7 +74,7 @@ async fn a_message_of_an_impossible_length_ends_the_connection() {
         let (connection, mut server, driver) = between(Limits::default(), Use::Common);
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&b"C"[..], &length.to_be_bytes(), b"SELECT 1\0"].concat()).await.expect("sent");
-        let answer = timeout(SOON, answer).await.expect("nobody waits for ever");
+        let answer = timeout(SOON, answer).await.expect("no call waits without end");
         assert!(matches!(answer, Err(WireError::Lost(None))), "{length}: {answer:?}");
         assert!(driver.await.expect("no panic").is_err() && connection.is_closed());
     }
@@ -93,7 +93,7 @@ async fn an_answer_without_end_is_not_kept() {
     server.write_all(&[&end[..], &row, &end, &ready(b'I')].concat()).await.expect("read");
     let outcome = timeout(SOON, answer).await.expect("answered");
     assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
-    // Nobody else pays for it.
+    // No other caller pays for it.
     server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
     assert_eq!(timeout(SOON, next).await.expect("answered").expect("its own").tag(0), "SELECT 1");
     // Its error is still told.

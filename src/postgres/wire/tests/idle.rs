@@ -32,7 +32,7 @@ fn undriven(limits: Limits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     (Connection::over(shared.clone()), (ours, shared), theirs)
 }
 
-/// The bytes of so many groups.
+/// The bytes of `n` groups.
 async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.windows(SYNC.len()).filter(|part| *part == SYNC).count() < count {

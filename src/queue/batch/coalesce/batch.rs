@@ -66,8 +66,8 @@ impl Batch {
     }
 }
 
-/// Where the callers wait. A batch that is dropped without an answer was in an insert whose outcome
-/// nobody learned.
+/// Where the callers wait. A batch that is dropped without an answer was in an insert of unknown
+/// outcome.
 struct Outcome(Arc<SetOnce<Insertion>>);
 
 impl Drop for Outcome {

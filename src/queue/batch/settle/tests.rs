@@ -14,7 +14,7 @@ fn calls_share_a_statement_and_each_gets_its_own_answer() {
     let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1, 2, 3]);
     let (two, mut second) = request(Ending::Ack, &[4, 9]);
-    let mut settling = join(&settler, one).expect("nobody settles yet");
+    let mut settling = join(&settler, one).expect("no statement runs yet");
     assert!(join(&settler, two).is_none());
     let mut settlements = settling.next().expect("work");
     assert_eq!(settlements.len(), 1);
@@ -33,7 +33,7 @@ fn a_lease_that_two_calls_end_is_ended_by_the_first_and_lost_to_the_other() {
     let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1, 2, 2]);
     let (two, mut second) = request(Ending::Ack, &[3, 2]);
-    let mut settling = join(&settler, one).expect("nobody settles yet");
+    let mut settling = join(&settler, one).expect("no statement runs yet");
     join(&settler, two);
     let settlement = settling.next().expect("work").remove(0);
     settlement.answer("q", Ok(vec![Settled { id: 1, size: 3, attempt: 1 }]));
@@ -46,7 +46,7 @@ fn a_lease_may_be_extended_by_two_calls() {
     let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Extend(9.0), &[1]);
     let (two, mut second) = request(Ending::Extend(9.0), &[1]);
-    let mut settling = join(&settler, one).expect("nobody settles yet");
+    let mut settling = join(&settler, one).expect("no statement runs yet");
     join(&settler, two);
     settling.next().expect("work").remove(0).answer("q", Ok(vec![Settled { id: 1, size: 1, attempt: 1 }]));
     assert!(first.try_recv().expect("answered").is_ok() && second.try_recv().expect("answered").is_ok());
@@ -57,11 +57,11 @@ fn whoever_waits_for_a_settler_that_is_gone_is_answered_and_the_next_starts_anot
     let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1]);
     let (two, mut second) = request(Ending::Ack, &[2]);
-    let mut settling = join(&settler, one).expect("nobody settles yet");
+    let mut settling = join(&settler, one).expect("no statement runs yet");
     let underway = settling.next().expect("work");
     assert!(join(&settler, two).is_none());
     drop((underway, settling));
-    assert!(first.try_recv().is_err(), "nobody will answer it, which its caller is told");
+    assert!(first.try_recv().is_err(), "it gets no answer, and its caller an error");
     let unsent = second.try_recv().expect("answered").expect_err("not settled");
     assert!(!unsent.is_outcome_unknown(), "{unsent}");
     assert!(join(&settler, request(Ending::Ack, &[3]).0).is_some());
@@ -70,7 +70,7 @@ fn whoever_waits_for_a_settler_that_is_gone_is_answered_and_the_next_starts_anot
 #[test]
 fn of_a_shared_statement_each_call_can_be_settled_alone() {
     let settler = SettleBatcher::default();
-    let mut settling = join(&settler, request(Ending::Bury("a".into()), &[1, 2]).0).expect("nobody settles yet");
+    let mut settling = join(&settler, request(Ending::Bury("a".into()), &[1, 2]).0).expect("no statement runs yet");
     join(&settler, request(Ending::Bury("b".into()), &[3]).0);
     let shared = settling.next().expect("work").remove(0);
     assert_eq!(shared.calls(), 2);
@@ -81,7 +81,8 @@ fn of_a_shared_statement_each_call_can_be_settled_alone() {
 #[test]
 fn neighbours_with_other_errors_stay_apart() {
     let settler = SettleBatcher::default();
-    let mut settling = join(&settler, request(Ending::Retry(1.0, "a".into()), &[1, 2]).0).expect("nobody settles yet");
+    let mut settling =
+        join(&settler, request(Ending::Retry(1.0, "a".into()), &[1, 2]).0).expect("no statement runs yet");
     join(&settler, request(Ending::Retry(2.0, "b".into()), &[3]).0);
     let settlement = settling.next().expect("work").remove(0);
     assert_eq!(settlement.ranges.ids, [1, 3]);

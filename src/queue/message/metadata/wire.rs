@@ -101,7 +101,7 @@ impl Stamped {
         self.elements.len()
     }
 
-    /// For a statement that wants one for each of so many messages, if for any.
+    /// For a statement that needs one for each of `messages` messages, if for any.
     pub fn whole(&mut self, messages: usize) -> Beside<'_> {
         if self.count > 0 && self.count < messages {
             let last = messages - 1;

@@ -192,7 +192,7 @@ impl Shared {
         Ok(all)
     }
 
-    /// The server took the statement, and tells what became of so many messages.
+    /// Checks that the server answered for all `count` messages, and counts those that are new.
     pub(in crate::queue::verbs) fn claimed(&self, count: usize, all: &[Enqueued], began: Instant) -> Result<()> {
         if all.len() != count {
             return Err(self.not_stored(count, all.len()));

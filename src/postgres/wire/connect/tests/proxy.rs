@@ -1,4 +1,4 @@
-//! Somebody between us and the server, who speaks TLS with a certificate of his own.
+//! A proxy between us and the server, which speaks TLS with a certificate of its own.
 
 use std::{path::PathBuf, sync::Arc};
 

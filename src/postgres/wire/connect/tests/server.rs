@@ -77,7 +77,7 @@ async fn start() -> Server {
     Server { cluster: cluster.expect("no panic").expect("the server has TLS and a free port"), port }
 }
 
-/// Nobody listens there, and for a while nobody will be given it.
+/// No server listens there, and for a while the system gives the port to none.
 pub fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free").port()
 }
