@@ -20,7 +20,7 @@ pub enum Error {
     Usage(String, Option<String>),
     /// What was looked for was found; this exit code.
     Found(String, u8),
-    /// Whoever reads our output has gone away, which is theirs to do: no error for the user.
+    /// The reader of our output has gone away, as it may: no error for the user.
     OutputClosed,
 }
 

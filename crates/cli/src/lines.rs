@@ -1,4 +1,4 @@
-//! Lines of a file as payloads, read by a thread that is a little ahead of whoever takes them.
+//! Lines of a file as payloads, read by a thread that is a little ahead of its consumer.
 
 use std::{
     fs::File,
@@ -23,8 +23,8 @@ const CHUNK_LINES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 768 << 10;
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;
-/// How long standard input is waited for with lines in hand: whoever writes one now and then wants
-/// it to be enqueued.
+/// How long the program waits for more input with lines in hand: a line that is written now and
+/// then is to be enqueued.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The chunks of a file, in order.
@@ -79,7 +79,7 @@ fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mps
             _ => Error::new(format!("cannot read {name} after line {}: {cause}", reader.number)),
         });
         let is_last = !matches!(&chunk, Ok(lines) if !lines.is_empty());
-        // The end, or nobody takes any more.
+        // The end, or the consumer is gone.
         if matches!(&chunk, Ok(lines) if lines.is_empty()) || out.blocking_send(chunk).is_err() || is_last {
             return;
         }

@@ -100,7 +100,7 @@ impl Outlet {
         }
     }
 
-    /// Bytes that were written and that nobody has to write again: all but what lies in the pipe.
+    /// Bytes that were written and never have to be written again: all but what lies in the pipe.
     pub fn taken(&self) -> u64 {
         let written = self.progress.borrow().written;
         if !self.is_pipe {

@@ -35,7 +35,7 @@ pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
-/// Where what came of a change cannot be written, nobody must believe that it was not made.
+/// If the result of a change cannot be written, the error says that the change was made.
 pub fn after_change(written: Result<()>) -> Result<()> {
     written.map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
 }

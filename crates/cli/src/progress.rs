@@ -30,7 +30,7 @@ pub fn messages(name: &'static str, length: u64) -> ProgressBar {
         .with_prefix(name)
 }
 
-/// Messages of which nobody knows how many there will be; the message says how they fare.
+/// A number of messages that is not known beforehand; the bar's message says how they fare.
 pub fn work(queue: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target())
         .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))

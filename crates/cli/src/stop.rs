@@ -35,7 +35,7 @@ impl Stop {
     /// Returns when the end was asked for.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
-            std::future::pending::<()>().await; // nobody notes signals any more, so none will come
+            std::future::pending::<()>().await; // signals are not noted any more, so none will come
         }
     }
 }

@@ -83,21 +83,21 @@ async function rows(names) {
   const answer = await fetch(base + "/");
   if (!answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const anew = fresh.getElementById("queues");
-  if (!body || !anew) {
-    if (body || anew) location.reload(); // from no queue to some, or back
+  const renewed = fresh.getElementById("queues");
+  if (!body || !renewed) {
+    if (body || renewed) location.reload(); // from no queue to some, or back
     return;
   }
-  const rows = [...anew.rows].map((row) => shown.get(row.dataset.queue) || row);
+  const rows = [...renewed.rows].map((row) => shown.get(row.dataset.queue) || row);
   for (const row of [...body.rows]) if (!rows.includes(row)) row.remove();
   rows.forEach((row, at) => {
     if (body.rows[at] !== row) body.insertBefore(row, body.rows[at] || null);
   });
 }
 
-// What is no number of the events, as lines and workers, is asked for anew, and put in place where it is another; not while somebody is in it.
-const parts = [...document.querySelectorAll("[data-anew]")];
-async function anew() {
+// What is no number of the events, as lines and workers, is read again, and put in place where it has changed; not while it has the focus.
+const parts = [...document.querySelectorAll("[data-renew]")];
+async function renew() {
   if (document.hidden) return;
   const answer = await fetch(location.href).catch(() => null);
   if (!answer || !answer.ok) return;
@@ -108,7 +108,7 @@ async function anew() {
     if (now && !isBusy && now.innerHTML !== part.innerHTML) part.replaceChildren(...now.childNodes);
   }
 }
-if (parts.length) setInterval(anew, 10000);
+if (parts.length) setInterval(renew, 10000);
 
 const events = new EventSource(base + "/live");
 events.onmessage = (event) => {

@@ -109,7 +109,7 @@ impl Account {
     /// The account itself writes its file: root would follow a link that lies there.
     pub(crate) fn write(&self, path: &Path, text: &str, mode: Mode) -> Result<()> {
         let script = match mode {
-            Mode::Anew => r#"cat > "$0""#,
+            Mode::Replace => r#"cat > "$0""#,
             Mode::Append => r#"cat >> "$0""#,
         };
         let doing = || Error::at("cannot write", path);
@@ -130,7 +130,7 @@ impl Account {
 
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
-    Anew,
+    Replace,
     Append,
 }
 

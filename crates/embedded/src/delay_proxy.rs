@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// to 100 µs late on Linux; here a finer timer is asked for, which is 20 to 45 µs late. Measured on
 /// two cores shared with a build, a round trip beyond its two delays: 50 µs with a delay of 0
 /// (which passes bytes at once, through two threads each way), 80 to 100 at 0.1 ms, 150 to 170 at 1
-/// ms, 290 to 340 at 5 ms in the median, and milliseconds now and then when somebody else has the
+/// ms, 290 to 340 at 5 ms in the median, and milliseconds now and then when another process has the
 /// processor. The bandwidth there was 0.25 to 0.6 GB/s for every delay from 0 to 50 ms. TCP's own
 /// handshake is not delayed.
 ///
@@ -133,7 +133,7 @@ impl DelayProxy {
     }
 
     /// As [`DelayProxy::cut_answers_after`], in the middle of what the clients say: the server gets
-    /// so many bytes more, and then the end of the stream, in a word or between two.
+    /// this many bytes more, and then the end of the stream, in a word or between two.
     ///
     /// ```
     /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};

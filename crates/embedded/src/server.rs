@@ -55,7 +55,7 @@ pub(crate) fn start(
     input: Stdio,
 ) -> Result<Running> {
     let (data, log) = (home.data(), home.log());
-    account.write(&data.join(settings::FILE), &settings::file(settings, home.socket_dir())?, Mode::Anew)?;
+    account.write(&data.join(settings::FILE), &settings::file(settings, home.socket_dir())?, Mode::Replace)?;
     running::forget_stale(&data);
     if log.metadata().is_ok_and(|log| log.len() > LONGEST_LOG) {
         let _ = fs::rename(&log, home.root().join("server.log.1"));

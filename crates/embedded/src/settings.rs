@@ -11,7 +11,7 @@ pub(crate) const FILE: &str = "trunkline.conf";
 
 /// Where a name is set twice the later one counts: what clients find the server by is ours alone.
 pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<String> {
-    let mut text = String::from("# Written anew at every start.\n");
+    let mut text = String::from("# Written at every start.\n");
     for (name, value) in settings {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         if name.is_empty() || !name.chars().all(plain) {

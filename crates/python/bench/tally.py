@@ -14,7 +14,7 @@ VARIABLE = "BENCH_TALLY"
 
 class Tally:
     def __init__(self, path: Path, messages: int | None = None) -> None:
-        """Of so many messages, none handled; or, without a number, the one that is there."""
+        """A number of messages, none handled; or, without a number, the one that is there."""
         if messages is not None:
             path.write_bytes(bytes(messages))
         with path.open("r+b") as file:

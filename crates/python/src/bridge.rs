@@ -77,7 +77,7 @@ impl List {
             was_empty
         };
         if was_empty {
-            // A full pipe has woken it already; a closed one has nobody behind it.
+            // A full pipe has woken it already; a closed one has no reader.
             let _ = (&self.wake).write(&[1]);
         }
     }
@@ -87,7 +87,7 @@ impl List {
 pub struct Owed {
     list: Arc<List>,
     future: Option<Py<PyAny>>,
-    /// Set under the list's lock once nobody waits for it.
+    /// Set under the list's lock once no caller waits for it.
     gone: Option<Arc<AtomicBool>>,
 }
 

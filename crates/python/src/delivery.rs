@@ -113,7 +113,7 @@ impl Delivery {
         PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The lease ends so many seconds from now.
+    /// The lease ends this many seconds from now.
     #[pyo3(signature = (bridge, by))]
     fn extend(&self, py: Python<'_>, bridge: Loop<'_>, by: f64) -> PyResult<Py<PyAny>> {
         let (attempt, by) = (self.attempt()?, seconds(by)?);

@@ -68,7 +68,7 @@ pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
     Ok(draft.get().0.clone())
 }
 
-/// A duration of so many seconds.
+/// A duration in seconds.
 pub fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         PyValueError::new_err(format!("{seconds} seconds are out of bounds: a time is at least zero, and finite"))

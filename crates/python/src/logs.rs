@@ -43,7 +43,7 @@ struct List {
     events: Vec<Event>,
     bytes: usize,
     dropped: u64,
-    /// Nobody asks any more.
+    /// The reader is gone.
     is_closed: bool,
 }
 
@@ -109,8 +109,8 @@ impl Logs {
         }
     }
 
-    /// What has come; waits until something does, at most so long. Nothing once all was asked for
-    /// after the end.
+    /// What has come; waits until something does, for a limited time. Nothing once all was asked
+    /// for after the end.
     fn next(&self, longest: Duration) -> Option<(Vec<Event>, u64)> {
         let is_idle = |list: &mut List| list.events.is_empty() && !list.is_closed;
         let waited = self.came.wait_timeout_while(self.list(), longest, is_idle);
@@ -185,7 +185,7 @@ pub fn log_levels(levels: BTreeMap<String, i32>) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-/// The events that have come, and how many were dropped; waits for them, at most so many seconds.
+/// The events that have come, and how many were dropped; waits for them, at most `seconds`.
 /// `None` once all is told after the end.
 #[pyfunction]
 pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>>, u64)>> {
@@ -195,7 +195,7 @@ pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>
     Ok(Some((events, dropped)))
 }
 
-/// For tests: so many warnings, or traces, from a thread of the runtime.
+/// For tests: a number of warnings, or traces, from a thread of the runtime.
 #[pyfunction]
 pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     let task = runtime::handle()?.spawn(async move {
@@ -215,7 +215,7 @@ pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// Takes no more events, and lets whoever waits for them go.
+/// Takes no more events, and wakes the reader.
 #[pyfunction]
 pub fn end_logs() {
     if let Some(logs) = Logs::current() {

@@ -122,7 +122,7 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
     }
 
-    /// As `release`, and nobody hears of the outcome.
+    /// As `release`, without reporting the outcome.
     fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
         self.owner.check()?;
         let (queue, leases) = (self.queue.clone(), leases(of)?);
@@ -213,7 +213,7 @@ pub fn wait_of(wait: &Bound<'_, PyAny>) -> PyResult<Wait> {
         "notify" => Ok(Wait::Notify),
         "poll" => Ok(Wait::poll()),
         other => Err(PyValueError::new_err(format!(
-            "a consumer waits \"adaptive\", \"notify\", \"poll\", or by polls so many seconds apart, not {other:?}"
+            "a consumer waits \"adaptive\", \"notify\", \"poll\", or by polls a number of seconds apart, not {other:?}"
         ))),
     }
 }

@@ -37,7 +37,7 @@ pub fn reply<R: Send + 'static>(
     deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
 }
 
-/// As [`reply`]; what comes for nobody any more is dropped, which gives it back. Returns a pair
+/// As [`reply`]; an answer whose caller has left is dropped, which gives it back. Returns a pair
 /// with what a caller that leaves has to end.
 pub fn reply_or_leave<R: Send + 'static>(
     py: Python<'_>,

@@ -36,7 +36,7 @@ enum News {
     Call(Call),
     /// The call's lease is lost, or the worker gives up on it soon.
     Lost(u64),
-    /// Nobody waits for the call's answer any more.
+    /// The call's caller has left.
     Over(u64),
 }
 
@@ -55,7 +55,7 @@ impl Inbox {
             all.len() == 1
         };
         if was_empty {
-            let _ = (&self.wake).write(&[1]); // a full pipe has woken it already; a closed one has nobody behind it
+            let _ = (&self.wake).write(&[1]); // a full pipe has woken it already; a closed one has no reader
         }
     }
 
@@ -78,7 +78,7 @@ impl Inbox {
     }
 }
 
-/// A call that runs in Python, which is told when nobody waits for it any more.
+/// A call that runs in Python, which is notified when its caller has left.
 struct Running {
     inbox: Arc<Inbox>,
     nr: u64,

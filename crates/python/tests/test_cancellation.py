@@ -27,7 +27,7 @@ CALLS: dict[str, tuple[Call, bool]] = {
     "consumer.take within": (lambda _, consumer: consumer.take(3, within=0.005), True),
 }
 
-#: When the caller is cancelled: before it began, after so many turns of the loop, after so many seconds.
+#: When the caller is cancelled: before it began, after a number of turns of the loop, after a time in seconds.
 MOMENTS: list[tuple[int, float]] = [(0, 0.0), (1, 0.0), (2, 0.0), (5, 0.0), *((0, ms / 4000) for ms in range(1, 24))]
 
 

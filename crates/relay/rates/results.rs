@@ -14,7 +14,7 @@ pub struct Results {
     pub commit: String,
     pub cores: usize,
     pub postgres: String,
-    /// Messages of a turn, of so many bytes.
+    /// Messages of a turn, of `bytes` bytes.
     pub messages: usize,
     pub bytes: usize,
     pub brokers: Vec<Measured>,

@@ -34,7 +34,7 @@ struct Waiting {
 pub(crate) struct Gather(mpsc::UnboundedSender<Waiting>);
 
 impl Gather {
-    /// Gathers for a sink, with so many batches under way at most; until all handles are dropped.
+    /// Gathers for a sink, with at most `batches` batches under way; until all handles are dropped.
     pub fn start(sink: Arc<dyn Sink>, batches: usize, metrics: Arc<Metrics>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel(); // bounded by the worker's hands
         tokio::spawn(gather(receiver, sink, batches.max(1), metrics));

@@ -1,8 +1,8 @@
 //! In, effectively once: messages and the position behind them are stored in one transaction.
 //!
-//! The position is the truth. It moves only from where its holder believes it to be; so whoever is
-//! killed, fenced or cut off at whatever point, each message is in the queue once: the next one
-//! reads the position and goes on behind it.
+//! The position is the truth. It moves only from where its holder believes it to be; so whichever
+//! relay is killed, fenced or cut off, at whatever point, each message is in the queue once: the
+//! next one reads the position and goes on behind it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +28,7 @@ const MOST: usize = 1000;
 /// Bytes of a transaction at most, but for its last message: the server takes no request over a
 /// GiB, and memory holds what is under way.
 const BYTES: usize = 16 << 20;
-/// A position is held for so long without a word from its holder, in seconds.
+/// How long a position is held without a report of its holder, in seconds.
 const HOLD: f64 = 15.0;
 /// How often the holder says a word where nothing comes, and others ask for the position.
 const WORD: Duration = Duration::from_secs(3);
@@ -156,7 +156,7 @@ struct Running {
 }
 
 impl Running {
-    /// The row by the relay's name, which nobody else uses for something else.
+    /// The row by the relay's name, which has no other use.
     async fn found(&mut self) -> Result<()> {
         let queue = self.queue.description().name.clone();
         let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
@@ -353,7 +353,7 @@ impl Running {
     }
 }
 
-/// Parts of so many bytes, in their order.
+/// Parts of a bounded number of bytes, in their order.
 fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
     let (mut parts, mut bytes) = (Vec::<Vec<Incoming>>::new(), 0);
     for message in messages {

@@ -55,7 +55,7 @@ pub use self::{
     template::Template,
 };
 
-/// A number by chance. For names, and for spreading in time; nobody's secret hangs on it.
+/// A number by chance. For names, and for spreading in time; no secret depends on it.
 fn chance() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

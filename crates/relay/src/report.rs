@@ -1,4 +1,4 @@
-//! The row by which others see a relay out of a queue: the console's list, and whoever asks
+//! The row by which others see a relay out of a queue: the console's list, and queries of
 //! `trunkline.relay`.
 
 use std::{sync::Arc, time::Duration};

@@ -35,7 +35,7 @@ pub enum Outcome {
     /// It will never take this message: too large, no such topic, no permission. It becomes a dead
     /// letter with these words.
     RefusedForGood(String),
-    /// Not now, or nobody knows: away, full, no answer. It is tried again, uncharged, for as long
+    /// Not now, or not known: away, full, no answer. It is tried again, uncharged, for as long
     /// as it takes.
     RefusedForNow(String),
 }

@@ -21,14 +21,14 @@ const WORDS: [(&str, &str); 11] = [
 ];
 
 /// Lines with such words, by folder.
-const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 80), ("crates", 226), ("lab", 151), ("docs", 0)];
+const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 73), ("crates", 0), ("lab", 147), ("docs", 0)];
 
 /// Lines of comments over 100 columns in Rust, by folder.
 const WIDE: [(&str, usize); 4] = [("src", 32), ("tests", 0), ("crates", 5), ("lab", 1)];
 
 /// Doc comments that begin with a function word, by folder. In other houses they are one in a
 /// hundred.
-const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 473), ("crates", 536), ("lab", 488)];
+const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 473), ("crates", 533), ("lab", 488)];
 
 /// The sources and pages below a folder, without what is built there.
 fn pages(folder: &str) -> Vec<PathBuf> {
@@ -52,14 +52,15 @@ fn pages(folder: &str) -> Vec<PathBuf> {
 }
 
 /// Returns whether a text has a word as a whole word, ignoring case. "So many … that" and "so long
-/// as" are not numbers.
+/// as" are not numbers, and a word in quotes is a name, such as that of the user `nobody`.
 fn has(line: &str, word: &str) -> bool {
     let line = line.to_lowercase();
     let is_edge = |at: Option<char>| at.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     line.match_indices(word).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + word.len()..]);
         let is_number = !word.starts_with("so ") || !(after.contains(" that") || after.starts_with(" as"));
-        is_edge(before.chars().next_back()) && is_edge(after.chars().next()) && is_number
+        let is_name = before.ends_with(['"', '`', '\'']) && after.starts_with(['"', '`', '\'']);
+        !is_name && is_edge(before.chars().next_back()) && is_edge(after.chars().next()) && is_number
     })
 }
 

@@ -62,7 +62,7 @@ impl Delivery {
         Ok(())
     }
 
-    /// Takes some messages or waits for some; `None` where nobody waits for more.
+    /// Takes some messages or waits for some; `None` where it is not to wait for more.
     async fn take(&mut self, n: usize) -> Result<Option<Vec<(Id, Message<Text>)>>> {
         let taking = unless_stopped(self.stop.clone(), self.consumer.take(n));
         let Some(messages) = taking.await else { return Ok(None) };

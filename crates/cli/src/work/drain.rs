@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::counts::Counts;
 use crate::{any::AnyQueue, text::Text};
 
-/// Between two looks. They cost a pass over the queue's rows, so nobody looks while there is work.
+/// The pause between two looks, which cost a pass over the queue's rows each: none is made while
+/// there is work.
 const PAUSE: Duration = Duration::from_millis(50);
-/// So many looks without anything due or begun: what is leased is in the hands of others.
+/// The number of looks without anything due or begun after which other workers have what is leased.
 const LOOKS: u32 = 20;
 
 /// Returns when the queue is drained. A database that is away is waited for.

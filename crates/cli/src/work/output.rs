@@ -50,7 +50,7 @@ impl Output {
         let noted = closed.clone();
         thread::spawn(move || {
             let failed = write(to_write, &counts, &noted);
-            let _ = ended.send(failed); // nobody may be waiting any more
+            let _ = ended.send(failed); // the caller may be gone
         });
         (Self { pieces, closed }, Writing(writing))
     }
@@ -65,7 +65,7 @@ impl Output {
         let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end
     }
 
-    /// Another way to standard error, which keeps nobody waiting.
+    /// Another way to standard error, which never waits.
     pub fn aside(&self) -> Aside {
         Aside(self.pieces.downgrade())
     }
@@ -91,8 +91,8 @@ impl Output {
     }
 }
 
-/// For lines that may be missed: while the program runs, and unless so much waits that nobody seems
-/// to read.
+/// For lines that may be missed: while the program runs, and unless the buffer is so full that the
+/// reader seems to be gone.
 #[derive(Debug)]
 pub struct Aside(mpsc::WeakSender<Piece>);
 
@@ -105,7 +105,7 @@ impl Aside {
 }
 
 impl Writing {
-    /// Returns when all is written, once nobody says anything any more; a reader that does not read
+    /// Returns when all is written, once every other handle is dropped; a reader that does not read
     /// on is not waited for.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ impl Follower {
     }
 }
 
-/// Whatever updates or deletes a batch waits for somebody who holds the advisory lock 7.
+/// Makes every update or delete of a batch wait for a session that holds the advisory lock 7.
 fn wait_at(trunkline: &Trunkline, change: &str) -> Session {
     let wait = "create function public.wait() returns trigger language plpgsql as $$ begin \
                 perform pg_advisory_lock(7); perform pg_advisory_unlock(7); \
@@ -105,7 +105,7 @@ fn breaks_while_traffic_flows_lose_nothing() {
     }
     let mut seen = vec![0; 20_000];
     eventually("everything is there", || {
-        run_out(&trunkline.url); // what a broken connection had leased for nobody
+        run_out(&trunkline.url); // what a broken connection had leased
         follower.lines.try_iter().for_each(|line| seen[line.parse::<usize>().expect("a number")] += 1);
         seen.iter().all(|count| *count > 0)
     });

@@ -76,7 +76,7 @@ fn a_server_that_answers_is_not_asked_whether_it_runs() {
     let database = here.url.split("dbname=").nth(1).expect("a database");
     for (there, told, hint) in [
         (at(database, "no_such_database"), "does not exist", "hint: the server answers; is the name of the database"),
-        (at("user=trunkline", "user=nobody"), "does not exist", "hint: the server answers; are the user"),
+        (at("user=trunkline", "user=stranger"), "does not exist", "hint: the server answers; are the user"),
     ] {
         let (code, error) = there.fails(&["stats"]);
         assert!(code == 1 && error.contains(told) && error.contains(hint), "{error}");

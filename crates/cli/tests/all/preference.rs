@@ -60,7 +60,7 @@ fn the_argument_counts_then_the_url_then_the_variables_then_the_private_postgres
     let (out, said) = shown(service);
     assert!(out.contains("by_url") && said == "database: PGSERVICE=s PGHOST=nowhere.invalid\n", "{out} {said}");
 
-    // Who we are says nothing about which database it is, and the private one asks nobody.
+    // Who we are says nothing about which database it is, and the private one asks for no account.
     let mut private = start();
     private.env("PGUSER", "nobody").env("PGPORT", "1").env("PGOPTIONS", "-c nonsense=");
     let (out, said) = shown(private);

@@ -35,17 +35,17 @@ impl Place {
         self.session.run(BREAK);
     }
 
-    /// Enqueues a number, which somebody consumes.
+    /// Enqueues a number, which the child consumes.
     fn goes_on(&mut self) {
         self.session.run("select trunkline.enqueue('q', '7')");
         let name = &self.name;
         let session = &mut self.session;
-        eventually(&format!("somebody consumes from {name}"), || {
+        eventually(&format!("a child consumes from {name}"), || {
             session.run("select count(*) from trunkline.queue_q") == ["0"]
         });
     }
 
-    /// While nobody can write, the child says so; then it goes on, and ends in order.
+    /// While the server is read-only, the child says so; then it goes on, and ends in order.
     fn survives(mut self, mut child: Child, warning: &str) -> Lines<BufReader<ChildStderr>> {
         self.goes_on();
         self.takes_writes(false);

@@ -27,7 +27,7 @@ fn a_schedule_is_set_listed_paused_fired_and_dropped() {
     assert_eq!(
         (&one["payload"], &one["next"]),
         (&r#"{"a": 1}"#.into(), &serde_json::Value::Null),
-        "nobody makes ticks"
+        "no process makes ticks"
     );
 
     trunkline.ok(&["queue", "create", "urgent", "--type", "text", "--priorities", "3"]);

@@ -145,7 +145,7 @@ fn a_stripe_drains_and_comes_back() {
     for n in 0..4 {
         assert!(!both.lines(&["enqueue", "q", &n.to_string()])[0].starts_with(&stripe));
     }
-    // Whoever goes there alone is told.
+    // A program that goes there alone gets an error.
     let (code, why) = Trunkline { url: urls(&both)[1].to_owned() }.fails(&["enqueue", "q", "x"]);
     assert!(code == 1 && why.contains("drained on this server"), "{why}");
     let other = stripes(&both).remove(0);

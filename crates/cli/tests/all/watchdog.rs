@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fixture::rows;
 
-/// No test's program runs so long.
+/// Longer than any test's program runs.
 const LONGEST: Duration = Duration::from_secs(240);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
@@ -55,7 +55,7 @@ fn is_ours(id: i32) -> bool {
 /// Past the harness, which would keep this for the test that came first, and show it only if that
 /// one failed.
 fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}"); // there is nobody else to tell
+    let _ = writeln!(io::stderr(), "{line}"); // there is no other place to report to
 }
 
 fn end(id: i32) {

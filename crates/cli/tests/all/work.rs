@@ -179,7 +179,7 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
     groups.lines().for_each(no_group);
 }
 
-/// Nobody is left in a process group.
+/// Waits until no process is left in a process group.
 pub fn no_group(id: &str) {
     let alive = || Command::new("pgrep").args(["-g", id]).output().expect("pgrep runs").status.success();
     eventually("nothing is left of the command", || !alive());

@@ -256,7 +256,7 @@ fn a_command_whose_lease_is_lost_is_ended() {
     assert_eq!(ended(child), "q: 0 done, 0 failed, 1 discarded because the lease was lost");
 }
 
-/// The poison is the first of a batch of nine, and kills whoever runs it.
+/// The poison is the first of a batch of nine, and kills the worker that runs it.
 #[test]
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);

@@ -11,11 +11,11 @@ use crate::{
 
 /// What the relay holds at most, unless it is told otherwise.
 const HANDS: u64 = 8192;
-/// A round of messages; so many a round that few transactions make a large backlog.
+/// Messages of a round: enough that few transactions make a large backlog.
 const ROUND: usize = 5000;
 
-/// Until the program has tried so many more times: with full hands, where it is more than they
-/// hold. Returns what it has in memory then, in KiB.
+/// Waits until the program has tried `more` more times: with full buffers, where it is more than
+/// they hold. Returns what it has in memory then, in KiB.
 fn tried(place: &Place, program: &Program, more: u64) -> u64 {
     let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
     let before = number("again");
@@ -55,7 +55,7 @@ fn away(kind: Kind) {
     within("it catches up", || place.messages() == 0);
     place.end(program);
     let words = rows(&place.trunkline.url, "select error from trunkline.dead_q group by 1 limit 3");
-    assert_eq!(place.stats().dead, 0, "an outage is charged to nobody: {words:?}");
+    assert_eq!(place.stats().dead, 0, "an outage charges no message: {words:?}");
     let verdict = sent.against(&place.runtime.block_on(place.far.read(sent.sure())));
     println!("{kind:?}: {} sent, {} repeats", sent.sure(), verdict.repeats.len());
     assert!(

@@ -16,7 +16,7 @@ use crate::{
     place::{LONGEST, within},
 };
 
-/// A stream of RabbitMQ; and whoever comes may use it.
+/// A stream of RabbitMQ that every user may use.
 const DEFINITIONS: &str = r#"{
     "vhosts": [{"name": "/"}],
     "users": [{"name": "guest", "password_hash": "kI3GCrswBLNZQzHJJ95QLoyfAVooYhnvf7jbqiW9BjOYUloe",
@@ -83,7 +83,7 @@ impl Far {
         }
     }
 
-    /// All that is there, once so many are.
+    /// All messages, once there are `most`.
     pub async fn read(&self, most: usize) -> Vec<Arrived> {
         let mut source = trunkline_relay::source(&self.address(false)).await.expect("a source");
         let (mut all, mut after, mut nothing) = (Vec::new(), None::<String>, 0);

@@ -12,10 +12,10 @@ use crate::{
     place::{Place, within},
 };
 
-/// A kill comes when so many more messages were carried.
+/// The numbers of messages that are carried between two kills.
 const KILLS: [usize; 12] = [1, 400, 37, 150, 3, 700, 90, 11, 260, 1, 520, 77];
 const KEYS: usize = 40;
-/// So many wait at most, that whoever carries them is in the middle of it.
+/// Messages that wait at most, enough that a relay is killed in the middle of them.
 const WAITING: usize = 4000;
 
 fn out(kind: Kind) {
@@ -82,7 +82,7 @@ fn inward(kind: Kind) {
             let until = place.messages() + more;
             within("it carries on", || place.messages() >= until);
             one.kill();
-            // As if nobody had heard of it for fifteen seconds. Where it was the other that has the
+            // As if it had been silent for fifteen seconds. Where it was the other that has the
             // position, that one is taken for dead, and is not.
             sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
             one = other;

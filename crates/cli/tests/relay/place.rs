@@ -58,7 +58,7 @@ impl Place {
         Program { process: self.broker.serve(command, &log), log }
     }
 
-    /// Enqueues a message of each of so many keys.
+    /// Enqueues a message of each of `keys` keys.
     pub fn enqueue(&self, sent: &mut Sent, keys: usize) {
         let keyed = self.queue.description().lanes > 0;
         let draft = |key: usize| {

@@ -23,6 +23,6 @@ with recursive backlog as (
     where k.name = {name} and exists (select from unnest(r.keys) u (key) where k.first_lane + trunkline.lane_of(u.key, k.lanes) is distinct from r.lane) having count(*) > 0
 )
 select 'wrong', {name}, f.what, null::timestamptz,
-       'These messages wait for ever, or messages of one key are handled at the same time.',
+       'These messages wait without end, or messages of one key are handled at the same time.',
        format('select * from trunkline.rebuild(%L);', {name})
 from found f order by f.rank

@@ -2,7 +2,7 @@
 select 'wrong', n.name,
        format('sequence %I has used %s %% of its numbers', s.sequencename, round(100.0 * s.last_value / s.max_value)), null::timestamptz,
        'Nothing can be enqueued once they are used up.',
-       format('select trunkline.repair_sequence(%L); -- while nobody holds a lease', n.name)
+       format('select trunkline.repair_sequence(%L); -- while no lease is held', n.name)
 from pg_sequences s, substr(s.sequencename, 4) n (name)
 where s.schemaname = 'trunkline' and s.last_value > s.max_value * 0.8
 union all

@@ -11,7 +11,7 @@ from worker w, lateral (
 where w.running > 0 and not w.ended and w.at > now() - interval '30 seconds' and s.since < now() - interval '{patience}'
 union all
 select 'advice', w.queue, format('worker %s has reported nothing for %s, and did not end in order', w.who, date_trunc('second', now() - w.at)), w.at,
-       'It was killed, or does not reach the database. Nobody else who reports works on the queue.',
+       'It was killed, or does not reach the database. No other worker that reports works on the queue.',
        format('trunkline work %s --report --exec ./handler   # or start that program again', w.queue)
 from worker w
 where not w.ended and w.at < now() - interval '30 seconds' and w.at < now() - interval '{patience}'

@@ -1,11 +1,11 @@
--- Slots that nobody reads keep WAL, and those with an xmin keep dead rows. Newer servers know since when.
+-- Slots that are not read keep WAL, and those with an xmin keep dead rows. Newer servers know since when.
 select 'wrong', null::text,
-       format('replication slot %s (%s) is read by nobody, and keeps %s of WAL%s', s.slot_name, s.slot_type,
+       format('replication slot %s (%s) is not read, and keeps %s of WAL%s', s.slot_name, s.slot_type,
               coalesce(pg_size_pretty(s.kept), 'an unknown amount'),
               case when s.xmin is not null then format(' and the rows that died in the last %s transactions', age(s.xmin)) else '' end),
        (s.row ->> 'inactive_since')::timestamptz,
        'The disk fills with WAL until its consumer comes back, or the slot is dropped.',
-       format('select pg_drop_replication_slot(%L); -- whoever used it has to be set up anew', s.slot_name)
+       format('select pg_drop_replication_slot(%L); -- its reader has to be set up again', s.slot_name)
 from (select s.slot_name, s.slot_type, s.xmin, s.active, to_jsonb(s) as row,
              case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint end as kept
       from pg_replication_slots s where s.database is null or s.database = current_database()) s

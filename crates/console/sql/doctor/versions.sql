@@ -14,7 +14,7 @@ select 'advice', w.queue,
               w.version, n.version, left(string_agg(format('%s at %s, process %s', w.name, coalesce(host(w.address), 'this machine'), w.process), '; '), 300)),
        min(w.started_at),
        'What was mended since then is not mended there. All versions understand each other as long as they open the queue.',
-       format('-- build these programs with trunkline %s, and start them anew', n.version)
+       format('-- build these programs with trunkline %s, and restart them', n.version)
 from worker w join newest n on n.queue = w.queue
 where w.number < n.number and not w.ended and w.at > now() - interval '30 seconds'
 group by w.queue, w.version, n.version

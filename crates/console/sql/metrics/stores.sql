@@ -1,5 +1,5 @@
 -- How large each table of each queue is, and how many dead rows its statistics know of. A size is asked of the file system, a few calls a table, after a lock that
--- readers take: a table that somebody has locked against them, or is about to, is left out, so that one does not hide the others. What is dropped meanwhile has
+-- readers take: a table that a session has locked against them, or is about to, is left out, so that one does not hide the others. What is dropped meanwhile has
 -- no size.
 select q.name, k.kind,
        coalesce(pg_table_size(c.oid) - t.bytes, 0), t.bytes, coalesce(pg_indexes_size(c.oid), 0),

@@ -1,4 +1,4 @@
--- Where a page ends: so many messages after an id, and then to the end of their row, as the sizes of the rows tell; and whether there are more. The rows before
+-- Where a page ends: a number of messages after an id, and then to the end of their row, as the sizes of the rows tell; and whether there are more. The rows before
 -- the id are of one block of 1,024 ids at most.
 select w.last, exists (select from trunkline.{queue} m where m.id > w.last)
 from (select r.last, sum(r.size) over (order by r.last) - r.size as before

@@ -1,4 +1,4 @@
--- The actions that this role may not do, by its rights to a queue, or to no queue's in particular. Whoever pauses renews the queue's functions, which is its
+-- The actions that this role may not do, by its rights to a queue, or to no queue's in particular. A pause renews the queue's functions, which is its
 -- owner's right. Whether what is done can be written down is asked apart.
 select array_remove(array[
     case when not has_table_privilege('trunkline.schedule', 'update') then 'pause-schedule' end,

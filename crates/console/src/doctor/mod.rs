@@ -36,7 +36,7 @@ pub enum Severity {
     Wrong,
     /// It works, and could be better or safer.
     Advice,
-    /// A check could not look, so that nobody knows.
+    /// A check could not look, so its result is unknown.
     Unchecked,
 }
 
@@ -234,7 +234,7 @@ fn unchecked(check: &'static str, queue: Option<&str>, reason: &str) -> Finding 
         queues: queue.iter().map(|queue| (*queue).to_owned()).collect(),
         what: format!("the check failed: {reason}"),
         since: None,
-        why: "Nobody knows whether all is well there.".to_owned(),
+        why: "Whether all is well there is unknown.".to_owned(),
         mend: "select rolname from pg_roles where pg_has_role(oid, 'member'); -- ask as a role that may look, such as pg_monitor".to_owned(),
     }
 }

@@ -87,8 +87,8 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
 /// How long a look may take.
 const COUNTING: &str = "10min";
 
-/// On a connection of its own: nobody's statement waits behind it. Ends with an error after so
-/// long.
+/// Runs a statement on a connection of its own, so that no other waits behind it. Ends with an
+/// error after `most`.
 pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }

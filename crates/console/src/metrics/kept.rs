@@ -105,7 +105,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// Looks a second, of all with these times, cost so much of a core.
+    /// The share of a core that looks with these times cost.
     fn share(took: &[Duration]) -> f64 {
         let budget = Budget::of(took.iter().copied());
         took.iter().map(|took| took.as_secs_f64() / budget.pause(*took).as_secs_f64()).sum()

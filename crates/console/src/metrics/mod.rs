@@ -38,7 +38,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     patience: Duration,
     picture: Arc<Mutex<Picture>>,
-    /// Held by whoever looks.
+    /// Held by the task that looks.
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -85,7 +85,7 @@ impl Metrics {
         Ok(self.picture().clone())
     }
 
-    /// Looks at all whose pause is over; if somebody else does that, waits for them instead.
+    /// Looks at all whose pause is over; if another task does that, waits for it instead.
     async fn look(self, db: Db) -> Result<()> {
         let Ok(_looking) = self.looking.try_lock() else {
             drop(self.looking.lock().await);
@@ -100,7 +100,7 @@ impl Metrics {
         let begun = Instant::now();
         if budget.is_due(self.picture().stores.as_ref()) {
             let answer = match ask::stores(&db).await {
-                Err(error) if error.sqlstate().is_some() => Vec::new(), // somebody locked a table meanwhile
+                Err(error) if error.sqlstate().is_some() => Vec::new(), // a session locked a table meanwhile
                 answer => answer?,
             };
             self.picture().stores = Some(Kept::now(answer, begun.elapsed()));
@@ -119,7 +119,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// What is known. Nobody waits while holding it.
+    /// The picture so far. No task waits while holding it.
     fn picture(&self) -> MutexGuard<'_, Picture> {
         self.picture.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Who may do what: passwords, a token, a proxy that knows the user, or nobody but this machine.
+//! Who may do what: passwords, a token, a proxy that knows the user, or only this machine.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use axum::http::{HeaderMap, header};
 
-/// What somebody may do.
+/// What a visitor may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Looks.
@@ -19,7 +19,7 @@ pub enum Role {
     Operator,
 }
 
-/// Somebody with a password.
+/// A user with a password.
 #[derive(Debug, Clone)]
 pub struct User {
     /// What the audit calls them.
@@ -47,7 +47,7 @@ pub enum Access {
     },
 }
 
-/// Somebody who was let in.
+/// A visitor who was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitor {
     pub name: String,
@@ -58,7 +58,7 @@ pub struct Visitor {
     pub notice: Option<super::notice::Notice>,
 }
 
-/// A session ends so long after it began.
+/// How long a session lasts.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
 /// Sessions at a time.
 const SESSIONS: usize = 10_000;
@@ -80,7 +80,7 @@ pub struct Guard {
     failed: Mutex<Vec<(IpAddr, Instant)>>,
 }
 
-/// Why somebody is not let in.
+/// Why a visitor is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     Wrong,
@@ -88,7 +88,7 @@ pub enum Refused {
 }
 
 impl Guard {
-    /// With a token, whoever has it may look, as a program that reads the metrics.
+    /// With a token, every client that has it may look, such as a program that reads the metrics.
     pub fn new(access: Access, token: Option<String>) -> Self {
         Self { access, token, secret: secret(), sessions: Mutex::default(), failed: Mutex::default() }
     }
@@ -102,7 +102,7 @@ impl Guard {
         matches!(self.access, Access::Anybody)
     }
 
-    /// Who sent a request, if somebody who is known.
+    /// The visitor who sent a request, if known.
     pub fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
         if let Some(visitor) = self.bearer(headers) {
             return Some(visitor);
@@ -175,7 +175,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Whoever got in was nobody who guessed.
+    /// Forgets the failures of a visitor who got in.
     fn forgive(&self, from: IpAddr) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = failed.iter().rposition(|(of, _)| *of == from) {
@@ -233,7 +233,7 @@ pub fn users(text: &str) -> Result<Vec<User>, String> {
         .map(|(place, line)| user(line.trim()).map_err(|why| format!("line {}: {why}", place + 1)))
         .collect::<Result<_, _>>()?;
     if users.is_empty() {
-        return Err("there is nobody in it".to_owned());
+        return Err("no user is in it".to_owned());
     }
     Ok(users)
 }

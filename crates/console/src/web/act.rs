@@ -32,7 +32,7 @@ pub enum Deed {
         delay: f64,
     },
     Replay(Sieve),
-    /// So many a second.
+    /// Messages a second.
     ReplaySlowly {
         letters: Sieve,
         rate: f64,

@@ -31,7 +31,7 @@ pub type Values = Vec<(f64, f64)>;
 
 impl Chart {
     /// Zero is at the bottom, the highest value on top. Values further apart than `gap` minutes are
-    /// not joined: nobody looked meanwhile.
+    /// not joined: no look was made meanwhile.
     pub fn of(title: &'static str, words: fn(f64) -> String, gap: f64, lines: &[(&'static str, Values)]) -> Self {
         let most = lines.iter().flat_map(|(_, values)| values).map(|(_, value)| *value).fold(0.0, f64::max);
         let lines = lines.iter().map(|(name, values)| Line {

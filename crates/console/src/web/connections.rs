@@ -40,7 +40,7 @@ pub struct Bounds {
     pub patience: Duration,
 }
 
-/// At the end, what is under way has so long.
+/// How long requests that are under way have at the end.
 const LAST: Duration = Duration::from_secs(15);
 /// The largest payload that is enqueued by hand, in a form that writes each of its bytes as three.
 const BODY: usize = 8 * 1024 * 1024;

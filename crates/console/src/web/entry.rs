@@ -35,7 +35,7 @@ pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said)
         Err(Refused::Wrong) => (StatusCode::UNAUTHORIZED, "the name or the password is wrong"),
         Err(Refused::TooOften) => (StatusCode::TOO_MANY_REQUESTS, "too many wrong passwords: wait five minutes"),
     };
-    with(status, &Login { frame: Frame::nobody(&site), wrong: Some(wrong) })
+    with(status, &Login { frame: Frame::anonymous(&site), wrong: Some(wrong) })
 }
 
 /// What a form of no other fields brings along.

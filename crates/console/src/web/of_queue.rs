@@ -35,7 +35,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
     let known = match seen {
         Some(mut known) => {
-            known.description = is.clone(); // whoever paused it sees that at once
+            known.description = is.clone(); // the visitor who paused it sees that at once
             known
         }
         None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),

@@ -202,7 +202,7 @@ pub async fn audit(State(site): Here, Extension(visitor): Visit, Query(from): Qu
 }
 
 pub async fn login(State(site): Here) -> Response {
-    page(&Login { frame: Frame::nobody(&site), wrong: None })
+    page(&Login { frame: Frame::anonymous(&site), wrong: None })
 }
 
 /// Whether the database answers and has a schema: for what looks after processes. It tells nothing
@@ -216,7 +216,7 @@ pub async fn healthz(State(site): Here) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
-/// The numbers for Prometheus, to whoever may look.
+/// The numbers for Prometheus, for visitors who may look.
 pub async fn metrics(State(site): Here) -> Response {
     let text = site.metrics.exposition(&site.db).await;
     ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response()

@@ -19,8 +19,8 @@ use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
 /// The pages' numbers change this often at most.
 const EVERY: Duration = Duration::from_secs(1);
-/// The list of queues is asked for again after so many times as long as it took, and their
-/// sequences, which take half as long, with it.
+/// The list of queues is read again after this many times as long as it took, and with it their
+/// sequences, which take half as long.
 const SHARE: u32 = 450;
 /// What workers report and which schedules there are is asked for this often at most.
 const BESIDES: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ const POINT: Duration = Duration::from_secs(60);
 pub struct Known {
     /// Its settings.
     pub description: Description,
-    /// The last counts; none where the role may not look, or nobody has counted yet.
+    /// The last counts; none where the role may not look, or before the first count.
     pub counts: Option<Counts>,
     /// When they were taken.
     pub at: SystemTime,
@@ -76,7 +76,7 @@ impl Known {
         }
     }
 
-    /// Of a queue that somebody wants to see before its first look.
+    /// The counts of a queue that a visitor wants to see before its first look.
     pub fn now(description: Description, counts: Counts) -> Self {
         Self { counts: Some(counts), ..Self::new(description) }
     }

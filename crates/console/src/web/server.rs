@@ -45,7 +45,7 @@ pub struct Console {
 const LIVE: usize = 256;
 
 impl Console {
-    /// One that lets in whoever reaches it: see [`Console::access`].
+    /// A console that lets in every visitor who reaches it: see [`Console::access`].
     #[must_use]
     pub fn new(db: Db) -> Self {
         let bounds = Bounds { connections: 512, patience: Duration::from_secs(10) };
@@ -61,14 +61,14 @@ impl Console {
         self
     }
 
-    /// Lets in, as a viewer, whoever sends `Authorization: Bearer TOKEN`.
+    /// Lets in, as a viewer, every client that sends `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// Nobody may act.
+    /// Allows no actions.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;

@@ -12,7 +12,7 @@ use axum::{
 
 use super::{access::Visitor, admission::Seat, notice::Notice, reply::plain, site::Site};
 
-/// No script but the console's own, nothing from elsewhere, in nobody's frame.
+/// No script but the console's own, nothing from elsewhere, in no other site's frame.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 
@@ -55,12 +55,12 @@ pub async fn shield(State(site): State<Arc<Site>>, mut request: Request, next: N
     response
 }
 
-/// The visitor, none where nobody is needed, or the answer to somebody who may not.
+/// The visitor, if one is needed, or the refusal of a visitor who may not pass.
 fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Option<Visitor>> {
     let (headers, path) = (request.headers(), request.uri().path());
     let host = host(request);
     if site.guard.is_open() && !host.as_deref().is_some_and(is_loopback) {
-        // A page of somebody else's can lead a name of its own to this machine, and would be let
+        // A page of another site can lead a name of its own to this machine, and would be let
         // in.
         return refused(StatusCode::MISDIRECTED_REQUEST, "open the console as http://127.0.0.1 or http://localhost\n");
     }
@@ -74,7 +74,7 @@ fn pass(site: &Site, request: &Request, known: Option<Visitor>) -> Refusal<Optio
         Some(visitor) => Ok(Some(visitor)),
         None if path == "/login" && site.guard.has_logins() => Ok(None),
         None if path == "/metrics" || !site.guard.has_logins() => {
-            refused(StatusCode::UNAUTHORIZED, "nobody was named who may look\n")
+            refused(StatusCode::UNAUTHORIZED, "no visitor is named who may look\n")
         }
         None if *request.method() == Method::GET && path != "/live" => {
             Err(Box::new(Redirect::to(&site.path("/login")).into_response()))

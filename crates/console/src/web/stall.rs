@@ -1,5 +1,5 @@
-//! A connection that ends when its other side takes nothing for too long: whoever reads slowly
-//! would hold it without end.
+//! A connection that ends when its other side takes nothing for too long: a slow reader would hold
+//! it without end.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// Writes that make no progress for so long are an error.
+/// Writes that make no progress for the pause are an error.
 #[derive(Debug)]
 pub struct Stall<S> {
     stream: S,
@@ -84,7 +84,7 @@ mod tests {
             there // keeps it open, and reads no more
         });
         stall.write_all(&[0; 16]).await.expect("72 seconds, and never ten without a byte");
-        let refused = stall.write_all(&[0; 16]).await.expect_err("nobody reads any more");
+        let refused = stall.write_all(&[0; 16]).await.expect_err("the reader is gone");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
         drop(read);
     }

@@ -121,8 +121,8 @@ pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     Ok(refused)
 }
 
-/// How long what reads many rows may take: such a page has a connection of its own, and nobody
-/// waits for it.
+/// How long a statement that reads many rows may take: such a page has a connection of its own, so
+/// no other page waits for it.
 pub const MOST: &str = "10s";
 /// Lines of a page, as the statements' limits have it.
 pub const PAGE: usize = 50;

@@ -1,4 +1,4 @@
-//! Whether all is well: what somebody wants to know who looks for five seconds.
+//! Whether all is well, for a visitor who looks for five seconds.
 
 use serde::Serialize;
 
@@ -98,7 +98,7 @@ impl Trouble {
             "behind" => Some(format!("{} due, the oldest for {}", row.due, row.oldest)),
             "dead" => Some(format!("{} dead", row.dead)),
             "paused" => Some("paused".to_owned()),
-            "hidden" => Some("nobody has counted it yet, or the console's role may not".to_owned()),
+            "hidden" => Some("it was not counted yet, or the console's role may not".to_owned()),
             _ => None,
         });
         let what = what.collect::<Vec<_>>().join("; ");

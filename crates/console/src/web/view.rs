@@ -63,7 +63,7 @@ impl Frame {
     }
 
     /// For the pages of a visitor who is not known yet.
-    pub fn nobody(site: &Site) -> Self {
+    pub fn anonymous(site: &Site) -> Self {
         let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new(), notice: None };
         let (title, base) = (site.title.clone(), site.base.clone());
         Self { title, base, visitor, has_logins: false, barred: None, refused: Vec::new(), problem: None }

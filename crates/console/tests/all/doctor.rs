@@ -67,7 +67,7 @@ impl Ward {
         }
     }
 
-    /// What is found by somebody who waits for nothing.
+    /// What is found without waiting.
     async fn found(&self) -> Vec<Finding> {
         Doctor::new().patience(Duration::ZERO).examine(&self.db).await.expect("examined")
     }
@@ -116,7 +116,7 @@ async fn where_all_is_well_nothing_is_found() {
     laned.enqueue_many((0..9).map(|n| Draft::new(n).priority((n % 3) as u8))).await.expect("enqueued");
     keyed.enqueue_many((0..9).map(|n| Draft::new(n).key(n.to_string()))).await.expect("enqueued");
     let found = Doctor::new().examine(&ward.db).await.expect("examined");
-    assert_eq!(found, [], "three queues with messages that nobody waits for yet");
+    assert_eq!(found, [], "three queues with messages and no consumer yet");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +280,7 @@ async fn a_queue_that_nobody_consumes_is_found_whatever_its_lanes_are() {
             "{found:?}"
         );
         ward.say(&found[0].mend).await;
-        assert_eq!(ward.of("consumers").await.len(), 1, "it goes on, and still nobody consumes it");
+        assert_eq!(ward.of("consumers").await.len(), 1, "it goes on, and still has no consumer");
         if name == "plain" {
             ward.say("select trunkline.lease('plain', 1)").await;
             let found = ward.of("consumers").await;

@@ -49,7 +49,7 @@ async fn database() -> (String, Db, Client) {
     (url, db, sql)
 }
 
-/// As somebody sees it who has kept nothing.
+/// As a client sees it that has kept nothing.
 async fn fresh(db: &Db) -> String {
     Metrics::new().exposition(db).await
 }

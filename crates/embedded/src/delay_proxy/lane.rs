@@ -50,7 +50,7 @@ impl Lane {
         if state.closed {
             return false;
         }
-        // Where there are pieces already, whoever pops waits for the first of them to be due, and
+        // Where there are pieces already, the reader waits for the first of them to be due, and
         // needs no waking.
         if state.pieces.is_empty() {
             self.filled.notify_one();

@@ -115,7 +115,7 @@ fn a_server_that_goes_away_ends_the_client_after_its_last_words() {
     });
     server.join().unwrap();
     assert_eq!(read_all(&client).len(), 300_000);
-    // It learns that nobody listens, as it would from a server nearby.
+    // It learns that no server listens, as it would without the proxy.
     eventually(|| client.write_all(b"hello?").is_err());
 }
 

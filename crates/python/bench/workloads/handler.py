@@ -47,7 +47,7 @@ async def run(contender: Contender, seconds: float) -> Measured:
 
 
 def _wait(tally: Tally, wanted: int, patience: float, log: Path) -> float:
-    """Until so many are handled, or none has been for so long."""
+    """Waits until a number are handled, or none has been for a while."""
     best, since = tally.handled(), time.perf_counter()
     while best < wanted:
         time.sleep(0.002)

@@ -319,14 +319,14 @@ def log_levels(levels: dict[str, int]) -> None:
     """From which level on each logger wants events."""
 
 def next_logs(longest: float) -> tuple[list[tuple[int, str, str, float, str, int, dict[str, Any]]], int] | None:
-    """The events that have come (level, logger, text, time, file, line, fields), and how many were dropped; waits for them, at most so many
+    """The events that have come (level, logger, text, time, file, line, fields), and how many were dropped; waits for them, at most ``longest``
     seconds. ``None`` once all is told after the end."""
 
 def end_logs() -> None:
     """Takes no more events."""
 
 def test_logs(count: int, warns: bool) -> None:
-    """For tests: so many warnings, or traces, of the logger ``trunkline.test``."""
+    """For tests: a number of warnings, or traces, of the logger ``trunkline.test``."""
 
 
 class Cluster:

@@ -82,7 +82,7 @@ def _tell(level: int, name: str, text: str, at: float, file: str, line: int, fie
 
 
 def _levels() -> dict[str, int]:
-    """From which level on each of the library's loggers wants records; those that nobody has named do as their parents."""
+    """From which level on each of the library's loggers wants records; those that have no setting do as their parents."""
     logging.getLogger("trunkline")
     manager, levels = logging.root.manager, dict[str, int]()
     for name, logger in list(manager.loggerDict.items()):

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Leases: TypeAlias = "Message[Any] | Lease | Iterable[Message[Any] | Lease]"
 #: Which messages are meant: an id, several, or (where that is said) all.
 Ids = int | Sequence[int]
-#: How a consumer waits: by polls and notifications as traffic comes and goes, by notifications, or by polls (so many seconds apart).
+#: How a consumer waits: by polls and notifications as traffic comes and goes, by notifications, or by polls (a number of seconds apart).
 Wait = Literal["adaptive", "notify", "poll"] | float
 
 _PLAIN = Options()

@@ -51,5 +51,5 @@ is_installed = _api is not None
 
 
 def is_recorded() -> bool:
-    """Whether OpenTelemetry is there, and somebody has set a provider: spans that nobody records cost more than a quick handler."""
+    """Whether OpenTelemetry is there, and a provider is set: spans that are not recorded cost more than a quick handler."""
     return _api is not None and type(_api.get_tracer_provider()).__name__ not in ("ProxyTracerProvider", "NoOpTracerProvider")

@@ -24,7 +24,7 @@ def url(url: str) -> str:
 
 @pytest.fixture
 def example(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
-    """Imports an example anew, on the test's database."""
+    """Imports an example again, on the test's database."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setenv("DATABASE_URL", url)
     brought: list[str] = []

@@ -25,7 +25,7 @@ pub(super) fn fate(error: &KafkaError) -> Fate {
     }
 }
 
-/// Will be the same next time, until somebody changes the broker or the message.
+/// Will be the same next time, until the broker or the message is changed.
 fn is_for_good(code: Code) -> bool {
     matches!(
         code,

@@ -34,7 +34,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// How long a broker has to say which partitions there are, and how often it is asked whether there
 /// are more.
 const ASKED: Duration = Duration::from_secs(10);
-const ANEW: Duration = Duration::from_secs(60);
+const RENEWED: Duration = Duration::from_secs(60);
 
 /// A topic of Kafka's, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
 /// read from the oldest message that it has.
@@ -166,7 +166,7 @@ impl KafkaSource {
     }
 
     async fn read_some(&mut self, after: Option<&str>, most: usize) -> Result<Vec<Incoming>> {
-        if self.looked.elapsed() > ANEW {
+        if self.looked.elapsed() > RENEWED {
             self.look().await?;
         }
         if !self.assigned || self.at.as_deref() != after {

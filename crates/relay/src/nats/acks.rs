@@ -22,8 +22,8 @@ use tokio::{sync::Notify, task::AbortHandle, time::timeout};
 #[derive(Debug)]
 pub(super) enum Answer {
     Stored,
-    /// Nobody listens on the subject.
-    Nobody,
+    /// No subscriber listens on the subject.
+    NoResponders,
     Refused(jetstream::Error),
     Unreadable(String),
 }
@@ -61,7 +61,7 @@ impl Acks {
         Ok(Self { inbox, next: AtomicU64::new(0), batches, reader })
     }
 
-    /// A batch of so many messages.
+    /// A batch of `size` messages.
     pub fn batch(&self, size: usize) -> Batch<'_> {
         let nr = self.next.fetch_add(1, Ordering::Relaxed);
         let answers = Mutex::new((0..size).map(|_| None).collect());
@@ -88,7 +88,7 @@ impl Batch<'_> {
         self.waiting.one_less();
     }
 
-    /// Waits until all are there, or so long. Takes what there is.
+    /// Waits until all answers are there, for at most `patience`. Takes what there is.
     pub async fn answers(self, patience: Duration) -> Vec<Option<Answer>> {
         let _ = timeout(patience, self.waiting.all.notified()).await; // what is missing says so
         std::mem::take(&mut *self.waiting.answers())
@@ -116,7 +116,7 @@ impl Waiting {
         if let Some(place @ None) = self.answers().get_mut(at) {
             *place = Some(answer);
         } else {
-            return; // a second answer, or nobody waits any more
+            return; // a second answer, or its batch is gone
         }
         self.one_less();
     }
@@ -150,7 +150,7 @@ fn place(subject: &str, inbox: usize) -> Option<(u64, usize)> {
 
 fn answer(message: &Message) -> Answer {
     if message.status == Some(StatusCode::NO_RESPONDERS) {
-        return Answer::Nobody;
+        return Answer::NoResponders;
     }
     said(&message.payload)
 }

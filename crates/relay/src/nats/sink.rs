@@ -56,7 +56,7 @@ impl NatsSink {
     async fn outcome(&self, message: &Outgoing, answer: Option<Answer>) -> Outcome {
         match answer {
             Some(Answer::Stored) => Outcome::Confirmed,
-            Some(Answer::Nobody) => self.without_stream(&message.to).await,
+            Some(Answer::NoResponders) => self.without_stream(&message.to).await,
             Some(Answer::Refused(error)) if is_for_good(&error) => Outcome::RefusedForGood(error.to_string()),
             Some(Answer::Refused(error)) => Outcome::RefusedForNow(error.to_string()),
             Some(Answer::Unreadable(why)) => Outcome::RefusedForNow(format!("the answer cannot be read: {why}")),
@@ -67,14 +67,14 @@ impl NatsSink {
         }
     }
 
-    /// Nobody answered on the subject. Where `JetStream` itself answers that no stream takes it,
-    /// none will.
+    /// There was no responder on the subject. Where `JetStream` itself answers that no stream takes
+    /// it, none will.
     async fn without_stream(&self, subject: &str) -> Outcome {
         match self.context.stream_by_subject(subject).await {
             Err(error) if matches!(error.kind(), GetStreamByNameErrorKind::NotFound) => {
                 Outcome::RefusedForGood(format!("no stream takes subject {subject:?}"))
             }
-            _ => Outcome::RefusedForNow(format!("nobody answers on subject {subject:?} at the moment")),
+            _ => Outcome::RefusedForNow(format!("no subscriber answers on subject {subject:?} at the moment")),
         }
     }
 
@@ -108,7 +108,8 @@ impl NatsSink {
         // answered, either.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
-        // At the same time: where nobody listens on a subject, each is a question to the server.
+        // At the same time: where no subscriber listens on a subject, each is a question to the
+        // server.
         let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer));
         let mut outcomes = join_all(outcomes).await;
         for (at, outcome) in refused {

@@ -1,9 +1,9 @@
 //! Reads a `JetStream` stream from a sequence on, without acknowledgements: the position is the
 //! relay's.
 //!
-//! A consumer lives as long as its connection is sound. What the server sent and nobody received
-//! would be left out in silence; so deliveries are counted, and where one is missing, or all stands
-//! still while the stream goes on, the next consumer begins behind the position.
+//! A consumer lives as long as its connection is sound. What the server sent and the client did not
+//! receive would be left out in silence; so deliveries are counted, and where one is missing, or
+//! all stands still while the stream goes on, the next consumer begins behind the position.
 
 use std::{pin::pin, time::Duration};
 
@@ -36,7 +36,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 const AHEAD: usize = 2000;
 /// The header by which a stream finds duplicates.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
-/// A consumer that nobody reads goes after that long.
+/// The server removes a consumer that was not read for this long.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>`
@@ -113,7 +113,7 @@ impl NatsSource {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
         let missing = match after {
-            Some((of, _)) if of != created => Some(format!("stream {:?} was created anew since", self.stream)),
+            Some((of, _)) if of != created => Some(format!("stream {:?} was created again since", self.stream)),
             Some((_, at)) if at > state.last_sequence => {
                 Some(format!("the stream ends at {}, before the position {at}", state.last_sequence))
             }

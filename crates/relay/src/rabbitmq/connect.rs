@@ -69,7 +69,7 @@ pub(super) struct Reach {
 struct Held {
     was_there: bool,
     connection: Option<Connection>,
-    /// Why there was none last time, and until when nobody asks again.
+    /// Why there was none last time, and until when none is tried again.
     failed: Option<(lapin::Error, Instant)>,
 }
 
@@ -120,7 +120,7 @@ impl Reach {
         let mut error = silent();
         for server in &self.servers {
             // The client keeps some memory of each connection that it tries in vain: it tries where
-            // somebody listens.
+            // a server listens.
             let (host, port) = (server.authority.host.as_str(), server.authority.port);
             match timeout(PATIENCE, TcpStream::connect((host, port))).await {
                 Ok(Ok(_)) => {}

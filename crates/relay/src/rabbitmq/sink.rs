@@ -117,7 +117,7 @@ impl RabbitmqSink {
             join_all(confirmed).await
         });
         let Ok(confirmed) = waited.await else {
-            // What it says later is nobody's. A channel that is closed frees what it holds.
+            // Its later answers have no reader. A channel that is closed frees what it holds.
             tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
             return all(&silent());
         };

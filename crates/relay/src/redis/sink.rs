@@ -27,8 +27,8 @@ const LONGEST: usize = 512 << 20;
 const CONNECTIONS: usize = 4;
 
 /// Redis streams, `redis://HOST/STREAM`; with `rediss` over TLS, where `ca=FILE` names the
-/// certificates that the server is known by. Options: `wait=N`, confirmed by so many replicas
-/// (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about so many entries; `db=N`.
+/// certificates that the server is known by. Options: `wait=N`, confirmed by `N` replicas
+/// (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about `N` entries; `db=N`.
 ///
 /// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata,
 /// `trunkline-key` and `body`. Redis keeps what is sent twice twice. What Redis confirms is in its

@@ -38,7 +38,7 @@ pub async fn carry(address: &str, messages: &[(&str, &str)]) -> Vec<(String, Str
     dead
 }
 
-/// The bodies that a broker has there, in order, once there are so many.
+/// The bodies that a broker has there, in order, once there are `most`.
 pub async fn arrived(address: &str, most: usize) -> Vec<String> {
     let mut source = source(address).await.expect("a source");
     let (mut all, mut after, end) = (Vec::new(), None::<String>, Instant::now() + DEADLINE);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug, Default, Clone)]
 pub struct Sent {
     last: BTreeMap<String, u64>,
-    /// Those that must arrive. The others may: nobody knows what became of them.
+    /// Those that must arrive. The others may: their outcome is unknown.
     sure: BTreeSet<String>,
     unsure: BTreeSet<String>,
 }
@@ -83,7 +83,7 @@ pub struct Arrived {
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub lost: Vec<String>,
-    /// Nobody has put it in.
+    /// Bodies that no test has put in.
     pub foreign: Vec<String>,
     /// Came before.
     pub repeats: Vec<String>,

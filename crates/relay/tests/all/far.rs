@@ -21,8 +21,8 @@ pub trait Far: Send + Sync {
     /// All that is there, from the beginning.
     fn read(&self) -> BoxFuture<'_, Vec<Arrived>>;
 
-    /// Whether the broker has confirmed it. Nothing is written again: where it has not, nobody
-    /// knows.
+    /// Whether the broker has confirmed it. Nothing is written again: where it has not, the
+    /// outcome is unknown.
     fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>>;
 
     /// Another place by its name, with nothing in it.

@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// Reads so many behind a position. Returns where it is then.
+/// Reads `messages` messages behind a position. Returns where it is then.
 async fn read(source: &mut dyn Source, mut after: Option<String>, messages: usize) -> Option<String> {
     let mut left = messages;
     while left > 0 {

@@ -1,4 +1,4 @@
-//! In: each message once, whoever is killed in the middle.
+//! In: each message once, whatever process is killed in the middle.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Running {
     }
 }
 
-/// Sends so many messages of each of some keys to the broker itself.
+/// Sends `each` messages of each of some keys to the broker itself.
 async fn send(stand: &Stand, sent: &mut Sent, each: usize) {
     let (sink, _) = stand.sink().await;
     let to = if stand.kind == Kind::Nats { "s.q" } else { "s" };
@@ -95,7 +95,7 @@ async fn relays_killed(kind: Kind) {
         relay.task.abort();
         assert!(relay.task.await.is_err_and(|error| error.is_cancelled()));
         let sql = stand.db.clone();
-        // As if time had passed: nobody has heard of it since.
+        // As if time had passed without a report of it.
         let late =
             trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
         sql.run(&late, ()).await.expect("updated");

@@ -1,4 +1,4 @@
-//! Out: at least once and in the order of keys, whoever is killed in the middle.
+//! Out: at least once and in the order of keys, whatever process is killed in the middle.
 
 use std::{sync::Arc, time::Duration};
 

@@ -115,14 +115,14 @@ impl Stage {
         .await;
     }
 
-    /// Until the queue has so many.
+    /// Waits until the queue has `messages` messages.
     pub async fn filled(&self, messages: usize) {
         let has = async || self.queue.stats().await.is_ok_and(|stats| stats.messages >= messages as u64);
         within(Duration::from_secs(90), "the queue has what was written", has).await;
     }
 }
 
-/// A broker may be away when a relay starts: whoever runs it starts it again.
+/// A broker may be away when a relay starts: its supervisor starts it again.
 async fn opened<T, F: Future<Output = trunkline_relay::Result<T>>>(open: impl Fn() -> F) -> T {
     loop {
         match open().await {

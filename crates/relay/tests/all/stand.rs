@@ -72,7 +72,7 @@ impl Stand {
         trunkline_relay::source(&self.address(false)).await.expect("a source")
     }
 
-    /// Enqueues so many messages of each key, side by side.
+    /// Enqueues `each` messages of each key, side by side.
     pub async fn enqueue(&self, sent: &mut Sent, keys: usize, each: usize) {
         for _ in 0..each {
             let bodies: Vec<_> = (0..keys).map(|key| (format!("k{key}"), sent.next(&format!("k{key}")))).collect();

@@ -1,4 +1,4 @@
-//! TLS: to a server whose certificate the address knows, and to nobody else.
+//! TLS: to a server whose certificate the address knows, and to no other.
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use trunkline_relay::{Error, sink, source};

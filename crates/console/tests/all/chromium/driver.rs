@@ -208,7 +208,7 @@ impl Browser {
         format!("/element/{}", id.expect("an id"))
     }
 
-    /// What somebody reads there.
+    /// The text that a visitor reads there.
     pub async fn text(&self, selector: &str) -> String {
         let script = "const found = document.querySelector(arguments[0]); return found && found.innerText";
         match self.run(script, json!([selector])).await {

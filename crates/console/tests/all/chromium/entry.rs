@@ -1,4 +1,4 @@
-//! Who gets in, and what other sites can do with somebody who did.
+//! Who gets in, and what other sites can do with a visitor who did.
 
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -139,7 +139,7 @@ async fn another_site_can_neither_act_nor_frame() {
     browser.follow("button.sure").await;
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
 
-    // With the token of another's session, or none, a form is nobody's.
+    // With the token of another's session, or none, a form has no visitor.
     let cookies = browser.command("Network.getCookies", json!({ "urls": [browser.url().await] })).await;
     let cookie = &cookies["cookies"][0];
     assert_eq!((&cookie["httpOnly"], &cookie["sameSite"]), (&json!(true), &json!("Strict")), "{cookies}");

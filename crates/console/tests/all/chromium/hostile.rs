@@ -1,4 +1,4 @@
-//! Payloads, keys, errors and names of somebody who means harm: shown, and nothing more.
+//! Payloads, keys, errors and names of an attacker: shown, and nothing more.
 
 use serde_json::json;
 use trunkline::{Draft, Queue, Settings};

@@ -104,7 +104,7 @@ async fn a_console_that_went_away_is_told_of() {
     site.db.create_queue("left", &Settings::new("text")).await.expect("created");
     browser.until_shown(&site, "/", "left").await;
     let db = site.db.clone();
-    tokio::time::timeout(Duration::from_secs(20), site.end()).await.expect("it ends though somebody looks");
+    tokio::time::timeout(Duration::from_secs(20), site.end()).await.expect("it ends though a visitor looks");
     browser.until("return document.querySelector('#problem').innerText.includes('does not answer')", json!([])).await;
     browser.said().await;
     drop(db);

@@ -27,13 +27,13 @@ pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
         ("/relays".to_owned(), "kafka.shop"),
         ("/doctor".to_owned(), "octor"),
         ("/audit".to_owned(), "What was done here"),
-        ("/queues/nobody-s".to_owned(), "There is nothing here"),
+        ("/queues/not-there".to_owned(), "There is nothing here"),
     ]
 }
 
 impl Browser {
-    /// Nothing of the page is beyond its edge, where only somebody finds it who pushes the page
-    /// aside.
+    /// Nothing of the page is beyond its edge, where only a visitor finds it who scrolls the page
+    /// sideways.
     pub async fn fits(&self) {
         let script = "const wide = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= wide) return [];

@@ -112,7 +112,7 @@ pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
     tasks
 }
 
-/// The lines of an hour that nobody waited for: invented like the rest of the shop, and drawn where
+/// The lines of an hour without waiting for it: invented like the rest of the shop, and drawn where
 /// the console draws its own.
 pub const HOUR: &str = "let seed = 7; const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
     const line = (width, height, calm) => Array.from({ length: 60 }, (_, at) => {

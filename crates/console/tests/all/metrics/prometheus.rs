@@ -22,7 +22,7 @@ use crate::browser::post;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Ends with the value, and with the process: whoever started it only has to let go of its input.
+/// Ends with the value, and with the process, as soon as its input is closed.
 const RUN: &str = r#""$0" --config.file="$1/prometheus.yml" --storage.tsdb.path="$1/data" --web.listen-address="$2" >"$1/log" 2>&1 &
     cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
 
@@ -104,7 +104,7 @@ async fn respond(listener: TcpListener, db: Db) {
         while !asked.ends_with(b"\r\n\r\n") && stream.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {}
         let text = metrics.exposition(&db).await;
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {CONTENT_TYPE}\r\nconnection: close\r\n\r\n");
-        let _ = stream.write_all((head + &text).as_bytes()).await; // whoever asked may have gone
+        let _ = stream.write_all((head + &text).as_bytes()).await; // the client may have gone
     }
 }
 

@@ -33,7 +33,7 @@ fn renew(folder: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Somebody who trusts this certificate alone.
+/// Connects as a client that trusts this certificate alone.
 async fn connect(site: &Site, trusted: &CertificateDer<'static>) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");

@@ -224,9 +224,9 @@ async fn a_letter_that_is_edited_keeps_its_priority_and_metadata() {
     queue.bury(&leases, "odd").await.expect("buried");
     let id = leases[0].id.to_string();
     act(&site, &[("verb", "edit"), ("queue", "laned"), ("id", &id), ("payload", "new")]).await;
-    let anew = queue.peek(1).await.expect("looked");
-    let tenant = anew[0].metadata.get("tenant");
-    assert_eq!((anew[0].payload.as_str(), anew[0].priority, tenant), ("new", 2, Some("acme")));
+    let again = queue.peek(1).await.expect("looked");
+    let tenant = again[0].metadata.get("tenant");
+    assert_eq!((again[0].payload.as_str(), again[0].priority, tenant), ("new", 2, Some("acme")));
     site.end().await;
 }
 
@@ -255,7 +255,7 @@ async fn a_form_that_makes_no_sense_does_nothing() {
         (vec![("verb", "cancel"), ("queue", "f"), ("id", "one")], 400),
         (vec![("verb", "replay"), ("queue", "f"), ("rate", "-1")], 400),
         (vec![("verb", "reschedule"), ("queue", "f"), ("id", "1"), ("delay", "soon")], 400),
-        (vec![("verb", "pause"), ("queue", "nobody's")], 404),
+        (vec![("verb", "pause"), ("queue", "stranger's")], 404),
         (vec![("verb", "enqueue"), ("queue", "f"), ("payload", "x"), ("metadata", "no object")], 400),
     ] {
         let fields = [fields, vec![("csrf", csrf.as_str())]].concat();

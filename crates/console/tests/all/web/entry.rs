@@ -10,12 +10,12 @@ use crate::browser::{form, get, post, send};
 const PASSWORD: &str = "correct horse battery";
 const TOKEN: &str = "00112233445566778899aabbccddeeff";
 
-fn somebody(name: &str, role: Role) -> User {
+fn user(name: &str, role: Role) -> User {
     User { name: name.to_owned(), role, hash: hash(PASSWORD).expect("hashed") }
 }
 
 async fn with_users() -> Site {
-    let users = vec![somebody("ada", Role::Operator), somebody("eve", Role::Viewer)];
+    let users = vec![user("ada", Role::Operator), user("eve", Role::Viewer)];
     let site = Site::with(|console| console.access(Access::Passwords(users)).token("a token of 16 signs")).await;
     site.db.create_queue("q", &Settings::new("text")).await.expect("created");
     site

@@ -1,5 +1,5 @@
 //! The console's pages over HTTP: what they show is what SQL says, what they do is done, written
-//! down, and done by nobody else.
+//! down, and done by no other visitor.
 
 mod pages;
 mod deeds;

@@ -134,7 +134,7 @@ async fn entry_of_a_schedule_has_the_queue_of_the_schedule() {
     queue(&site, "shop", "text").await;
     queue(&site, "other", "text").await;
     site.sql.execute("select trunkline.set_schedule('nightly', 'shop', '0 3 * * *', 'go')", &[]).await.expect("set");
-    for (verb, queue) in [("pause-schedule", "other"), ("resume-schedule", ""), ("fire-schedule", "nobody-s")] {
+    for (verb, queue) in [("pause-schedule", "other"), ("resume-schedule", ""), ("fire-schedule", "not-there")] {
         let csrf = get(site.address, "/queues/shop").await.csrf();
         let token = format!("{:032x}", queue.len() + 1);
         let form = [("verb", verb), ("schedule", "nightly"), ("queue", queue), ("csrf", &*csrf), ("token", &*token)];

@@ -168,7 +168,7 @@ async fn numbers_move_without_a_new_page() {
         }
     });
     read.await.expect("the number in time");
-    site.end().await; // though somebody still looks
+    site.end().await; // though a visitor still looks
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,7 +94,7 @@ class AsyncQueue(Generic[T]):
     async def lease(self, n: int = 1, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to n messages that are due, oldest first, for the queue's lease time, or for `for_`: at most 365 days.
 
-        Commit at once: before that nobody sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
+        Commit at once: before that no other session sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
         that error; the others are returned.
         """
         read = delivered(await self._run(calls.lease(self._schema, self.name, n, None if for_ is None else bounded(for_), self._payloads.column)), self._payloads)
@@ -133,7 +133,7 @@ class AsyncQueue(Generic[T]):
     async def charge(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
         """After a rollback, charges an attempt for messages that were taken in it, so that one which always fails becomes a dead letter.
 
-        They are due again after the delay. Raises `LeaseLost` where somebody else has one.
+        They are due again after the delay. Raises `LeaseLost` where another consumer has one.
         """
         await self._end("charge", messages, delay=bounded(after), error=sendable(error))
 

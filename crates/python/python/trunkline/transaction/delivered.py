@@ -28,7 +28,7 @@ class Delivered(Generic[T]):
         for lease, why in self.unreadable:
             raise BadPayload(
                 f"the payload of message {lease.id} cannot be read: {why}; roll back, and then "
-                f"charge Lease({lease.id}, {lease.attempt}) or cancel it, or it comes first for ever"
+                f"charge Lease({lease.id}, {lease.attempt}) or cancel it, or it comes first again and again"
             )
         return self.messages
 

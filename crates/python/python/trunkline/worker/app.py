@@ -96,7 +96,7 @@ class App:
         """Makes a function the handler of a queue, which is named after it unless ``queue`` says otherwise.
 
         - Its first parameter is the payload, whose annotation decides how it is stored and checked; a parameter annotated with
-          :class:`Context` gets that. With ``batch`` it gets a list of up to so many payloads (or ``Message``\\ s), and may return a list
+          :class:`Context` gets that. With ``batch`` it gets a list of up to ``batch`` payloads (or ``Message``\\ s), and may return a list
           with an exception, or ``None``, for each.
         - ``async`` functions run in the event loop, others in threads, or in processes with ``place="process"``.
         - What it raises is tried again as ``retry`` says; :class:`RetryAfter` and :class:`Bury` decide by themselves. After ``timeout``

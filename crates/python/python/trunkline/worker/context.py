@@ -28,7 +28,7 @@ class Running:
     attempt: int
     #: Since its handler was called.
     seconds: float
-    #: What it told last by :meth:`Context.progress`: so much, of so much. ``None`` where it told nothing.
+    #: The last :meth:`Context.progress`: done, and of how much. ``None`` before the first.
     done: float | None
     of: float | None
     note: str
@@ -98,12 +98,12 @@ class Context:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody cancelled the message, its lease is lost, or the worker gives up on the handler at its end. Whatever the
+        """Whether the message was cancelled, its lease is lost, or the worker gives up on the handler at its end. Whatever the
         handler answers then is discarded. Told within a second; a handler in a thread should look at it now and then."""
         return self._is_cancelled
 
     def wait_cancelled(self, longest: Duration) -> bool:
-        """For a handler in a thread: sleeps until it is cancelled, or so long. Returns whether it is cancelled."""
+        """For a handler in a thread: sleeps until it is cancelled, or the time is up. Returns whether it is cancelled."""
         if self._waiter is None:
             self._waiter = threading.Event()
         return self._is_cancelled or self._waiter.wait(seconds(longest))

@@ -51,7 +51,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
     parser.add_argument("--drain", action="store_true", help="end once nothing is due")
     parser.add_argument("--report", action="store_true", help="write every ten seconds what it did, for the console to show")
-    parser.add_argument("--reload", action="store_true", help="begin anew when a Python file below this folder changes; for development")
+    parser.add_argument("--reload", action="store_true", help="restart when a Python file below this folder changes; for development")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="(info)")
     parser.add_argument("--log-json", action="store_true", help="logs as one JSON object a line")
     return parser.parse_args(of)

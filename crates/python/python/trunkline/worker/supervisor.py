@@ -1,4 +1,4 @@
-"""Several processes of the worker: one that dies is replaced; all begin anew when the program changes."""
+"""Several processes of the worker: one that dies is replaced; all restart when the program changes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
         if told:
             break
         if reloads and next(changes):
-            _logger.info("the program changed: beginning anew")
+            _logger.info("the program changed: restarting")
             for place in places:
                 place.tell(signal.SIGTERM)
             for place in places:

@@ -148,7 +148,7 @@ impl Broker {
         self.home.folder.join(name)
     }
 
-    /// Of Kafka: lets nobody write to that topic.
+    /// Of Kafka: forbids all writes to that topic.
     pub fn forbid_writing(&self, topic: &str) {
         let mut tool = kafka::tool(&self.home, "org.apache.kafka.tools.AclCommand");
         tool.args(["--bootstrap-server", &self.direct().to_string(), "--add", "--deny-principal", "User:*"]);
@@ -226,7 +226,7 @@ fn answers(port: u16, greeting: &[u8]) -> bool {
     socket.write_all(greeting).is_ok() && matches!(socket.read(&mut [0; 16]), Ok(1..))
 }
 
-/// Below the temporary folder, which may be written by whoever a broker runs as.
+/// A folder below the temporary one that any user that a broker runs as may write.
 fn new_folder() -> PathBuf {
     let name = |number: u32| std::env::temp_dir().join(format!("trunkline-broker-{}-{number}", std::process::id()));
     let folder = (0..u32::MAX).map(name).find(|folder| fs::create_dir(folder).is_ok()).expect("a new folder");
@@ -234,8 +234,8 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-/// Below the range that the system gives to whoever connects: while a broker is down nobody else
-/// gets its port.
+/// Ports below the range that the system gives to outgoing connections: while a broker is down, no
+/// other process gets its port.
 fn free_ports() -> [u16; 4] {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -18,7 +18,7 @@ family() { for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do famil
 for file in "$0"/pids/*; do
     pid=
     read -r pid 2>/dev/null <"$file"
-    # An id that was given anew is of a process that knows nothing of this folder.
+    # An id that was given again is of a process that knows nothing of this folder.
     grep -qF "$0" "/proc/$pid/environ" 2>/dev/null && kill -s KILL $(family "$pid") 2>/dev/null
 done
 rm -rf -- "$0"
