@@ -75,7 +75,7 @@ impl Coalescer {
     /// priorities or partitions inserts `rows` at a time, of at most `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
-        let waiting = Rows { max_batch, lanes, rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
+        let waiting = Rows { max_batch, lanes, at_once: rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
         Self { batcher: Batcher::new(waiting), room }
     }
 
@@ -101,7 +101,8 @@ impl Coalescer {
 pub(crate) struct Rows {
     max_batch: usize,
     lanes: usize,
-    rows: usize,
+    /// Rows that one insert takes.
+    at_once: usize,
     batches: VecDeque<Batch>,
     bytes: usize,
     room: Arc<Notify>,
@@ -172,7 +173,7 @@ impl Waiting for Rows {
             return None;
         }
         let (mut bytes, mut taken) = (0, Vec::new());
-        while taken.len() < self.rows && (taken.is_empty() || bytes < INSERT_BYTES) {
+        while taken.len() < self.at_once && (taken.is_empty() || bytes < INSERT_BYTES) {
             let Some(batch) = self.batches.pop_front() else { break };
             bytes += batch.counted;
             taken.push(batch);
