@@ -39,6 +39,10 @@ const BREATH: Duration = Duration::from_secs(1);
 /// long.
 const SOON: Duration = Duration::from_millis(100);
 
+/// Runs the command once a first line of input has come, which the program sends when its guard has
+/// the process group: if the program is killed before, the command never begins.
+const GATE: &str = "read -r _ && exec sh -c \"$0\"";
+
 /// What is to be run, and how.
 pub struct Job {
     pub exec: String,
@@ -92,7 +96,7 @@ impl Job {
 
     fn command(&self, id: Id, message: &Message<Text>) -> Command {
         let mut command = Command::new("sh");
-        command.arg("-c").arg(&self.exec);
+        command.args(["-c", GATE, &self.exec]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !self.pass_credentials {
             // A command that prints its environment would put them into a dead letter.
@@ -191,10 +195,28 @@ impl Job {
     }
 }
 
-/// Gives a command its input. One that does not read it, or not to its end, is free to do so.
+/// Opens a command's gate and gives it its input. A command need not read it, or not to its end.
 async fn feed(mut to: ChildStdin, Text(mut payload): Text, raw: bool) {
+    payload.insert(0, b'\n');
     if !raw {
         payload.push(b'\n');
     }
     let _ = to.write_all(&payload).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn command_begins_only_behind_an_open_gate() {
+        for (input, printed) in [("", ""), ("\n", ""), ("\npayload", "payload")] {
+            let gated = format!("printf '{input}' | sh -c '{GATE}' cat").replace('\n', "\\n");
+            let output = Command::new("sh").args(["-c", &gated]).output().expect("sh runs");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), printed, "{input:?}");
+            assert_eq!(output.status.success(), !input.is_empty(), "{input:?}");
+        }
+    }
 }
