@@ -228,7 +228,7 @@ fn a_file_of_users_is_read_or_refused_with_the_line() {
         [("ada", Role::Operator), ("eve", Role::Viewer)]
     );
     for (text, why) in [
-        ("", "nobody"),
+        ("", "no user"),
         ("ada", "line 1: it is not name:role:hash"),
         ("#\nada:king:x", "line 2: the role is neither"),
         ("ada:viewer:secret", "line 1: that is no hash of argon2"),
