@@ -184,14 +184,26 @@ async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() 
     }
 }
 
-/// Runs work whose commit waits for a standby, and terminates its backend then.
+/// Runs work whose commit waits for a standby, and terminates its backend then. The commits of
+/// other backends wait, too, and may be the first.
 async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
     let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
-    let ends = eventually("the commit waits", || async {
-        sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
-    });
+    let ends = || {
+        eventually("a commit waits", || async {
+            sql.query_one(waiting, &[]).await.expect("asked").get::<_, i64>(0) > 0
+        })
+    };
+    let mut work = std::pin::pin!(work);
+    let ended = async {
+        loop {
+            tokio::select! {
+                outcome = &mut work => return outcome,
+                () = ends() => {}
+            }
+        }
+    };
     // The commit would wait without an end.
-    timeout(SOON * 2, async { tokio::join!(work, ends).0 }).await.expect("in time")
+    timeout(SOON * 2, ended).await.expect("in time")
 }
 
 /// A commit that waits for a standby is already on the local disk. If its backend ends then, the
