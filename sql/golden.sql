@@ -427,7 +427,7 @@ function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_
 
 function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function describe_functions() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
+function describe_functions(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
 function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

@@ -130,6 +130,7 @@ begin
     execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || queue);
     execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || queue);
     perform trunkline.install_queue(queue);
+    perform trunkline.describe_functions(queue);
     if uniqueness then
         execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
                         for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);

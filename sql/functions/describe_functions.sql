@@ -1,16 +1,29 @@
-create or replace function trunkline.describe_functions() returns void
+create or replace function trunkline.describe_functions(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Makes the header of each function that all queues share its description. A queue's own functions are described where
--- they are installed.
+-- Makes the header of each function of a queue its description, or of each function that all queues share, where queue is
+-- null. Each one that changes is locked until the transaction ends: a queue has some fifty.
+#variable_conflict use_variable
 declare
+    names text[];
     described record;
 begin
+    if queue is null then
+        names := array(
+            select p.proname from pg_proc p
+            where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+              and p.proname not like 'do\_%');
+    else
+        perform trunkline.lock_queue(queue);
+        names := array(select 'do_' || t.name || '_' || queue from trunkline.template t where t.kind = 'function');
+    end if;
     for described in
-        select p.oid::regprocedure as id, trunkline.header_of(p.prosrc) as header from pg_proc p
-        where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
-          and p.proname not like 'do\_%'
+        select p.oid::regprocedure as id, trunkline.header_of(p.prosrc) as header, obj_description(p.oid, 'pg_proc') as known
+        from pg_proc p
+        where p.proname = any (names)
+          and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
     loop
-        if described.header is not null then
+        -- An expression has no header; its file describes it.
+        if described.header is not null and described.header is distinct from described.known then
             execute format('comment on function %s is %L', described.id, described.header);
         end if;
     end loop;

@@ -1,23 +1,17 @@
 create or replace function trunkline.install_queue(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set check_function_bodies = off as $$
--- Renews the functions and the view of one queue, their descriptions, and the rights to them.
+-- Renews the functions and the view of one queue, and the rights to it.
 declare
-    template record;
-    filled text;
+    template text;
 begin
     perform trunkline.lock_queue(queue);
     -- What names the table of unique keys is of queues that have one.
     for template in
-        select t.name, t.kind, t.text from trunkline.template t, trunkline.queue q
+        select t.text from trunkline.template t, trunkline.queue q
         where t.kind <> 'tables' and q.name = queue and (q.uniqueness or t.text not like '%{unique\_}%')
         order by t.kind, t.name
     loop
-        filled := trunkline.fill(template.text, queue);
-        execute filled;
-        if template.kind = 'function' then
-            execute format('comment on function trunkline.%I is %L', 'do_' || template.name || '_' || queue,
-                trunkline.header_of(split_part(filled, E' as $f$\n', 2)));
-        end if;
+        execute trunkline.fill(template, queue);
     end loop;
     perform trunkline.apply_rights(queue);
 end $$;

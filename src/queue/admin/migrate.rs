@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{
     error::{Error, Kind, Result},
@@ -85,8 +85,8 @@ impl Db {
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let templates = self.statement("template", include_str!("../../../sql/statements/template.sql"));
         session.query(&templates, &[&names, &kinds, &texts]).await?;
-        let describe = include_str!("../../../sql/statements/describe_functions.sql");
-        session.query(&self.statement("describe_functions", describe), &[]).await?;
+        let shared = self.statement("describe_shared", include_str!("../../../sql/statements/describe_shared.sql"));
+        session.query(&shared, &[]).await?;
         session
             .query(&self.statement("install_queues", include_str!("../../../sql/statements/install_queues.sql")), &[])
             .await?;
@@ -98,8 +98,22 @@ impl Db {
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
         }
         session.batch("migrate", "commit").await?;
+        if let Err(error) = self.describe_queues(&session).await {
+            warn!(%error, "some functions are not described in psql as they are now");
+        }
         self.give_back(session);
         Ok(pending.len())
+    }
+
+    /// Makes the functions of every queue show their headers in psql. Not in the migration's
+    /// transaction: of a few hundred queues, the server has no room for the locks.
+    async fn describe_queues(&self, session: &Session) -> Result<()> {
+        let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
+        let mut behind = Some(String::new());
+        while let Some(name) = behind {
+            behind = only(&session.query(&some, &[&name]).await?)?.read(0)?;
+        }
+        Ok(())
     }
 
     /// Removes the schema with all queues and everything in them, and whatever of others' depends

@@ -222,7 +222,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         &["move_done", "move_due", "move_in", "move_out", "move_rows", "move_tables", "moves", "moving"],
     ),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke", "shared_rights"]),
-    ("it reads the catalog of functions, after a migration", &["describe_functions"]),
+    ("they describe functions, after a migration", &["describe_queues", "describe_shared"]),
     (WITH_KEYS, &["enqueue_in_key", "enqueue_key", "lanes", "lanes_in", "leave", "line", "purge_key"]),
     ("it moves every message, in tests alone", &["shift"]),
     (
@@ -326,7 +326,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they are for what happens once: an id that is there already", &["keep_letter"]),
     ("they delete from tables of their own, which have a day's rows", &["forget_relays", "forget_workers"]),
     ("they change rights, seldom", &["apply_rights", "apply_shared_rights", "grant_rights", "revoke_rights"]),
-    ("it reads the catalog of functions, after a migration", &["describe_functions"]),
+    ("it reads the catalog by the names of functions, seldom", &["describe_functions"]),
 ];
 
 /// The files of `sql/queue` that are not functions for traffic.

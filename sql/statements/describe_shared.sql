@@ -1,2 +1,2 @@
 -- Describes the functions that all queues share by their headers.
-select trunkline.describe_functions()
+select trunkline.describe_functions(null)
