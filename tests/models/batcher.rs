@@ -71,7 +71,7 @@ fn run(steps: &[Step]) -> Option<()> {
     for step in steps {
         match *step {
             Step::Join => {
-                let ((), permit) = batcher.join(|waiting| waiting.0.push(Call(joined)));
+                let permit = batcher.join(|waiting| waiting.0.push(Call(joined)));
                 joined += 1;
                 tasks.extend(permit.map(|permit| Task(permit, Vec::new())));
             }

@@ -69,14 +69,19 @@ impl<W: Waiting> Batcher<W> {
     }
 
     /// Adds a call. A permit comes back if a statement has to start for it.
-    pub fn join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> R) -> (R, Option<Permit<W>>) {
+    pub fn join(self: &Arc<Self>, add: impl FnOnce(&mut W)) -> Option<Permit<W>> {
+        self.try_join(|waiting| Some(add(waiting)))?.1
+    }
+
+    /// Adds a call if there is room for it, which `add` decides.
+    pub fn try_join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> Option<R>) -> Option<(R, Option<Permit<W>>)> {
         let mut state = self.state();
-        let added = add(&mut state.waiting);
+        let added = add(&mut state.waiting)?;
         let State { waiting, running } = &mut *state;
         let starts = running.statements == 0 || running.statements < W::STATEMENTS && waiting.deserve_another(running);
         running.statements += usize::from(starts);
         let permit = || Permit { batcher: self.clone(), messages: 0, began: None, has_ended: false };
-        (added, starts.then(permit))
+        Some((added, starts.then(permit)))
     }
 }
 

@@ -92,8 +92,8 @@ impl Coalescer {
     }
 
     fn try_join(&self, new: New<'_>) -> Option<Joined> {
-        let (receipt, permit) = self.batcher.join(|rows| rows.has_room(&new).then(|| rows.add(new)));
-        Some(Joined { receipt: receipt?, permit })
+        let (receipt, permit) = self.batcher.try_join(|rows| rows.has_room(&new).then(|| rows.add(new)))?;
+        Some(Joined { receipt, permit })
     }
 }
 

@@ -93,7 +93,7 @@ mod tests {
 
     fn join(batcher: &DequeueBatcher, n: usize, how: Dequeue) -> (Option<DequeuePermit>, Receiver) {
         let (answer, receiver) = oneshot::channel();
-        let ((), permit) = batcher.join(|requests| requests.add(DequeueRequest { n, how, answer }));
+        let permit = batcher.join(|requests| requests.add(DequeueRequest { n, how, answer }));
         (permit, receiver)
     }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_a_permit_that_is_gone_is_answered_and_the_next_starts_another() {
+    fn requests_of_a_task_that_is_gone_are_answered() {
         let batcher = DequeueBatcher::default();
         let (permit, mut first) = join(&batcher, 1, Dequeue::Take);
         let mut permit = permit.expect("none is on its way");

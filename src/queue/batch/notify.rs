@@ -76,7 +76,7 @@ impl Db {
                 waiting.0.insert(channel.to_owned());
             }
         };
-        if let ((), Some(permit)) = self.attached::<Batcher<Channels>>().join(add) {
+        if let Some(permit) = self.attached::<Batcher<Channels>>().join(add) {
             tokio::spawn(notify(self.clone(), permit, Duration::ZERO));
         }
     }
@@ -100,7 +100,7 @@ impl Db {
             session.query(&NOTIFY, &[&&[channel][..], &self.listener().mark]).await?;
             return session.query_rows(sql, params, most).await;
         }
-        let ((), Some(permit)) = self.attached::<Batcher<Channels>>().join(|_| ()) else {
+        let Some(permit) = self.attached::<Batcher<Channels>>().join(|_| ()) else {
             let rows = session.query_rows(sql, params, most).await?;
             self.wake(channel);
             return Ok(rows);

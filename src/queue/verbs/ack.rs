@@ -174,7 +174,7 @@ impl<T> Queue<T> {
         }
         let (done, answer) = oneshot::channel();
         let request = SettleRequest { ending, leases, done };
-        if let ((), Some(permit)) = self.shared.settle_batcher.join(|unsettled| unsettled.add(request)) {
+        if let Some(permit) = self.shared.settle_batcher.join(|unsettled| unsettled.add(request)) {
             tokio::spawn(settle_all(self.shared.clone(), permit));
         }
         answer.await.unwrap_or_else(|_| Err(Error::ended(ENDING, true)))

@@ -122,7 +122,7 @@ impl Shared {
     pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
         let (answer, answered) = oneshot::channel();
         let request = DequeueRequest { n, how, answer };
-        if let ((), Some(permit)) = self.dequeue_batcher.join(|requests| requests.add(request)) {
+        if let Some(permit) = self.dequeue_batcher.join(|requests| requests.add(request)) {
             tokio::spawn(dequeue_all(self.clone(), permit));
         }
         answered.await.unwrap_or_else(|_| Err(unanswered()))

@@ -83,10 +83,11 @@ pub(crate) struct WaitList {
 impl WaitList {
     /// Adds a waiter. If no poller runs, the caller has to start the one that comes back.
     pub fn enter(&self, waiter: Waiter) -> (Entry, Option<Poller>) {
-        let (nr, permit) = self.waiters.join(|waiters| {
+        let mut nr = 0;
+        let permit = self.waiters.join(|waiters| {
             waiters.arrived += 1;
-            waiters.list.push(Waiter { nr: waiters.arrived, ..waiter });
-            waiters.arrived
+            nr = waiters.arrived;
+            waiters.list.push(Waiter { nr, ..waiter });
         });
         self.changed.notify_one();
         let entry = Entry { waiters: self.waiters.clone(), changed: self.changed.clone(), nr };

@@ -1,7 +1,7 @@
 use super::*;
 
 fn join(settler: &SettleBatcher, request: SettleRequest) -> Option<SettlePermit> {
-    settler.join(|unsettled| unsettled.add(request)).1
+    settler.join(|unsettled| unsettled.add(request))
 }
 
 fn request(ending: Ending, ids: &[i64]) -> (SettleRequest, oneshot::Receiver<Result<()>>) {
