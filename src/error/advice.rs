@@ -117,7 +117,7 @@ pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }
 
-/// Whether a unique violation is one of a queue's own ids, which come from its sequence.
+/// Returns whether a unique violation is of a queue's own ids, which come from its sequence.
 pub(super) fn is_collision(table: Option<&str>, constraint: Option<&str>) -> bool {
     let (table, constraint) = (table.unwrap_or_default(), constraint.unwrap_or_default());
     [("queue_", "key_"), ("dead_", "deadkey_"), ("archive_", "archivekey_")].iter().any(|(of_table, of_key)| {

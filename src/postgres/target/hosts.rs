@@ -8,7 +8,7 @@ use super::connection_string::ConnectionString;
 use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
-/// Where servers put their sockets: distributions, and PostgreSQL as it comes.
+/// The folders of sockets: those of distributions, and of PostgreSQL by default.
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 /// The settings that locate a server.
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
@@ -79,7 +79,7 @@ impl Hosts {
         config
     }
 
-    /// Whether each has its own address and port, or all the same.
+    /// Returns whether each host has its own address and port, or all the same.
     pub fn are_paired(&self) -> bool {
         let (addresses, ports) = (self.addresses.len(), self.ports.len());
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())

@@ -7,7 +7,7 @@ use tracing::warn;
 use super::{connection_string::ConnectionString, environment::Environment, hosts::Hosts, setting::Setting};
 use crate::error::Result;
 
-/// For whom a password is looked up.
+/// The login that needs a password.
 #[derive(Debug, Clone, Copy)]
 struct Login<'a> {
     /// A socket has the name of its folder, and is `localhost`.
@@ -17,7 +17,7 @@ struct Login<'a> {
     user: &'a str,
 }
 
-/// Where passwords are, if anywhere.
+/// The path of the password file, if there is one.
 pub(super) fn file(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Option<PathBuf>> {
     let named = options.take("passfile")?.map(|Setting { value, .. }| value).filter(|value| !value.is_empty());
     Ok(named.map(PathBuf::from).or_else(|| environment.file_at_home(".pgpass", "pgpass.conf")))

@@ -63,7 +63,7 @@ pub(super) fn settings(options: &mut ConnectionString, environment: Environment<
     }
 }
 
-/// In the user's file, else in the machine's. A file that was named must be there.
+/// Finds a service in the user's file, else in the machine's. A file that was named must be there.
 fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let must = named.is_some();
     let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));

@@ -38,7 +38,7 @@ impl Origin {
         if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
     }
 
-    /// Whether this source takes precedence over the other.
+    /// Returns whether this source takes precedence over the other.
     pub fn outdoes(&self, other: &Self) -> bool {
         std::mem::discriminant(self) != std::mem::discriminant(other) && self < other
     }
@@ -49,7 +49,7 @@ impl Setting {
         Self { name: name.into(), value: value.into(), origin: Origin::Text }
     }
 
-    /// As words of a connection string that is valid.
+    /// Writes the setting as a valid part of a connection string.
     pub fn words(&self) -> Result<String> {
         let Self { name, value, origin } = self;
         if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {

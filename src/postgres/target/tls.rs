@@ -38,11 +38,11 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-/// What is checked of a server, besides that the stream is encrypted.
+/// The checks of a server, besides that the stream is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Nothing,
-    /// That an authority that is trusted has signed its certificate.
+    /// A trusted authority has signed its certificate.
     Authority,
     /// And that the certificate is for its name.
     AuthorityAndName,

@@ -28,7 +28,7 @@ pub(super) struct Trust {
     /// The certificates of `sslrootcert`. One of them may be the server's own, as with one that
     /// signs itself.
     pub trusted: Vec<CertificateDer<'static>>,
-    /// Whether the server's name counts: `sslmode=verify-full`.
+    /// The certificate must have the server's name: `sslmode=verify-full`.
     pub by_name: bool,
 }
 
@@ -101,8 +101,8 @@ fn verify_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
     Ok(())
 }
 
-/// Whether it is the common name of a certificate that has no other names, as libpq looks at it
-/// then.
+/// Returns whether the name is the common name of a certificate that has no other names; libpq
+/// accepts it then.
 fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     let Ok(certificate) = Certificate::from_der(certificate) else { return false };
     let of_certificate = certificate.tbs_certificate;
@@ -115,7 +115,7 @@ fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bo
     common.any(|common| std::str::from_utf8(common.value.value()).is_ok_and(|common| is_same(common, &name)))
 }
 
-/// Without regard to case; `*.` stands for one label.
+/// Compares names without regard to case; `*.` stands for one label.
 fn is_same(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(domain) => {
@@ -125,7 +125,7 @@ fn is_same(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Why TLS failed, and what to do, where the certificate is the reason.
+/// Explains a failure of TLS whose reason is the certificate, and says what to do.
 pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     let Some(Error::InvalidCertificate(why)) = error.get_ref()?.downcast_ref::<Error>() else { return None };
     let mut text = match why {

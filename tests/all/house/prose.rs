@@ -21,14 +21,14 @@ const WORDS: [(&str, &str); 11] = [
 ];
 
 /// Lines with such words, by folder.
-const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 73), ("crates", 0), ("lab", 147), ("docs", 0)];
+const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 73), ("crates", 0), ("lab", 146), ("docs", 0)];
 
 /// Lines of comments over 100 columns in Rust, by folder.
 const WIDE: [(&str, usize); 4] = [("src", 32), ("tests", 0), ("crates", 5), ("lab", 1)];
 
 /// Doc comments that begin with a function word, by folder. In other houses they are one in a
 /// hundred.
-const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 473), ("crates", 533), ("lab", 488)];
+const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 473), ("crates", 533), ("lab", 487)];
 
 /// The sources and pages below a folder, without what is built there.
 fn pages(folder: &str) -> Vec<PathBuf> {
@@ -36,10 +36,12 @@ fn pages(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {
+        let is_crate = folder.join("Cargo.toml").exists();
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("readable").path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.is_dir() && !["target", "node_modules", "results"].contains(&name) {
+            let is_made = is_crate && name == "target" || ["node_modules", "results"].contains(&name);
+            if path.is_dir() && !is_made {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
                 found.push(path);

@@ -38,7 +38,7 @@ impl Home {
         self.0.join(name).display().to_string()
     }
 
-    /// What a string comes to, with these variables and no others.
+    /// Reads a string, with these variables and no others.
     fn read(&self, text: &str, variables: &[(&str, &str)]) -> Result<Target, String> {
         let home = self.0.display().to_string();
         let value =
