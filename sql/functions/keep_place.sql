@@ -1,6 +1,6 @@
 create or replace function trunkline.keep_place() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- For the trigger of a queue with keys, which is told the first of its lanes and how many they are: a message has its place in line by the time when it is due
+-- For the trigger of a queue with keys, whose arguments are the first of its lanes and their number: a message has its place in line by the time when it is due
 -- first, and its lane by its key. A row for another lane is from a program that has the lanes of before there were more, or of another server: it gets the
 -- lane of its keys, or, where they have several, is refused. Then the program that brought it has to ask for the lanes again, or to call trunkline.enqueue_many.
 declare

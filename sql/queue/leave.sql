@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_leave_}(lanes int[], holder bigint)
     returns void language plpgsql {planner} as $f$
 -- Gives lanes back, or all of a holder (null), but for those of which something is leased: then the holder keeps them for as long. A worker that waits for
--- a lane is told. What is leased no more does not begin any more.
+-- a lane is notified. What is leased no more does not begin any more.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -2,7 +2,7 @@ create or replace function trunkline.{do_unique_}(
         payloads {type}[], dues float8[], metadata jsonb[], lanes int[], keys text[], terms float8[], replaces bool[], alone bool default false)
     returns table (id bigint, outcome int) language plpgsql {planner} as $f$
 -- Enqueues messages of which some have unique keys: each, unless another message has its key. Returns the id and what became of each: 0 where
--- it is new, 1 where another has the key, whose id is told, 2 where it replaced that one, which waits. terms are the seconds for which a key is kept,
+-- it is new, 1 where another has the key, whose id is returned, 2 where it replaced that one, which waits. terms are the seconds for which a key is kept,
 -- null until the message has ended; dues are as in sql/statements/enqueue.sql. Keys that are free are claimed in their order, so that two calls wait for each
 -- other in one direction only, and behind the rows, whose ids they name. A call that finds one claimed meanwhile undoes what it did and looks
 -- again: so it holds no lock on another's key, and its rows have no gaps. Alone in its transaction, a call clears away as much as it brings, and another session

@@ -25,7 +25,7 @@ pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
 }
 
 /// What was the same for all of these rows, the disk included.
-pub fn told(rows: &[&Row]) -> String {
+pub fn in_common(rows: &[&Row]) -> String {
     let disk = settings::disk(rows).map_or_else(String::new, |(least, _, most)| {
         format!("; {} to {} durable writes/s around it", number::rate(least), number::rate(most))
     });

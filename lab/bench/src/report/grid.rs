@@ -56,7 +56,7 @@ fn table(rows: &[&Row]) -> String {
     let heading = format!("### wait {}, batch {}{fetched}\n\n", first.wait, number::whole(first.batch as f64));
     let scattered =
         foot::scatter(rows.iter().copied().filter(|row| is_measured(row) && measure::RECEIVED.scatters(row)));
-    format!("{heading}{}{}{scattered}{}{}", foot::told(rows), table.text(), binding(rows), foot::foot(rows))
+    format!("{heading}{}{}{scattered}{}{}", foot::in_common(rows), table.text(), binding(rows), foot::foot(rows))
 }
 
 /// The same places again, with what each row is bound by.

@@ -147,7 +147,13 @@ fn table(races: &[Race], cases: bool) -> String {
     });
     let scattered = foot::scatter(scattered);
     let binding = if rows[0].suite == "exactly-once" { binds::table(&rows) } else { String::new() };
-    format!("{}{}{}{scattered}{binding}{}", foot::told(&rows), tenths::table(&rows), table.text(), foot::foot(&rows))
+    format!(
+        "{}{}{}{scattered}{binding}{}",
+        foot::in_common(&rows),
+        tenths::table(&rows),
+        table.text(),
+        foot::foot(&rows)
+    )
 }
 
 /// A double dagger where the rounds differ so much that the row says nothing.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{list::Rival, rules::Rule, turns::Done};
 
-/// Of each rule so many cases are named.
+/// Cases that are named of each rule.
 const NAMED: usize = 12;
 /// The files of a rival's run that a run of Trunkline's own has not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
