@@ -70,7 +70,11 @@ impl<W: Waiting> Batcher<W> {
 
     /// Adds a call. A permit comes back if a statement has to start for it.
     pub fn join(self: &Arc<Self>, add: impl FnOnce(&mut W)) -> Option<Permit<W>> {
-        self.try_join(|waiting| Some(add(waiting)))?.1
+        let always = |waiting: &mut W| {
+            add(waiting);
+            Some(())
+        };
+        self.try_join(always)?.1
     }
 
     /// Adds a call if there is room for it, which `add` decides.
