@@ -5,7 +5,7 @@ mod advice;
 mod caught;
 mod described;
 mod refusal;
-mod stripes;
+mod shards;
 mod text;
 mod words;
 #[cfg(trunkline_mutant)]
@@ -18,7 +18,7 @@ use tokio_postgres::error::{Severity, SqlState};
 use self::server::ServerError;
 use self::{
     advice::{advice, misses_queue},
-    words::{listed, of_schema, of_stripes, placed, reasons, shortened},
+    words::{listed, of_schema, of_shards, placed, reasons, shortened},
 };
 pub(crate) use self::{
     caught::{caught, text_of},
@@ -123,8 +123,8 @@ pub(crate) enum Kind {
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
     /// Of several servers that hold the queue, these erred.
-    #[error("{}", of_stripes(.0))]
-    Stripes(Vec<(String, Error)>),
+    #[error("{}", of_shards(.0))]
+    Shards(Vec<(String, Error)>),
     #[error("{0}")]
     Invalid(String),
     #[error("{}", of_schema(.schema, *.found, *.wanted))]
@@ -198,13 +198,13 @@ impl Error {
     pub fn is_lease_lost(&self) -> bool {
         match &*self.0 {
             Kind::LeaseLost { .. } => true,
-            Kind::Stripes(parts) => parts.iter().all(|(_, error)| error.is_lease_lost()),
+            Kind::Shards(parts) => parts.iter().all(|(_, error)| error.is_lease_lost()),
             _ => false,
         }
     }
 
-    /// The messages whose lease was lost; empty for every other error. Of several stripes, see
-    /// [`Error::stripes`].
+    /// The messages whose lease was lost; empty for every other error. Of several shards, see
+    /// [`Error::shards`].
     #[must_use]
     pub fn lost_ids(&self) -> &[i64] {
         match &*self.0 {
@@ -226,7 +226,7 @@ impl Error {
             Kind::Ended { sent, .. } => *sent,
             // Some rows are stored, and it is unknown which; if none is, that is certain.
             Kind::NotStored { stored, .. } => *stored > 0,
-            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
+            Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
             _ => false,
         }
     }
@@ -238,7 +238,7 @@ impl Error {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) | Kind::Unknown { .. } => {
                 true
             }
-            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_closed()),
+            Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_closed()),
             _ => false,
         }
     }
@@ -257,7 +257,7 @@ impl Error {
             // A missing right, a wrong address, a wrong certificate.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
         }
-        if let Kind::Nowhere(refusals) | Kind::Stripes(refusals) = &*self.0 {
+        if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
             return refusals.iter().any(|(_, error)| error.may_pass());
         }
         self.sqlstate().is_none_or(|code| {
@@ -276,7 +276,7 @@ impl Error {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
             Kind::NoQueue(_) | Kind::WrongType { .. } | Kind::Schema { .. } | Kind::Invalid(_) | Kind::Tls(_) => true,
-            Kind::Stripes(parts) => parts.iter().all(|(_, error)| error.is_final()),
+            Kind::Shards(parts) => parts.iter().all(|(_, error)| error.is_final()),
             _ => false,
         }
     }
@@ -308,7 +308,7 @@ impl Error {
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
             Kind::Refused(error) | Kind::Server { error, .. } | Kind::Statement { error, .. } => Some(&error.code),
-            Kind::Nowhere(refusals) | Kind::Stripes(refusals) => {
+            Kind::Nowhere(refusals) | Kind::Shards(refusals) => {
                 refusals.iter().find_map(|(_, error)| error.sqlstate())
             }
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),

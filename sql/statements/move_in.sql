@@ -1,4 +1,4 @@
--- Gives a queue the rows of another stripe, in their order. Those that it was given before are passed over, by their ids there. Returns the others,
+-- Gives a queue the rows of another shard, in their order. Those that it was given before are passed over, by their ids there. Returns the others,
 -- with their ids here. They are due now: what is due later is told so next (move_due.sql), in the same transaction.
 with given as materialized (
     select * from rows from (

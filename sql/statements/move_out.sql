@@ -1,4 +1,4 @@
--- Takes rows out of a queue for another stripe, with all that they have, behind an id. What is leased, or locked by another transaction, stays. By id, because
+-- Takes rows out of a queue for another shard, with all that they have, behind an id. What is leased, or locked by another transaction, stays. By id, because
 -- that index is there whether a queue has priorities or not. The statement in $5 reads the columns that a queue with priorities has more. Payloads are written
 -- as any session reads them, whatever the settings here and there.
 with picked as materialized (

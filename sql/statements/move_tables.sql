@@ -1,4 +1,4 @@
--- For messages that move to another stripe, which no transaction of one server can do. What was taken out of a queue waits in "moving" until the
+-- For messages that move to another shard, which no transaction of one server can do. What was taken out of a queue waits in "moving" until the
 -- other has it; the other writes down in "moved" what it has, so that a move which is made again moves nothing twice. Made by the first drain
 -- that moves, for the owner of everything else. The lock is for two that begin at the same time.
 set local search_path = pg_catalog, pg_temp;

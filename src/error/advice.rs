@@ -29,8 +29,8 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     }
     if is_drained(error) {
         return format!(
-            ". The queue was drained on this server and takes no messages any more: enqueue on another stripe, or undo it with \
-             `trunkline stripe resume`. Queue {queue} is empty here"
+            ". The queue was drained on this server and takes no messages any more: enqueue on another shard, or undo it with \
+             `trunkline shard resume`. Queue {queue} is empty here"
         );
     }
     if error.code == SqlState::READ_ONLY_SQL_TRANSACTION {
@@ -111,7 +111,7 @@ fn unqualified(error: &ServerError) -> Option<&str> {
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
-/// Whether a queue refuses what is enqueued, because its server is no stripe of it any more: see
+/// Whether a queue refuses what is enqueued, because its server is no shard of it any more: see
 /// `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")

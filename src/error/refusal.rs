@@ -34,7 +34,7 @@ impl Error {
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
             Kind::Encode { .. } | Kind::TooLarge { .. } => true,
-            Kind::Stripes(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
+            Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_bad_payload()),
             Kind::Server { .. } if self.is_drained() => false,
             Kind::Server { error, .. } if is_collision(error.table.as_deref(), error.constraint.as_deref()) => false,
             Kind::Postgres(Described(error))

@@ -14,11 +14,11 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
     reasons.join("; ")
 }
 
-/// Each stripe with what it met.
-pub(super) fn of_stripes<E: std::fmt::Display>(parts: &[(String, E)]) -> String {
-    let one = |(stripe, error): &(String, E)| format!("stripe {stripe}: {error}");
+/// Each shard with what it met.
+pub(super) fn of_shards<E: std::fmt::Display>(parts: &[(String, E)]) -> String {
+    let one = |(shard, error): &(String, E)| format!("shard {shard}: {error}");
     if parts.is_empty() {
-        "no stripe was reached".to_owned()
+        "no shard was reached".to_owned()
     } else {
         parts.iter().map(one).collect::<Vec<_>>().join("; ")
     }

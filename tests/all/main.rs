@@ -86,7 +86,7 @@ mod idle;
 mod wait_list;
 
 // Several servers.
-mod stripes;
+mod shards;
 
 // Workers, and observability.
 mod worker;

@@ -47,16 +47,16 @@ async fn the_table_and_the_code_name_the_same_metrics() {
         })
         .collect();
     // A queue on several servers has the same metrics for each, and two more.
-    let stripe = Db::connect_striped([&crate::stripes::stripe().await]).await.expect("connected");
-    stripe.create_queue("metered_stripes", &Settings::new("int8")).await.expect("created");
-    let _queue = stripe.queue::<i64>("metered_stripes").await.expect("opened");
-    let of_stripes = recorder.registered("metered_stripes");
-    let own = of_stripes.iter().filter(|metric| metric.starts_with("trunkline_stripe_")).cloned();
+    let shard = shards::Set::connect([&crate::shards::shard().await]).await.expect("connected");
+    shard.create_queue("metered_shards", &Settings::new("int8")).await.expect("created");
+    let _queue = shard.queue::<i64>("metered_shards").await.expect("opened");
+    let of_shards = recorder.registered("metered_shards");
+    let own = of_shards.iter().filter(|metric| metric.starts_with("trunkline_shard_")).cloned();
     assert_eq!(recorder.registered("metered_names").into_iter().chain(own).collect::<BTreeSet<_>>(), told);
     assert!(
-        of_stripes.len() == told.len()
-            && of_stripes.iter().all(|metric| metric.contains(" stripe ") || metric.starts_with("trunkline_tick")),
-        "{of_stripes:?}"
+        of_shards.len() == told.len()
+            && of_shards.iter().all(|metric| metric.contains(" shard ") || metric.starts_with("trunkline_tick")),
+        "{of_shards:?}"
     );
     assert!(told.len() > 10);
 }

@@ -1,6 +1,6 @@
 //! Which database the verbs work on.
 
-use trunkline::{Db, Payload, Queue, Readable, Stripes};
+use trunkline::{Db, Payload, Queue, Readable, shards};
 use trunkline_embedded::Cluster;
 
 use crate::{
@@ -22,8 +22,8 @@ pub struct Database {
     /// PostgreSQL is used: kept in the user's data folder, started when first needed, and left
     /// running (see `trunkline postgres`).
     ///
-    /// Several, each with `--database-url` or on a line of its own in the variable, are stripes:
-    /// servers that hold queues of the same names. Ids have the stripe before them then, as in
+    /// Several, each with `--database-url` or on a line of its own in the variable, are shards:
+    /// servers that hold queues of the same names. Ids have the shard before them then, as in
     /// 1f3a9c02:1024.
     #[arg(
         long = "database-url",
@@ -53,7 +53,7 @@ impl Database {
         self.urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty()).collect()
     }
 
-    pub fn is_striped(&self) -> bool {
+    pub fn is_sharded(&self) -> bool {
         self.given().len() > 1
     }
 
@@ -85,7 +85,7 @@ impl Database {
     /// Connects to each database that was named, one after another, for what is done on every
     /// server by itself.
     pub async fn connect_each(&self) -> Result<Vec<(String, Db)>> {
-        if !self.is_striped() {
+        if !self.is_sharded() {
             return Ok(vec![(String::new(), self.connect().await?)]);
         }
         let mut dbs = Vec::new();
@@ -100,13 +100,13 @@ impl Database {
     }
 
     /// Connects to several servers that hold queues of the same names.
-    pub async fn stripes(&self) -> Result<Stripes> {
+    pub async fn shards(&self) -> Result<shards::Set> {
         let given = self.given();
         given.iter().try_for_each(|url| check(url))?;
         let shown: Vec<String> = given.iter().map(|url| without_secrets(url)).collect();
         self.say_more(&format!("databases: {}", shown.join(", ")));
         let urls: Vec<String> = given.iter().map(|url| in_schema(url, self.schema.as_deref())).collect();
-        Ok(Db::connect_striped(urls).await?)
+        Ok(shards::Set::connect(urls).await?)
     }
 
     fn say(&self, line: &str) {
@@ -143,10 +143,10 @@ impl Database {
     }
 
     async fn any<T: Payload>(&self, name: &str) -> Result<AnyQueue<T>> {
-        if self.is_striped() {
-            let stripes = self.stripes().await?;
-            let opened = stripes.queue(name).await;
-            return Ok(AnyQueue::Striped(opened.map_err(|error| readable(error, name))?));
+        if self.is_sharded() {
+            let shards = self.shards().await?;
+            let opened = shards.queue(name).await;
+            return Ok(AnyQueue::Sharded(opened.map_err(|error| readable(error, name))?));
         }
         Ok(AnyQueue::One(open(&self.connect().await?, name).await?))
     }

@@ -69,7 +69,7 @@ const OF_ARGUMENTS: [&str; 36] = [
     "archive",
     "purge",
     "grant",
-    "stripe",
+    "shard",
     "drain",
     "emails",
     "--type",

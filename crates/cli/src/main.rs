@@ -40,7 +40,7 @@ mod dead;
 mod archive;
 mod purge;
 mod rights;
-mod stripe;
+mod shard;
 mod postgres;
 mod delay_proxy;
 #[cfg(test)]
@@ -174,10 +174,10 @@ Examples:
         subcommand,
         after_help = "\
 Examples:
-  trunkline stripe list --database-url postgres://db1/app --database-url postgres://db2/app
-  trunkline stripe drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app"
+  trunkline shard list --database-url postgres://db1/app --database-url postgres://db2/app
+  trunkline shard drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app"
     )]
-    Stripe(stripe::Verb),
+    Shard(shard::Verb),
     /// The private PostgreSQL that is used where no database is named
     #[command(
         subcommand,
@@ -215,7 +215,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Prune(args) => purge::prune(args, &database).await,
         Verb::Grant(args) => rights::grant(args, &database).await,
         Verb::Revoke(args) => rights::revoke(args, &database).await,
-        Verb::Stripe(verb) => stripe::run(verb, &database).await,
+        Verb::Shard(verb) => shard::run(verb, &database).await,
         Verb::Postgres(verb) => postgres::run(verb).await,
         Verb::DelayProxy(args) => delay_proxy::run(args).await,
     }

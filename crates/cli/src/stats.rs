@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
-use trunkline::{Db, Stats, StripeId, Striped, Stripes};
+use trunkline::{Db, Stats, shards};
 
 use crate::{
     database::Database,
@@ -16,7 +16,7 @@ use crate::{
 /// The arguments of `trunkline stats`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-On several servers the first line of a queue is the sum, and the next ones are its stripes.
+On several servers the first line of a queue is the sum, and the next ones are its shards.
 
 Examples:
   trunkline stats
@@ -31,29 +31,29 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let found = match database.is_striped() {
-        true => of_several(args.queues, &database.stripes().await?).await?,
+    let found = match database.is_sharded() {
+        true => of_several(args.queues, &database.shards().await?).await?,
         false => of_one(args.queues, &database.connect().await?).await?,
     };
     if args.json {
         return print::lines(found.iter().map(object));
     }
-    let several = found.iter().any(|line| line.stripe.is_some());
+    let several = found.iter().any(|line| line.shard.is_some());
     let headers = ["queue", ">due", ">delayed", ">leased", ">to retry", ">dead", ">archived", ">rows", ">oldest due"];
-    let mut table = Table::new(headers.into_iter().chain(several.then_some("stripe")));
-    for Line { queue, stripe, stats } in found {
+    let mut table = Table::new(headers.into_iter().chain(several.then_some("shard")));
+    for Line { queue, shard, stats } in found {
         let numbers = [stats.due, stats.delayed, stats.leased, stats.to_retry, stats.dead, stats.archived, stats.rows];
         let oldest = stats.oldest_due.map_or_else(String::new, |oldest: Duration| time::age(oldest));
-        let stripe = several.then(|| stripe.map_or_else(|| "all".to_owned(), |stripe| stripe.to_string()));
-        table.row([queue].into_iter().chain(numbers.map(thousands)).chain([oldest]).chain(stripe));
+        let shard = several.then(|| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()));
+        table.row([queue].into_iter().chain(numbers.map(thousands)).chain([oldest]).chain(shard));
     }
     print::text(table.to_string())
 }
 
-/// The counts of a queue, or of its part on a stripe.
+/// The counts of a queue, or of its part on a shard.
 struct Line {
     queue: String,
-    stripe: Option<StripeId>,
+    shard: Option<shards::Id>,
     stats: Stats,
 }
 
@@ -64,22 +64,22 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
     let mut found = Vec::with_capacity(names.len());
     for queue in names {
         let stats = db.queue::<Unread>(&queue).await?.stats().await?;
-        found.push(Line { queue, stripe: None, stats });
+        found.push(Line { queue, shard: None, stats });
     }
     Ok(found)
 }
 
-/// The sum of each queue, then its parts. A stripe that does not answer is told on standard error,
+/// The sum of each queue, then its parts. A shard that does not answer is told on standard error,
 /// and is not in the sum.
-async fn of_several(mut names: Vec<String>, stripes: &Stripes) -> Result<Vec<Line>> {
-    for stripe in stripes.list().iter().filter(|stripe| stripe.away.is_some()) {
-        let why = stripe.away.as_ref().map_or_else(String::new, ToString::to_string);
-        print::note(format!("warning: {} is not counted: {why}", stripe.place));
+async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<Line>> {
+    for shard in shards.list().iter().filter(|shard| shard.away.is_some()) {
+        let why = shard.away.as_ref().map_or_else(String::new, ToString::to_string);
+        print::note(format!("warning: {} is not counted: {why}", shard.place));
     }
     if names.is_empty() {
         let mut all = BTreeSet::new();
-        for id in stripes.list().iter().filter_map(|stripe| stripe.id) {
-            if let Some(db) = stripes.db(id) {
+        for id in shards.list().iter().filter_map(|shard| shard.id) {
+            if let Some(db) = shards.db(id) {
                 all.extend(db.list_queues().await?.into_iter().map(|queue| queue.name));
             }
         }
@@ -87,19 +87,19 @@ async fn of_several(mut names: Vec<String>, stripes: &Stripes) -> Result<Vec<Lin
     }
     let mut found = Vec::new();
     for name in names {
-        let stats = stripes.queue::<Unread>(&name).await?.stats().await;
-        found.push(Line { queue: name.clone(), stripe: None, stats: stats.sum });
-        for Striped { stripe, of } in stats.parts {
+        let stats = shards.queue::<Unread>(&name).await?.stats().await;
+        found.push(Line { queue: name.clone(), shard: None, stats: stats.sum });
+        for shards::Sharded { shard, of } in stats.parts {
             match of {
-                Ok(stats) => found.push(Line { queue: name.clone(), stripe: Some(stripe), stats }),
-                Err(error) => print::note(format!("warning: stripe {stripe} is not counted: {error}")),
+                Ok(stats) => found.push(Line { queue: name.clone(), shard: Some(shard), stats }),
+                Err(error) => print::note(format!("warning: shard {shard} is not counted: {error}")),
             }
         }
     }
     Ok(found)
 }
 
-fn object(Line { queue, stripe, stats }: &Line) -> serde_json::Value {
+fn object(Line { queue, shard, stats }: &Line) -> serde_json::Value {
     let mut line = json!({
         "queue": queue,
         "due": stats.due,
@@ -113,8 +113,8 @@ fn object(Line { queue, stripe, stats }: &Line) -> serde_json::Value {
         "rows": stats.rows,
         "oldest_due_s": stats.oldest_due.map(|age| age.as_secs_f64()),
     });
-    if let Some(stripe) = stripe {
-        line["stripe"] = stripe.to_string().into();
+    if let Some(shard) = shard {
+        line["shard"] = shard.to_string().into();
     }
     line
 }

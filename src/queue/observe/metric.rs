@@ -57,11 +57,11 @@ fn of_ticks(queue: &str) -> (Counter, Histogram) {
     )
 }
 
-/// The name of the stripe that a database is, if it is used as one: attached to its handle.
+/// The name of the shard that a database is, if it is used as one: attached to its handle.
 #[derive(Debug, Default)]
-pub(crate) struct StripeName(OnceLock<String>);
+pub(crate) struct ShardName(OnceLock<String>);
 
-impl StripeName {
+impl ShardName {
     pub fn set(&self, name: String) {
         let _ = self.0.set(name); // once a handle
     }
@@ -94,12 +94,12 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Of a queue on several servers, each has its own.
-    pub fn of(queue: &str, stripe: &StripeName) -> Self {
+    pub fn of(queue: &str, shard: &ShardName) -> Self {
         let of = || Label::new("queue", queue.to_owned());
-        let stripe = || stripe.0.get().map(|stripe| Label::new("stripe", stripe.clone()));
-        let labels = || -> Vec<Label> { std::iter::once(of()).chain(stripe()).collect() };
+        let shard = || shard.0.get().map(|shard| Label::new("shard", shard.clone()));
+        let labels = || -> Vec<Label> { std::iter::once(of()).chain(shard()).collect() };
         let with = |end: End| -> Vec<Label> {
-            std::iter::once(of()).chain([Label::new("outcome", end.name())]).chain(stripe()).collect()
+            std::iter::once(of()).chain([Label::new("outcome", end.name())]).chain(shard()).collect()
         };
         let count = |name: &'static str, help: &'static str| {
             describe_counter!(name, Unit::Count, help);
@@ -252,26 +252,26 @@ impl Drop for WorkerMetrics<'_> {
     }
 }
 
-/// The metrics of one stripe, by queue: few, and seldom moved.
+/// The metrics of one shard, by queue: few, and seldom moved.
 #[derive(Default)]
-pub(crate) struct StripeMetrics(Mutex<Vec<(String, Gauge, Counter)>>);
+pub(crate) struct ShardMetrics(Mutex<Vec<(String, Gauge, Counter)>>);
 
-impl StripeMetrics {
+impl ShardMetrics {
     fn all(&self) -> MutexGuard<'_, Vec<(String, Gauge, Counter)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A queue is opened there.
-    pub fn add(&self, queue: &str, stripe: &str) {
-        const AWAY: &str = "trunkline_stripe_away";
-        const ELSEWHERE: &str = "trunkline_stripe_elsewhere_total";
-        describe_gauge!(AWAY, Unit::Count, "1 while a stripe is not reached, and gets nothing");
+    pub fn add(&self, queue: &str, shard: &str) {
+        const AWAY: &str = "trunkline_shard_away";
+        const ELSEWHERE: &str = "trunkline_shard_elsewhere_total";
+        describe_gauge!(AWAY, Unit::Count, "1 while a shard is not reached, and gets nothing");
         describe_counter!(
             ELSEWHERE,
             Unit::Count,
-            "Enqueues that another stripe was asked for because this one did not take them"
+            "Enqueues that another shard was asked for because this one did not take them"
         );
-        let labels = || [Label::new("queue", queue.to_owned()), Label::new("stripe", stripe.to_owned())].to_vec();
+        let labels = || [Label::new("queue", queue.to_owned()), Label::new("shard", shard.to_owned())].to_vec();
         let (away, elsewhere) = (gauge!(AWAY, labels()), counter!(ELSEWHERE, labels()));
         away.set(0.0);
         self.all().push((queue.to_owned(), away, elsewhere));

@@ -6,7 +6,7 @@ use super::{files, read, tree::code};
 /// have as well are not listed: a message of the protocol, the payload of a notification, a
 /// priority, a key of a map or of TLS, bytes queued on a connection.
 const ABOVE: [&str; 22] = [
-    "queue", "enqueue", "dequeue", "lease", "lane", "stripe", "letter", "attempt", "ack", "archive", "bury", "replay",
+    "queue", "enqueue", "dequeue", "lease", "lane", "shard", "letter", "attempt", "ack", "archive", "bury", "replay",
     "draft", "consumer", "worker", "handler", "floor", "sweep", "dead", "settle", "coalesce", "schedule",
 ];
 
@@ -56,10 +56,10 @@ fn driver_has_no_word_of_the_queue() {
 
 #[test]
 fn words_of_the_queue_are_found_in_names() {
-    let found: Vec<String> = names(r#"subscribe_letters(Purpose::Dequeue, "lease", queued, is_stripe, Slot)"#)
+    let found: Vec<String> = names(r#"subscribe_letters(Purpose::Dequeue, "lease", queued, is_shard, Slot)"#)
         .iter()
         .flat_map(|name| words(name))
         .filter(|word| is_above(word))
         .collect();
-    assert_eq!(found, ["letters", "dequeue", "stripe"]);
+    assert_eq!(found, ["letters", "dequeue", "shard"]);
 }

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The layers from the bottom up. A file may import its own layer and those below.
-const STOREYS: [&str; 6] = ["error", "postgres", "queue", "schedule", "worker", "stripes"];
+const STOREYS: [&str; 6] = ["error", "postgres", "queue", "schedule", "worker", "shards"];
 
 /// Folders of sources, and the import cycles that are left there. Remove them from this list as
 /// they end, and add none.

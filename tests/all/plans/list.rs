@@ -193,7 +193,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         "they read the catalog, by its keys",
         &["payload_name", "payload_type", "schema_exists", "sealed", "type", "type_fields", "type_labels"],
     ),
-    ("they read or change the one row that a stripe has", &["set_drains", "stripe"]),
+    ("they read or change the one row that a shard has", &["set_drains", "shard"]),
     ("it adds to a table of its own, which has an hour's rows", &["report"]),
     ("they list queues, or schedules, of which there are few", &["describe", "schedules"]),
     (
@@ -218,7 +218,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         &["drop_schedule", "fail_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "set_schedule"],
     ),
     (
-        "they move what waits from one stripe to another, when it is taken out",
+        "they move what waits from one shard to another, when it is taken out",
         &["move_done", "move_due", "move_in", "move_out", "move_rows", "move_tables", "moves", "moving"],
     ),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke", "shared_rights"]),

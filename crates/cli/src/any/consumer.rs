@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use trunkline::{Consumer, Message, Payload, Queue, Striped, StripedConsumer};
+use trunkline::{Consumer, Message, Payload, Queue, shards};
 
 use super::{Of, alone};
 
 /// A consumer of one server or of several.
 pub enum AnyConsumer<T> {
     One(Queue<T>, Box<Consumer<T>>),
-    Striped(StripedConsumer<T>),
+    Sharded(shards::Consumer<T>),
 }
 
 impl<T: Payload> AnyConsumer<T> {
@@ -17,7 +17,7 @@ impl<T: Payload> AnyConsumer<T> {
     pub async fn ready(&mut self) -> trunkline::Result<()> {
         match self {
             Self::One(_, consumer) => consumer.ready().await,
-            Self::Striped(consumer) => consumer.ready().await.map(drop),
+            Self::Sharded(consumer) => consumer.ready().await.map(drop),
         }
     }
 
@@ -25,7 +25,7 @@ impl<T: Payload> AnyConsumer<T> {
     pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
             Self::One(queue, _) => of_one(queue.take(n).await?),
-            Self::Striped(consumer) => of_several(consumer.take_within(n, Duration::ZERO).await?),
+            Self::Sharded(consumer) => of_several(consumer.take_within(n, Duration::ZERO).await?),
         })
     }
 
@@ -33,7 +33,7 @@ impl<T: Payload> AnyConsumer<T> {
     pub async fn lease(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
             Self::One(queue, _) => of_one(queue.lease(n).await?),
-            Self::Striped(consumer) => of_several(consumer.lease_within(n, Duration::ZERO).await?),
+            Self::Sharded(consumer) => of_several(consumer.lease_within(n, Duration::ZERO).await?),
         })
     }
 }
@@ -42,6 +42,6 @@ fn of_one<T>(messages: Vec<Message<T>>) -> Vec<Of<Message<T>>> {
     messages.into_iter().map(|message| alone(message.id, message)).collect()
 }
 
-fn of_several<T>(messages: Vec<Striped<Message<T>>>) -> Vec<Of<Message<T>>> {
+fn of_several<T>(messages: Vec<shards::Sharded<Message<T>>>) -> Vec<Of<Message<T>>> {
     messages.into_iter().map(|message| (message.id().into(), message.of)).collect()
 }

@@ -1,23 +1,23 @@
-//! Ids of messages: numbers, on several servers with the stripe before them.
+//! Ids of messages: numbers, on several servers with the shard before them.
 
 use std::{fmt, str::FromStr};
 
 use serde_json::Value;
-use trunkline::{Lease, StripeId, Striped, StripedId};
+use trunkline::{Lease, shards};
 
 use crate::error::{Error, Result};
 
-/// The id of a message; on several servers with the stripe that it is on.
+/// The id of a message; on several servers with the shard that it is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
-    pub stripe: Option<StripeId>,
+    pub shard: Option<shards::Id>,
     pub id: i64,
 }
 
 impl fmt::Display for Id {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.stripe {
-            Some(stripe) => Striped { stripe, of: self.id }.fmt(out),
+        match self.shard {
+            Some(shard) => shards::Sharded { shard, of: self.id }.fmt(out),
             None => self.id.fmt(out),
         }
     }
@@ -29,40 +29,40 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.trim() {
-            text if text.contains(':') => text.parse::<StripedId>().map(Self::from).map_err(|wrong| wrong.to_string()),
-            text => Ok(Self { stripe: None, id: crate::number::id(text)? }),
+            text if text.contains(':') => text.parse::<shards::MessageId>().map(Self::from).map_err(|wrong| wrong.to_string()),
+            text => Ok(Self { shard: None, id: crate::number::id(text)? }),
         }
     }
 }
 
-impl From<StripedId> for Id {
-    fn from(Striped { stripe, of: id }: StripedId) -> Self {
-        Self { stripe: Some(stripe), id }
+impl From<shards::MessageId> for Id {
+    fn from(shards::Sharded { shard, of: id }: shards::MessageId) -> Self {
+        Self { shard: Some(shard), id }
     }
 }
 
 impl From<Id> for Value {
     fn from(id: Id) -> Self {
-        if id.stripe.is_some() { id.to_string().into() } else { id.id.into() }
+        if id.shard.is_some() { id.to_string().into() } else { id.id.into() }
     }
 }
 
 /// A delivery.
 #[derive(Debug, Clone, Copy)]
 pub struct Lent {
-    pub stripe: Option<StripeId>,
+    pub shard: Option<shards::Id>,
     pub lease: Lease,
 }
 
 impl Lent {
     pub fn id(&self) -> Id {
-        Id { stripe: self.stripe, id: self.lease.id }
+        Id { shard: self.shard, id: self.lease.id }
     }
 }
 
 /// Ids on one server.
 pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
-    let plain = |id: &Id| match id.stripe {
+    let plain = |id: &Id| match id.shard {
         None => Ok(id.id),
         Some(_) => Err(Error::usage(format!("{id} is an id on several servers, and one is named"))
             .hint("name each of them: --database-url URL --database-url URL …")),
@@ -71,18 +71,18 @@ pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
 }
 
 /// Ids on several servers.
-pub fn striped(ids: &[Id]) -> Result<Vec<StripedId>> {
-    let with_stripe = |id: &Id| match id.stripe {
-        Some(stripe) => Ok(Striped { stripe, of: id.id }),
+pub fn sharded(ids: &[Id]) -> Result<Vec<shards::MessageId>> {
+    let with_shard = |id: &Id| match id.shard {
+        Some(shard) => Ok(shards::Sharded { shard, of: id.id }),
         None => Err(Error::usage(format!("{id} does not say on which of the servers that is"))
             .hint("ids are as `enqueue` and `peek` print them there: 1f3a9c02:1024")),
     };
-    ids.iter().map(with_stripe).collect()
+    ids.iter().map(with_shard).collect()
 }
 
 /// The last one of the page before; 0 is none.
-pub fn seen(after: Id) -> Result<Option<StripedId>> {
-    if after.stripe.is_none() && after.id == 0 { Ok(None) } else { Ok(striped(&[after])?.pop()) }
+pub fn seen(after: Id) -> Result<Option<shards::MessageId>> {
+    if after.shard.is_none() && after.id == 0 { Ok(None) } else { Ok(sharded(&[after])?.pop()) }
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_number_or_has_its_stripe_before_it() {
+    fn an_id_is_a_number_or_has_its_shard_before_it() {
         let id = |text: &str| text.parse::<Id>();
         assert_eq!(id("1024").map(|id| id.to_string()).as_deref(), Ok("1024"));
         assert_eq!(id(" 1f3a9c02:1024").map(|id| id.to_string()).as_deref(), Ok("1f3a9c02:1024"));
@@ -98,7 +98,7 @@ mod tests {
         assert!(id("1f3:7").is_err_and(|why| why.contains("eight hexadecimal digits")));
         let (one, other) = (id("7").expect("an id"), id("1f3a9c02:7").expect("an id"));
         assert!(plain(&[one]).is_ok() && plain(&[one, other]).is_err());
-        assert!(striped(&[other]).is_ok() && striped(&[other, one]).is_err());
-        assert!(seen(Id { stripe: None, id: 0 }).is_ok_and(|seen| seen.is_none()) && seen(one).is_err());
+        assert!(sharded(&[other]).is_ok() && sharded(&[other, one]).is_err());
+        assert!(seen(Id { shard: None, id: 0 }).is_ok_and(|seen| seen.is_none()) && seen(one).is_err());
     }
 }

@@ -5,12 +5,9 @@ mod id;
 
 use std::time::{Duration, SystemTime};
 
-use trunkline::{
-    Archived, DeadLetter, Description, Draft, Found, Lease, Payload, Peeked, Queue, Stats, Striped, StripedId,
-    StripedQueue, Wait,
-};
+use trunkline::{Archived, DeadLetter, Description, Draft, Found, Lease, Payload, Peeked, Queue, Stats, Wait, shards};
 
-use self::id::{plain, seen, striped};
+use self::id::{plain, seen, sharded};
 pub use self::{
     consumer::AnyConsumer,
     id::{Id, Lent},
@@ -21,21 +18,21 @@ use crate::error::Result;
 #[derive(Debug, Clone)]
 pub enum AnyQueue<T> {
     One(Queue<T>),
-    Striped(StripedQueue<T>),
+    Sharded(shards::Queue<T>),
 }
 
 /// What there is of a message, with its id.
 type Of<V> = (Id, V);
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
-    (Id { stripe: None, id }, of)
+    (Id { shard: None, id }, of)
 }
 
 fn ids_of(ids: Vec<i64>) -> Vec<Id> {
-    ids.into_iter().map(|id| Id { stripe: None, id }).collect()
+    ids.into_iter().map(|id| Id { shard: None, id }).collect()
 }
 
-fn named(ids: Vec<StripedId>) -> Vec<Id> {
+fn named(ids: Vec<shards::MessageId>) -> Vec<Id> {
     ids.into_iter().map(Id::from).collect()
 }
 
@@ -43,35 +40,35 @@ impl<T: Payload> AnyQueue<T> {
     pub fn description(&self) -> Description {
         match self {
             Self::One(queue) => queue.description().clone(),
-            Self::Striped(queue) => queue.description(),
+            Self::Sharded(queue) => queue.description(),
         }
     }
 
     pub async fn enqueue_many(&self, drafts: impl IntoIterator<Item = Draft<&T>>) -> trunkline::Result<Vec<Id>> {
         Ok(match self {
             Self::One(queue) => ids_of(queue.enqueue_many(drafts).await?),
-            Self::Striped(queue) => named(queue.enqueue_many(drafts).await?),
+            Self::Sharded(queue) => named(queue.enqueue_many(drafts).await?),
         })
     }
 
     pub fn consumer(&self) -> AnyConsumer<T> {
         match self {
             Self::One(queue) => AnyConsumer::One(queue.clone(), Box::new(queue.consumer(Wait::Adaptive))),
-            Self::Striped(queue) => AnyConsumer::Striped(queue.consumer(Wait::Adaptive)),
+            Self::Sharded(queue) => AnyConsumer::Sharded(queue.consumer(Wait::Adaptive)),
         }
     }
 
     pub async fn find(&self, id: Id) -> Result<Option<Found<T>>> {
         Ok(match self {
             Self::One(queue) => queue.find(plain(&[id])?[0]).await?,
-            Self::Striped(queue) => queue.find(striped(&[id])?[0]).await?.map(|found| found.of),
+            Self::Sharded(queue) => queue.find(sharded(&[id])?[0]).await?.map(|found| found.of),
         })
     }
 
     pub async fn cancel(&self, ids: &[Id]) -> Result<Vec<Id>> {
         Ok(match self {
             Self::One(queue) => ids_of(queue.cancel(&plain(ids)?).await?),
-            Self::Striped(queue) => named(queue.cancel(&striped(ids)?).await?),
+            Self::Sharded(queue) => named(queue.cancel(&sharded(ids)?).await?),
         })
     }
 
@@ -79,8 +76,8 @@ impl<T: Payload> AnyQueue<T> {
         Ok(match (self, when) {
             (Self::One(queue), When::After(after)) => ids_of(queue.reschedule(&plain(ids)?, after).await?),
             (Self::One(queue), When::At(at)) => ids_of(queue.reschedule_at(&plain(ids)?, at).await?),
-            (Self::Striped(queue), When::After(after)) => named(queue.reschedule(&striped(ids)?, after).await?),
-            (Self::Striped(queue), When::At(at)) => named(queue.reschedule_at(&striped(ids)?, at).await?),
+            (Self::Sharded(queue), When::After(after)) => named(queue.reschedule(&sharded(ids)?, after).await?),
+            (Self::Sharded(queue), When::At(at)) => named(queue.reschedule_at(&sharded(ids)?, at).await?),
         })
     }
 
@@ -88,8 +85,8 @@ impl<T: Payload> AnyQueue<T> {
         Ok(match (self, ids) {
             (Self::One(queue), Some(ids)) => queue.replay(&plain(ids)?).await?,
             (Self::One(queue), None) => queue.replay_all().await?,
-            (Self::Striped(queue), Some(ids)) => queue.replay(&striped(ids)?).await?,
-            (Self::Striped(queue), None) => sum(queue.on_each(|part| async move { part.replay_all().await }).await)?,
+            (Self::Sharded(queue), Some(ids)) => queue.replay(&sharded(ids)?).await?,
+            (Self::Sharded(queue), None) => sum(queue.on_each(|part| async move { part.replay_all().await }).await)?,
         })
     }
 
@@ -97,22 +94,22 @@ impl<T: Payload> AnyQueue<T> {
         Ok(match (self, ids) {
             (Self::One(queue), Some(ids)) => queue.discard(&plain(ids)?).await?,
             (Self::One(queue), None) => queue.discard_all().await?,
-            (Self::Striped(queue), Some(ids)) => queue.discard(&striped(ids)?).await?,
-            (Self::Striped(queue), None) => sum(queue.on_each(|part| async move { part.discard_all().await }).await)?,
+            (Self::Sharded(queue), Some(ids)) => queue.discard(&sharded(ids)?).await?,
+            (Self::Sharded(queue), None) => sum(queue.on_each(|part| async move { part.discard_all().await }).await)?,
         })
     }
 
     pub async fn purge(&self) -> Result<u64> {
         Ok(match self {
             Self::One(queue) => queue.purge().await?,
-            Self::Striped(queue) => sum(queue.on_each(|part| async move { part.purge().await }).await)?,
+            Self::Sharded(queue) => sum(queue.on_each(|part| async move { part.purge().await }).await)?,
         })
     }
 
     pub async fn prune(&self, older: Duration) -> Result<u64> {
         Ok(match self {
             Self::One(queue) => queue.prune(older).await?,
-            Self::Striped(queue) => sum(queue.on_each(|part| async move { part.prune(older).await }).await)?,
+            Self::Sharded(queue) => sum(queue.on_each(|part| async move { part.prune(older).await }).await)?,
         })
     }
 
@@ -120,7 +117,7 @@ impl<T: Payload> AnyQueue<T> {
     pub async fn stats(&self) -> Result<Stats> {
         Ok(match self {
             Self::One(queue) => queue.stats().await?,
-            Self::Striped(queue) => {
+            Self::Sharded(queue) => {
                 let stats = queue.stats().await;
                 stats.parts.into_iter().try_for_each(|part| part.of.map(drop))?;
                 stats.sum
@@ -134,9 +131,9 @@ impl<T: Payload> AnyQueue<T> {
                 let page = queue.dead_letters(plain(&[after])?[0], n).await?;
                 page.into_iter().map(|letter| alone(letter.id, letter)).collect()
             }
-            Self::Striped(queue) => {
+            Self::Sharded(queue) => {
                 let page = queue.dead_letters(seen(after)?, n).await?;
-                let of = |Striped { stripe, of }: Striped<DeadLetter<T>>| (Striped { stripe, of: of.id }.into(), of);
+                let of = |shards::Sharded { shard, of }: shards::Sharded<DeadLetter<T>>| (shards::Sharded { shard, of: of.id }.into(), of);
                 page.into_iter().map(of).collect()
             }
         })
@@ -148,9 +145,9 @@ impl<T: Payload> AnyQueue<T> {
                 let page = queue.archived(plain(&[after])?[0], n).await?;
                 page.into_iter().map(|message| alone(message.id, message)).collect()
             }
-            Self::Striped(queue) => {
+            Self::Sharded(queue) => {
                 let page = queue.archived(seen(after)?, n).await?;
-                let of = |Striped { stripe, of }: Striped<Archived<T>>| (Striped { stripe, of: of.id }.into(), of);
+                let of = |shards::Sharded { shard, of }: shards::Sharded<Archived<T>>| (shards::Sharded { shard, of: of.id }.into(), of);
                 page.into_iter().map(of).collect()
             }
         })
@@ -160,10 +157,10 @@ impl<T: Payload> AnyQueue<T> {
     pub async fn peek(&self, n: usize) -> Result<Vec<Of<Peeked<T>>>> {
         Ok(match self {
             Self::One(queue) => queue.peek(n).await?.into_iter().map(|message| alone(message.id, message)).collect(),
-            Self::Striped(queue) => {
+            Self::Sharded(queue) => {
                 let mut all = Vec::new();
-                for Striped { stripe, of } in queue.on_each(|part| async move { part.peek(n).await }).await {
-                    all.extend(of?.into_iter().map(|message| (Striped { stripe, of: message.id }.into(), message)));
+                for shards::Sharded { shard, of } in queue.on_each(|part| async move { part.peek(n).await }).await {
+                    all.extend(of?.into_iter().map(|message| (shards::Sharded { shard, of: message.id }.into(), message)));
                 }
                 all.sort_by_key(|(id, message): &Of<Peeked<T>>| (message.due_at, *id));
                 all.truncate(n);
@@ -183,9 +180,9 @@ impl<T: Payload> AnyQueue<T> {
                     End::Extend(by) => queue.extend(leases, by).await,
                 }
             }
-            Self::Striped(queue) => {
-                let on = |lent: Lent| Some(Striped { stripe: lent.stripe?, of: lent.lease });
-                let leases: Vec<Striped<Lease>> = leases.into_iter().filter_map(on).collect();
+            Self::Sharded(queue) => {
+                let on = |lent: Lent| Some(shards::Sharded { shard: lent.shard?, of: lent.lease });
+                let leases: Vec<shards::Sharded<Lease>> = leases.into_iter().filter_map(on).collect();
                 match how {
                     End::Ack => queue.ack(leases).await,
                     End::Archive => queue.archive(leases).await,
@@ -213,7 +210,7 @@ pub enum End {
     Extend(Duration),
 }
 
-/// Of all stripes together.
-fn sum<N: std::iter::Sum>(parts: Vec<Striped<trunkline::Result<N>>>) -> trunkline::Result<N> {
+/// Of all shards together.
+fn sum<N: std::iter::Sum>(parts: Vec<shards::Sharded<trunkline::Result<N>>>) -> trunkline::Result<N> {
     parts.into_iter().map(|part| part.of).sum()
 }

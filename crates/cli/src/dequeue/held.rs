@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use trunkline::{StripeId, Striped};
+use trunkline::shards;
 
 use crate::{
     any::{AnyQueue, End, Id, Lent},
@@ -109,14 +109,14 @@ impl Held {
 
 /// The messages whose leases were lost, on one server or on several.
 fn lost(error: &trunkline::Error) -> BTreeSet<Id> {
-    let plain = error.lost_ids().iter().map(|id| Id { stripe: None, id: *id });
-    let on = |(stripe, error): &(String, trunkline::Error)| {
-        let stripe = stripe.parse::<StripeId>().ok();
+    let plain = error.lost_ids().iter().map(|id| Id { shard: None, id: *id });
+    let on = |(shard, error): &(String, trunkline::Error)| {
+        let shard = shard.parse::<shards::Id>().ok();
         error
             .lost_ids()
             .iter()
-            .filter_map(|id| Some(Id::from(Striped { stripe: stripe?, of: *id })))
+            .filter_map(|id| Some(Id::from(shards::Sharded { shard: shard?, of: *id })))
             .collect::<Vec<_>>()
     };
-    plain.chain(error.stripes().iter().flat_map(on)).collect()
+    plain.chain(error.shards().iter().flat_map(on)).collect()
 }

@@ -150,7 +150,7 @@ impl Delivery {
                 Form::Payload => chunk.line(&message.payload.0),
                 Form::Object { of_json } => chunk.line(object(*id, message, of_json).to_string().as_bytes()),
             };
-            each(Lent { stripe: id.stripe, lease: message.lease() }, bytes);
+            each(Lent { shard: id.shard, lease: message.lease() }, bytes);
         }
         self.size.saw(messages.len() as u64, bytes);
         chunk

@@ -14,7 +14,7 @@ mod drain;
 use std::{fmt::Write, num::NonZeroUsize, sync::Arc, thread, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use trunkline::{Queue, RetryPolicy, StripeId, StripedWorker, Summary, Worker};
+use trunkline::{Queue, RetryPolicy, Summary, Worker, shards};
 
 use self::{absent::Absent, counts::Counts, job::Job, output::Output};
 use crate::{
@@ -163,14 +163,14 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 /// A worker of one server or of several.
 enum AnyWorker {
     One(Box<Worker<Text>>),
-    Striped(StripedWorker<Text>),
+    Sharded(shards::Worker<Text>),
 }
 
 impl AnyWorker {
     async fn run(self, shutdown: impl Future<Output = ()>) -> trunkline::Result<Summary> {
         match self {
             Self::One(worker) => Box::pin(worker.run(shutdown)).await,
-            Self::Striped(worker) => Box::pin(worker.run(shutdown)).await,
+            Self::Sharded(worker) => Box::pin(worker.run(shutdown)).await,
         }
     }
 }
@@ -183,11 +183,11 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     // it should.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
-    let of = move |stripe: Option<StripeId>, queue: Queue<Text>| {
+    let of = move |shard: Option<shards::Id>, queue: Queue<Text>| {
         let job = job.clone();
         let mut worker = Worker::with_attempt(queue, move |message, attempt| {
             let job = job.clone();
-            async move { job.run(Id { stripe, id: message.id }, message, attempt).await }
+            async move { job.run(Id { shard, id: message.id }, message, attempt).await }
         })
         .concurrency(concurrency)
         .shutdown_after(shutdown_after)
@@ -202,9 +202,9 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     };
     match queue {
         AnyQueue::One(queue) => AnyWorker::One(Box::new(of(None, queue))),
-        AnyQueue::Striped(queue) => {
-            let each = move |stripe, queue| of(Some(stripe), queue);
-            AnyWorker::Striped(StripedWorker::new(queue, each).concurrency(concurrency))
+        AnyQueue::Sharded(queue) => {
+            let each = move |shard, queue| of(Some(shard), queue);
+            AnyWorker::Sharded(shards::Worker::new(queue, each).concurrency(concurrency))
         }
     }
 }

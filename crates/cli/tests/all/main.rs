@@ -27,7 +27,7 @@ mod work_absent;
 mod work_signalled;
 mod rights;
 mod schedules;
-mod stripes;
+mod shards;
 mod private;
 mod preference;
 mod delay_proxy;

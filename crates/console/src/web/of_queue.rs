@@ -59,9 +59,9 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     if is.lanes > 0 {
         settings.push(("messages of a key at a time", is.per_key.to_string()));
     }
-    if let Some((name, drains)) = &of.stripe {
+    if let Some((name, drains)) = &of.shard {
         let drains = if *drains { "; it is being drained: enqueues go to the others" } else { "" };
-        settings.push(("its server, as one of several stripes", format!("{name}{drains}")));
+        settings.push(("its server, as one of several shards", format!("{name}{drains}")));
     }
     let frame = Frame::of_queue(&site, &visitor, &is.name).await;
     Ok(page(&QueuePage { frame, row, settings, keyed: is.lanes > 0, charts: charts(&known), of }))

@@ -83,8 +83,8 @@ pub struct Workings {
     pub sessions: Vec<Sessions>,
     pub lanes: Vec<LaneRow>,
     pub keys: Vec<KeyRow>,
-    /// The name of the database as a stripe, and whether it is to be left.
-    pub stripe: Option<(String, bool)>,
+    /// The name of the database as a shard, and whether it is to be left.
+    pub shard: Option<(String, bool)>,
     pub hidden: Vec<String>,
     /// What workers report is not on a standby.
     pub is_standby: bool,
@@ -110,7 +110,7 @@ impl Workings {
         let last = |at: Option<SystemTime>| at.map_or_else(|| "just now".to_owned(), words::ago);
         let sessions = sessions.unwrap_or_default().into_iter();
         all.sessions = sessions.map(|(name, place, count, at)| (words::shown(&name), place, count, last(at))).collect();
-        all.stripe = all.seen("the stripe", ask(db, sql!("stripe"), ()).await);
+        all.shard = all.seen("the shard", ask(db, sql!("shard"), ()).await);
         if queue.lanes > 0 {
             let fill = |text: &str| Text::of(db, text).with_tables(name);
             let lanes: Option<Vec<Lane>> = all.seen("lanes", alone(db, fill(sql!("lanes")), (), MOST).await);

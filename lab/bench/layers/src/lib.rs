@@ -1,6 +1,6 @@
 //! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers
 //! coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`, `layers keys [4]`, `layers
-//! priorities`, `layers unique`, `layers striped [jobs | round-robin]`.
+//! priorities`, `layers unique`, `layers sharded [jobs | round-robin]`.
 
 mod sql;
 mod payload;
@@ -11,7 +11,7 @@ mod queue;
 mod coalesced;
 mod hand_over;
 mod worker;
-mod striped;
+mod sharded;
 mod drafted;
 mod keyed;
 
@@ -27,7 +27,7 @@ use crate::{
     payload::{Bytes, Document},
     queue::Queue,
     sql::Sql,
-    striped::OnStripes,
+    sharded::OnShards,
     worker::Worker,
 };
 
@@ -44,9 +44,9 @@ pub fn main(measure: Measure) -> ExitCode {
         ["coalesced", "bytea"] => run::<Coalesced<Bytes>>(measure),
         ["hand-over"] => run::<HandOver<Document>>(measure),
         ["worker"] => run::<Worker<Document>>(measure),
-        ["striped"] => run::<OnStripes<Document>>(measure),
-        ["striped", "round-robin"] => run::<OnStripes<Document, false, true>>(measure),
-        ["striped", "jobs"] => run::<OnStripes<Document, true>>(measure),
+        ["sharded"] => run::<OnShards<Document>>(measure),
+        ["sharded", "round-robin"] => run::<OnShards<Document, false, true>>(measure),
+        ["sharded", "jobs"] => run::<OnShards<Document, true>>(measure),
         ["keys"] => run::<Keyed<Document, 1>>(measure),
         ["keys", "4"] => run::<Keyed<Document, 4>>(measure),
         ["priorities"] => run::<Drafted<Document, Priorities>>(measure),
@@ -54,7 +54,7 @@ pub fn main(measure: Measure) -> ExitCode {
         ["worker", "bytea"] => run::<Worker<Bytes>>(measure),
         _ => {
             eprintln!(
-                "usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | striped [jobs | round-robin]"
+                "usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | sharded [jobs | round-robin]"
             );
             ExitCode::FAILURE
         }

@@ -114,8 +114,8 @@ async fn lines_of_the_last_hour_and_the_sessions_are_there() {
     consumer.batch_execute(named).await.expect("leased");
     let page = get(site.address, "/queues/lines.of-it").await;
     assert!(page.body.contains("<li>a consumer at"), "{}", page.body);
-    let stripe =
+    let shard =
         site.sql.query_one("select lpad(to_hex(number), 8, '0') from trunkline.stripe", &[]).await.expect("one");
-    assert!(page.body.contains(stripe.get::<_, &str>(0)), "{}", page.body);
+    assert!(page.body.contains(shard.get::<_, &str>(0)), "{}", page.body);
     site.end().await;
 }

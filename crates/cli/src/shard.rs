@@ -1,0 +1,184 @@
+//! `trunkline shard list|drain|resume`
+
+use std::time::Duration;
+
+use serde_json::json;
+use trunkline::shards;
+
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    print::{self, Table, thousands},
+    stop::Stop,
+};
+
+/// What is done to the servers that hold queues of the same names.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// The servers that are named, with their shards' names and what is left on each
+    #[command(after_help = "\
+Example:
+  trunkline shard list --database-url postgres://db1/app --database-url postgres://db2/app")]
+    List {
+        /// A line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a server out: nothing is enqueued there any more, and what is there is consumed, or
+    /// moved
+    #[command(after_help = "\
+Name all servers with --database-url, and the one that is to be drained as `shard list` prints it.
+Producers see within five seconds that it drains, and enqueue on the others; consumers and workers go
+on with what is there. Delayed messages and leases are waited for. A queue that is empty is closed
+there: it refuses late messages, and their callers turn to another server. At the end nothing waits
+there, and nothing will.
+
+With --move, messages that wait move to the other servers, each exactly once, with another id and all
+else that they had. Leased messages are waited for. A message is on its way
+between two transactions; after an interruption the next drain, with --move or without, brings it to
+where it was to go.
+
+Dead letters and the archive stay where they are; the last line says how many. Then restart the
+programs with the shorter list, and switch the server off. An interrupted drain goes on when it is called
+again, and `trunkline shard resume` undoes it.
+
+Examples:
+  trunkline shard drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app
+  trunkline shard drain --move 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
+    Drain {
+        /// The shard, as `shard list` prints it
+        #[arg(value_name = "SHARD")]
+        shard: shards::Id,
+        /// Move what waits there to the other servers
+        #[arg(long = "move")]
+        moves: bool,
+    },
+    /// Let a server that drains, or is drained, take messages again
+    #[command(after_help = "\
+Example:
+  trunkline shard resume 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
+    Resume {
+        /// The shard, as `shard list` prints it
+        #[arg(value_name = "SHARD")]
+        shard: shards::Id,
+    },
+}
+
+/// Between two lines that say how far a drain is.
+const TELL: Duration = Duration::from_secs(2);
+
+pub async fn run(verb: Verb, database: &Database) -> Result<()> {
+    let shards = database.shards().await?;
+    match verb {
+        Verb::List { json } => list(&shards, json).await,
+        Verb::Drain { shard, moves } => drain(&shards, shard, moves, database.quiet).await,
+        Verb::Resume { shard } => Ok(shards.resume(shard).await?),
+    }
+}
+
+async fn list(shards: &shards::Set, as_json: bool) -> Result<()> {
+    let mut lines = Vec::new();
+    for state in shards.list() {
+        let left = match state.id {
+            Some(id) => shards.left(id).await,
+            None => Ok(shards::Left::default()),
+        };
+        let left = left.map_err(|error| error.to_string());
+        lines.push((state, left));
+    }
+    if as_json {
+        return print::lines(lines.iter().map(|(state, left)| object(state, left)));
+    }
+    let mut table = Table::new(["shard", "server", "state", ">messages", ">dead", ">archived"]);
+    for (state, left) in lines {
+        let sum = left.as_ref().map(shards::Left::sum).ok();
+        let count = |of: fn(&trunkline::Stats) -> u64| sum.as_ref().map_or_else(String::new, |sum| thousands(of(sum)));
+        table.row([
+            state.id.map_or_else(String::new, |id| id.to_string()),
+            state.place.clone(),
+            word(&state, &left).to_owned(),
+            count(|sum| sum.messages),
+            count(|sum| sum.dead),
+            count(|sum| sum.archived),
+        ]);
+    }
+    print::text(table.to_string())
+}
+
+fn word(state: &shards::State, left: &Result<shards::Left, String>) -> &'static str {
+    match left {
+        _ if state.away.is_some() => "away",
+        Err(_) => "away",
+        Ok(left) if state.drains && left.is_drained() => "drained",
+        Ok(_) if state.drains => "drains",
+        Ok(_) => "open",
+    }
+}
+
+fn object(state: &shards::State, left: &Result<shards::Left, String>) -> serde_json::Value {
+    let sum = left.as_ref().map(shards::Left::sum).ok().filter(|_| state.id.is_some());
+    let why = state.away.as_ref().map(ToString::to_string).or_else(|| left.as_ref().err().cloned());
+    json!({
+        "shard": state.id.map(|id| id.to_string()),
+        "server": state.place,
+        "state": word(state, left),
+        "messages": sum.map(|sum| sum.messages),
+        "dead": sum.map(|sum| sum.dead),
+        "archived": sum.map(|sum| sum.archived),
+        "moving": left.as_ref().ok().filter(|_| state.id.is_some()).map(|left| left.moving),
+        "error": why,
+    })
+}
+
+async fn drain(shards: &shards::Set, shard: shards::Id, moves: bool, quiet: bool) -> Result<()> {
+    let mut stop = Stop::on_signals()?;
+    let mut told = None::<std::time::Instant>;
+    let tell = |left: &shards::Left| {
+        if !quiet && told.is_none_or(|told| told.elapsed() > TELL) && !left.is_drained() {
+            told = Some(std::time::Instant::now());
+            print::note(said(left));
+        }
+    };
+    let draining = async {
+        match moves {
+            true => shards.drain_and_move(shard, tell).await,
+            false => shards.drain(shard, tell).await,
+        }
+    };
+    let left = tokio::select! {
+        left = draining => left?,
+        () = stop.asked() => {
+            return Err(Error::new("interrupted; the shard still drains")
+                .hint("call it again to go on, or let it take messages again with `trunkline shard resume`"));
+        }
+    };
+    let sum = left.sum();
+    print::done(
+        [format!(
+            "shard {shard} is drained; {} dead letters and {} archived messages are left there",
+            thousands(sum.dead),
+            thousands(sum.archived)
+        )]
+        .iter(),
+    )
+}
+
+fn said(left: &shards::Left) -> String {
+    let sum = left.sum();
+    let parts = [
+        (sum.due, "due"),
+        (sum.delayed, "delayed"),
+        (sum.leased, "leased"),
+        (sum.to_retry, "to be retried"),
+        (left.moving, "on their way to other servers"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(*count)))
+        .collect();
+    match parts.is_empty() {
+        true => "empty; closing".to_owned(),
+        false => format!("left: {}", parts.join(", ")),
+    }
+}

@@ -1,0 +1,198 @@
+//! The program on several servers.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::fixture::{Folder, Trunkline, eventually, rows, sql};
+
+/// Two databases that are shards of each other, with the queue `q`.
+fn two() -> Trunkline {
+    let (one, other) = (Trunkline::bare(), Trunkline::bare());
+    let both = Trunkline { url: format!("{}\n{}", one.url, other.url) };
+    let told = both.ok(&["migrate"]);
+    assert_eq!(told.lines().count(), 2, "{told}");
+    both.ok(&["queue", "create", "q", "--type", "text", "--max-attempts", "1"]);
+    both
+}
+
+fn urls(both: &Trunkline) -> Vec<&str> {
+    both.url.lines().collect()
+}
+
+fn shards(both: &Trunkline) -> Vec<String> {
+    let listed = both.json(&["shard", "list", "--json"]);
+    listed.iter().map(|line| line["shard"].as_str().expect("reached").to_owned()).collect()
+}
+
+#[test]
+fn messages_go_to_all_servers_and_come_from_all_of_them() {
+    let both = two();
+    let shards = shards(&both);
+    // Each begins somewhere.
+    let of =
+        |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
+    let mut seen = [0, 0];
+    eventually("both get something", || {
+        seen[of(&both.lines(&["enqueue", "q", "x"])[0])] += 1;
+        seen.iter().all(|count| *count > 0)
+    });
+    both.ok(&["purge", "q", "--yes"]);
+    let mut ids = Vec::new();
+    for n in 0..6 {
+        let one = Trunkline { url: urls(&both)[n % 2].to_owned() };
+        ids.push(format!("{}:{}", shards[n % 2], one.lines(&["enqueue", "q", &n.to_string()])[0]));
+    }
+    let stats = both.json(&["stats", "q", "--json"]);
+    let due: Vec<(Option<&str>, u64)> =
+        stats.iter().map(|line| (line["shard"].as_str(), line["due"].as_u64().expect("a number"))).collect();
+    assert_eq!((due[0], due.len()), ((None, 6), 3));
+    assert_eq!(due[1].1 + due[2].1, 6);
+    let table = both.ok(&["stats"]);
+    assert!(table.contains("shard") && table.contains("all") && table.contains(&shards[0]), "{table}");
+
+    let found = both.json(&["find", "q", &ids[3], "--json"]);
+    assert_eq!((&found[0]["id"], &found[0]["payload"]), (&ids[3].as_str().into(), &"3".into()));
+    assert_eq!(both.lines(&["cancel", "q", &ids[0], &ids[1]]).len(), 2);
+    let peeked = both.json(&["peek", "q", "--json"]);
+    assert_eq!(
+        peeked.iter().map(|line| line["payload"].clone()).collect::<Vec<_>>(),
+        ["2", "3", "4", "5"].map(Value::from)
+    );
+    let got = both.json(&["dequeue", "q", "--json", "-n", "3"]);
+    assert!(got.len() == 3 && got.iter().all(|line| ids.iter().any(|id| line["id"] == id.as_str())), "{got:?}");
+    assert_eq!(both.lines(&["dequeue", "q", "--mode", "at-most-once"]).len(), 1);
+    assert_eq!(both.json(&["stats", "q", "--json"])[0]["messages"], 0);
+}
+
+#[test]
+fn urls_can_be_arguments_and_an_id_must_fit_them() {
+    let both = two();
+    let [one, other] = urls(&both)[..] else { panic!("two") };
+    let alone = Trunkline { url: String::new() };
+    let args = ["--database-url", one, "--database-url", other];
+    let id = alone.lines(&[&["enqueue", "q", "x"][..], &args].concat()).remove(0);
+    let (code, why) = both.fails(&["find", "q", "1024"]);
+    assert!(code == 2 && why.contains("1024 does not say on which of the servers"), "{why}");
+    let (code, why) = alone.fails(&["find", "q", &id, "--database-url", one]);
+    assert!(code == 2 && why.contains("hint: name each of them"), "{why}");
+    let (code, why) = both.fails(&["find", "q", "12:7"]);
+    assert!(code == 2 && why.contains("eight hexadecimal digits"), "{why}");
+    let (code, why) = both.fails(&["teardown", "--yes"]);
+    assert!(code == 2 && why.contains("one server at a time"), "{why}");
+    let (code, why) = alone.fails(&["stats", "--database-url", one, "--database-url", one]);
+    assert!(code == 1 && why.contains("name each server once"), "{why}");
+    let listed = both.json(&["queue", "list", "--json"]);
+    assert!(
+        listed.len() == 2 && listed.iter().all(|line| line["server"].as_str().is_some_and(|at| at.contains("host="))),
+        "{listed:?}"
+    );
+}
+
+#[test]
+fn commands_are_run_for_messages_of_all_servers_and_dead_letters_are_in_one_list() {
+    let both = two();
+    for n in 0..8 {
+        Trunkline { url: urls(&both)[n % 2].to_owned() }.ok(&["enqueue", "q", &n.to_string()]);
+    }
+    let folder = Folder::new();
+    let to = folder.join("seen");
+    let exec = format!("read n; echo \"$TRUNKLINE_ID $n\" >> {}; test \"$n\" -lt 6 || exit 100", to.display());
+    both.ok(&["work", "q", "--drain", "--exec", &exec]);
+    let seen = std::fs::read_to_string(&to).expect("written");
+    let shards = shards(&both);
+    assert!(seen.lines().count() == 8 && shards.iter().all(|shard| seen.contains(&format!("{shard}:"))), "{seen}");
+    let letters = both.json(&["dead", "list", "q", "--json"]);
+    assert_eq!(letters.len(), 2);
+    let first = letters[0]["id"].as_str().expect("a text");
+    assert_eq!(both.json(&["dead", "list", "q", "--json", "--after", first]).len(), 1);
+    assert_eq!(both.lines(&["dead", "replay", "q", first]), ["1"]);
+    assert_eq!(both.lines(&["dead", "discard", "q", "--all", "--yes"]), ["1"]);
+    assert_eq!(both.lines(&["purge", "q", "--yes"]), ["1"]);
+}
+
+#[test]
+fn a_follower_hears_of_both_and_its_leases_end_where_they_began() {
+    let both = two();
+    let mut follower = both.start(&["dequeue", "q", "--follow", "-n", "20", "--archive"]);
+    for n in 0..20 {
+        both.ok(&["enqueue", "q", &n.to_string()]);
+    }
+    let output = follower.stdout.take().map(|out| std::io::read_to_string(out).expect("text")).expect("piped");
+    assert!(follower.wait().expect("it ends").success());
+    let mut got: Vec<u32> = output.lines().map(|line| line.parse().expect("a number")).collect();
+    got.sort_unstable();
+    assert_eq!(got, (0..20).collect::<Vec<_>>());
+    assert_eq!(both.json(&["archive", "q", "--json"]).len(), 20);
+}
+
+#[test]
+fn a_shard_drains_and_comes_back() {
+    let both = two();
+    let shard = shards(&both).remove(1);
+    for n in 0..6 {
+        both.ok(&["enqueue", "q", &n.to_string()]);
+    }
+    let mut drain = both.command(&["shard", "drain", &shard]);
+    let mut drain = drain.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let state = || both.json(&["shard", "list", "--json"])[1]["state"].as_str().expect("a text").to_owned();
+    eventually("it drains", || state() == "drains" || state() == "drained");
+    both.ok(&["dequeue", "q"]);
+    let output = std::io::read_to_string(drain.stdout.take().expect("piped")).expect("text");
+    assert!(drain.wait().expect("it ends").success());
+    assert!(output.contains(&format!("shard {shard} is drained; 0 dead letters")), "{output}");
+    assert_eq!(state(), "drained");
+    for n in 0..4 {
+        assert!(!both.lines(&["enqueue", "q", &n.to_string()])[0].starts_with(&shard));
+    }
+    // A program that goes there alone gets an error.
+    let (code, why) = Trunkline { url: urls(&both)[1].to_owned() }.fails(&["enqueue", "q", "x"]);
+    assert!(code == 1 && why.contains("drained on this server"), "{why}");
+    let other = shards(&both).remove(0);
+    let (code, why) = both.fails(&["shard", "drain", &other]);
+    assert!(code == 1 && why.contains("no other shard"), "{why}");
+    both.ok(&["shard", "resume", &shard]);
+    assert_eq!(state(), "open");
+    sql(urls(&both)[1], "select trunkline.enqueue('q', 'again'::text)");
+    assert_eq!(rows(urls(&both)[1], "select count(*) from trunkline.queue_q"), ["1"]);
+}
+
+/// Killed wherever it happens to be, some twenty times, while what moved is consumed.
+#[test]
+fn a_drain_that_moves_may_be_killed_as_often_as_one_likes() {
+    let both = two();
+    let shard = shards(&both).remove(1);
+    let [other, from] = urls(&both)[..] else { panic!("two") };
+    sql(from, "select trunkline.enqueue('q', n::text) from generate_series(1, 2500) n");
+    sql(from, "select trunkline.enqueue('q', 'later'::text, interval '1 day')");
+    sql(other, "create table got (payload text)");
+    // So slowly that much is left whenever it is killed.
+    sql(
+        from,
+        "create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return old; end $$;
+         create trigger slow before delete on trunkline.queue_q for each row execute function public.slow()",
+    );
+    let there = || rows(from, "select count(*) from trunkline.queue_q")[0].parse::<u32>().expect("a number");
+    let (mut kills, mut left) = (0, there());
+    while left > 0 {
+        let mut drain = both.start(&["shard", "drain", "--move", &shard]);
+        let goal = left.saturating_sub(100 + 7 * kills);
+        eventually("some have moved", || there() <= goal);
+        drain.kill().expect("it ran, or had ended");
+        drain.wait().expect("it has ended");
+        kills += 1;
+        sql(other, "insert into got select payload from trunkline.take('q', 10)");
+        left = there();
+    }
+    assert!(kills > 5, "{kills}");
+    let told = both.ok(&["shard", "drain", "--move", &shard]);
+    assert!(told.contains("is drained"), "{told}");
+    sql(other, "insert into got select payload from trunkline.take('q', 10000)");
+    let seen = "select count(*) || ' ' || count(distinct payload) || ' ' || max(payload::int) from got";
+    assert_eq!(rows(other, seen), ["2500 2500 2500"]);
+    assert_eq!(
+        rows(other, "select payload || ' ' || (due_at > now() + interval '23 h') from trunkline.messages('q')"),
+        ["later true"]
+    );
+    assert_eq!(rows(from, "select count(*) from trunkline.moving"), ["0"]);
+}

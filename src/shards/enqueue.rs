@@ -1,0 +1,178 @@
+//! `enqueue` on one of several servers: on the next one, where it is certain that this one has
+//! stored nothing.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tracing::debug;
+
+use crate::{
+    error::{Error, Result},
+    queue::message::{
+        draft::{Draft, IntoDraft},
+        payload::Payload,
+    },
+    shards::{
+        choose::{Known, Routing, choose},
+        health::Fitness,
+        id::{Id, Sharded, MessageId},
+        queue::{Member, Queue},
+    },
+};
+
+/// How long a call waits in all where no shard is there, as for a single server.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl<T: Payload> Queue<T> {
+    /// Enqueues a message on one of the shards, as [`Queue::spread`] says, and returns its
+    /// id once it is committed there. Concurrent calls share rows and commits, shard by shard.
+    ///
+    /// A shard that is away is passed over: the message goes to another where it is certain that
+    /// nothing was stored, because the server was not reached, or refused. No call waits for a
+    /// server that is known to be away; a task of its own tries it every second. Where all are
+    /// away, the call waits for them, up to half a minute.
+    ///
+    /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that one
+    /// is there in all of them; while that shard is away, it goes to another, and then there can
+    /// be two.
+    ///
+    /// # Errors
+    /// As those of [`Queue::enqueue`](crate::Queue::enqueue), with the shard's name
+    /// ([`Error::shards`]).
+    /// [`Error::is_outcome_unknown`]: the connection broke before the answer. The message may or may not be on that shard, so it is sent to
+    /// no other.
+    pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<MessageId> {
+        let mut tries = Tries::of(self);
+        if let Some(unique) = message.unique() {
+            tries.routing = Routing::by_key(&*unique.key);
+        }
+        loop {
+            let member = tries.next().await?;
+            let waiting = member.shard.health.begin(Instant::now());
+            let outcome = member.queue.enqueue(Draft::<()>::lent(&message)).await;
+            drop(waiting);
+            if let ControlFlow::Break(outcome) = tries.tried(&member, outcome) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Enqueues all messages on one shard in one transaction, and returns their ids in their
+    /// order. For messages that should be routing, call it for parts of them, at the same time.
+    ///
+    /// # Errors
+    /// As those of [`Queue::enqueue`]; one bad payload fails the whole call, and then none
+    /// is stored. Messages have unique keys: each of those goes to the shard of its key, so it has
+    /// to be enqueued alone.
+    pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
+        &self,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Result<Vec<MessageId>> {
+        let messages: Vec<M> = messages.into_iter().collect();
+        let mut tries = Tries::of(self);
+        match (messages.iter().find_map(|message| message.unique()), messages.len()) {
+            (None, _) => {}
+            (Some(unique), 1) => tries.routing = Routing::by_key(&*unique.key),
+            (Some(_), _) => {
+                return Err(Error::invalid(
+                    "messages with unique keys go to the shard of their key each: enqueue them one by one, at the same time",
+                ));
+            }
+        }
+        loop {
+            let member = tries.next().await?;
+            let waiting = member.shard.health.begin(Instant::now());
+            let outcome = member.queue.enqueue_many(messages.iter().map(|message| Draft::<()>::lent(message))).await;
+            drop(waiting);
+            if let ControlFlow::Break(outcome) = tries.tried(&member, outcome) {
+                return outcome.map(|ids| ids.iter().map(|id| Sharded { shard: ids.shard, of: *id }).collect());
+            }
+        }
+    }
+}
+
+/// The tries of one call.
+pub(super) struct Tries<'a, T> {
+    queue: &'a Queue<T>,
+    turn: usize,
+    routing: Routing,
+    began: Option<Instant>,
+    /// What shards said that did not take it, since the call last waited.
+    failed: Vec<(Id, Error)>,
+}
+
+impl<'a, T: Payload> Tries<'a, T> {
+    pub fn of(queue: &'a Queue<T>) -> Self {
+        queue.shared.tend();
+        let turn = queue.shared.turn.fetch_add(1, Ordering::Relaxed);
+        Self { queue, turn, routing: queue.routing, began: None, failed: Vec::new() }
+    }
+
+    /// The shard to try next. Waits where there is none.
+    pub async fn next(&mut self) -> Result<Arc<Member<T>>> {
+        loop {
+            let set = &self.queue.shared.shards.0;
+            let changed = set.changed.notified(); // of what happens from here on
+            let members = self.queue.members();
+            let now = Instant::now();
+            let known: Vec<Known> = members
+                .iter()
+                .map(|member| &member.shard)
+                .map(|shard| (shard.id, shard.fitness(now), shard.health.load()))
+                .map(|(id, fitness, load)| match self.failed.iter().any(|(tried, _)| *tried == id) {
+                    true => Known { id, fitness: Fitness::Drained, load }, // not again
+                    false => Known { id, fitness, load },
+                })
+                .collect();
+            if let Some(at) = choose(&known, self.routing, self.turn) {
+                return Ok(members[at].clone());
+            }
+            let waited = self.began.get_or_insert(now).elapsed();
+            let may_be_back = members.iter().any(|member| member.shard.health.is_down());
+            if !may_be_back || tokio::time::timeout(PATIENCE.saturating_sub(waited), changed).await.is_err() {
+                return Err(self.nowhere(&members));
+            }
+            self.failed.clear();
+        }
+    }
+
+    /// Whether the call is over, and how; else the next shard is to be tried.
+    pub fn tried<R>(&mut self, member: &Arc<Member<T>>, outcome: Result<R>) -> ControlFlow<Result<Sharded<R>>> {
+        let shard = &member.shard;
+        let error = match outcome {
+            Ok(of) => {
+                shard.health.answered(Instant::now());
+                return ControlFlow::Break(Ok(Sharded { shard: shard.id, of }));
+            }
+            Err(error) => error,
+        };
+        if error.is_drained() {
+            shard.health.drained();
+        } else if error.is_closed() || error.is_for_another() {
+            shard.lost(&error); // also where the outcome is unknown: the next call need not find that out
+        } else {
+            shard.health.answered(Instant::now());
+        }
+        if !error.is_for_another() {
+            return ControlFlow::Break(Err(Error::of_shards(vec![(shard.id.to_string(), error)])));
+        }
+        debug!(queue = self.queue.shared.name, shard = %shard.id, %error, "enqueue goes to another shard");
+        shard.went_elsewhere(&self.queue.shared.name);
+        self.failed.push((shard.id, error));
+        ControlFlow::Continue(())
+    }
+
+    /// Of all that were asked or are known to be away.
+    fn nowhere(&self, members: &[Arc<Member<T>>]) -> Error {
+        let said = |shard: Id| self.failed.iter().find(|(id, _)| *id == shard).map(|(_, error)| error.clone());
+        let drained = || Error::invalid("it is drained");
+        let parts = members.iter().map(|member| &member.shard).map(|shard| {
+            let why = said(shard.id).or_else(|| shard.health.error()).unwrap_or_else(drained);
+            (shard.id.to_string(), why)
+        });
+        Error::of_shards(parts.collect())
+    }
+}

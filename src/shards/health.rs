@@ -1,0 +1,201 @@
+//! Whether a shard is fit for what is enqueued. Pure state, for any number of callers at once.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use crate::error::Error;
+
+/// A shard that has not answered for this long, while calls wait, gets no more calls as long as
+/// there are others; in milliseconds, as is the next.
+const SILENCE: u64 = 1000;
+/// While something is enqueued, each shard is asked so often whether it drains.
+const ASK: u64 = 5000;
+
+/// How fit it is; the lesser comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fitness {
+    Healthy,
+    /// Calls wait, and none was answered for a while.
+    Unresponsive,
+    /// It is on its way out: only where there is no other.
+    Drains,
+    /// It was not reached, and is tried by a task: no caller waits for that.
+    Down,
+    /// It refuses.
+    Drained,
+}
+
+#[derive(Debug)]
+pub(super) struct Health {
+    origin: Instant,
+    /// Calls that wait.
+    load: AtomicUsize,
+    /// The last answer, or, if that is later, the beginning of the first call that waits; in
+    /// milliseconds since the origin, as is the next.
+    heard: AtomicU64,
+    /// From when on it is to be asked whether it drains.
+    ask: AtomicU64,
+    is_down: AtomicBool,
+    drains: AtomicBool,
+    is_drained: AtomicBool,
+    /// Why it is away.
+    error: Mutex<Option<Error>>,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            origin: Instant::now(),
+            load: AtomicUsize::new(0),
+            heard: AtomicU64::new(0),
+            ask: AtomicU64::new(0),
+            is_down: AtomicBool::new(false),
+            drains: AtomicBool::new(false),
+            is_drained: AtomicBool::new(false),
+            error: Mutex::default(),
+        }
+    }
+}
+
+/// Counts as a call that waits until it is dropped.
+pub(super) struct Waiting<'a>(&'a Health);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.load.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Health {
+    fn at(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.origin).as_millis() as u64
+    }
+
+    fn reason(&self) -> MutexGuard<'_, Option<Error>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call begins.
+    pub fn begin(&self, now: Instant) -> Waiting<'_> {
+        if self.load.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.answered(now);
+        }
+        Waiting(self)
+    }
+
+    /// The server said something.
+    pub fn answered(&self, now: Instant) {
+        self.heard.store(self.at(now), Ordering::Relaxed);
+    }
+
+    pub fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    pub fn fitness(&self, now: Instant) -> Fitness {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Fitness::Down;
+        }
+        if self.is_drained.load(Ordering::Relaxed) {
+            return Fitness::Drained;
+        }
+        if self.drains.load(Ordering::Relaxed) {
+            return Fitness::Drains;
+        }
+        let silence = self.at(now).saturating_sub(self.heard.load(Ordering::Relaxed));
+        if self.load() > 0 && silence > SILENCE { Fitness::Unresponsive } else { Fitness::Healthy }
+    }
+
+    /// It was not reached. Says whether that is new.
+    pub fn lost(&self, error: Error) -> bool {
+        *self.reason() = Some(error);
+        !self.is_down.swap(true, Ordering::Relaxed)
+    }
+
+    pub fn is_down(&self) -> bool {
+        self.is_down.load(Ordering::Relaxed)
+    }
+
+    /// It answers again.
+    pub fn back(&self) {
+        *self.reason() = None;
+        self.is_down.store(false, Ordering::Relaxed);
+    }
+
+    /// Why it is away.
+    pub fn error(&self) -> Option<Error> {
+        self.reason().clone()
+    }
+
+    /// As its table says.
+    pub fn drains(&self, drains: bool) {
+        self.drains.store(drains, Ordering::Relaxed);
+        if !drains {
+            self.is_drained.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// It refused what was enqueued.
+    pub fn drained(&self) {
+        self.drains.store(true, Ordering::Relaxed);
+        self.is_drained.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is time to ask again whether it drains; then that is the caller's to do.
+    pub fn claim_ask(&self, now: Instant) -> bool {
+        let (now, due) = (self.at(now), self.ask.load(Ordering::Relaxed));
+        let next = now + ASK;
+        now >= due && self.ask.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_millis(super::SILENCE);
+    const ASK: Duration = Duration::from_millis(super::ASK);
+
+    #[test]
+    fn a_shard_that_answers_nothing_is_silent_and_one_that_nobody_asks_is_not() {
+        let (health, now) = (Health::default(), Instant::now());
+        let late = now + SILENCE * 2;
+        assert_eq!(health.fitness(late), Fitness::Healthy);
+        let first = health.begin(now);
+        assert_eq!((health.fitness(now), health.fitness(late)), (Fitness::Healthy, Fitness::Unresponsive));
+        health.answered(late);
+        assert_eq!(health.fitness(late), Fitness::Healthy, "others were answered meanwhile");
+        drop(first);
+        assert_eq!(health.fitness(late), Fitness::Healthy);
+        let _second = health.begin(late + SILENCE * 9);
+        assert_eq!(health.fitness(late + SILENCE * 9), Fitness::Healthy, "a pause without calls is no silence");
+    }
+
+    #[test]
+    fn what_is_worse_counts() {
+        let (health, now) = (Health::default(), Instant::now());
+        health.drains(true);
+        assert_eq!(health.fitness(now), Fitness::Drains);
+        health.drained();
+        assert_eq!(health.fitness(now), Fitness::Drained);
+        assert!(health.lost(Error::invalid("gone")) && !health.lost(Error::invalid("still gone")));
+        assert_eq!(health.fitness(now), Fitness::Down);
+        assert_eq!(health.error().map(|error| error.to_string()).as_deref(), Some("still gone"));
+        health.back();
+        health.drains(false);
+        assert_eq!(health.fitness(now), Fitness::Healthy);
+    }
+
+    #[test]
+    fn one_caller_asks_every_few_seconds() {
+        let (health, now) = (Health::default(), Instant::now());
+        assert!(health.claim_ask(now) && !health.claim_ask(now + ASK / 2) && health.claim_ask(now + ASK));
+    }
+}

@@ -1,0 +1,145 @@
+//! Names of shards, and what comes from one.
+
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    str::FromStr,
+};
+
+use crate::{
+    error::Error,
+    queue::message::{Lease, Message},
+};
+
+/// The name of a shard: a number that its database was given by chance when its schema was made,
+/// printed as eight hexadecimal digits.
+///
+/// It stays with the messages, so it goes along with a failover, an upgrade and a backup, and has
+/// nothing to do with the address, or with the place of a connection string in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u32);
+
+/// Something of one shard: `Sharded<Message<T>>` is a message, with the shard that it is to be
+/// acknowledged on.
+///
+/// It prints as `1f3a9c02:1024`, and is read from that. The order is that of the shards' numbers,
+/// then of what is there: it is there for lists and for pages, and says nothing about what was
+/// first.
+///
+/// ```
+/// # use trunkline::{Id, Sharded, MessageId};
+/// let id: MessageId = "1f3a9c02:1024".parse()?;
+/// assert_eq!(id, Sharded { shard: Id(0x1f3a_9c02), of: 1024 });
+/// assert_eq!(id.to_string(), "1f3a9c02:1024");
+/// assert!(id < "f0000000:5".parse()?);
+/// # Ok::<(), trunkline::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sharded<V> {
+    /// Where it is.
+    pub shard: Id,
+    /// What it is there.
+    pub of: V,
+}
+
+/// The id of a message in a queue on several servers.
+pub type MessageId = Sharded<i64>;
+
+impl fmt::Display for Id {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:08x}", self.0)
+    }
+}
+
+impl FromStr for Id {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let number = Some(text).filter(|text| text.len() == 8 && !text.starts_with('+'));
+        number.and_then(|text| u32::from_str_radix(text, 16).ok()).map(Self).ok_or_else(|| {
+            Error::invalid(format!("{text:?} is no shard: a shard is eight hexadecimal digits, as in 1f3a9c02"))
+        })
+    }
+}
+
+impl<V> Sharded<V> {
+    /// The same of something else there.
+    pub(crate) fn map<W>(self, with: impl FnOnce(V) -> W) -> Sharded<W> {
+        Sharded { shard: self.shard, of: with(self.of) }
+    }
+}
+
+impl<V> Deref for Sharded<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.of
+    }
+}
+
+impl<V> DerefMut for Sharded<V> {
+    fn deref_mut(&mut self) -> &mut V {
+        &mut self.of
+    }
+}
+
+impl fmt::Display for Sharded<i64> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.shard, self.of)
+    }
+}
+
+impl FromStr for Sharded<i64> {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            Error::invalid(format!("{text:?} is no id of a message on several servers: those are as in 1f3a9c02:1024"))
+        };
+        let (shard, id) = text.split_once(':').ok_or_else(wrong)?;
+        Ok(Self { shard: shard.parse()?, of: id.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl<T> Sharded<Message<T>> {
+    /// Its id, with the shard.
+    #[must_use]
+    pub fn id(&self) -> MessageId {
+        Sharded { shard: self.shard, of: self.of.id }
+    }
+
+    /// The name of this delivery, with the shard.
+    #[must_use]
+    pub fn lease(&self) -> Sharded<Lease> {
+        Sharded { shard: self.shard, of: self.of.lease() }
+    }
+}
+
+impl<T> From<&Sharded<Message<T>>> for Sharded<Lease> {
+    fn from(message: &Sharded<Message<T>>) -> Self {
+        message.lease()
+    }
+}
+
+impl From<&Sharded<Lease>> for Sharded<Lease> {
+    fn from(lease: &Sharded<Lease>) -> Self {
+        *lease
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_was_printed_and_nothing_else_is_one() {
+        for (shard, of) in [(0, 1024), (u32::MAX, i64::MAX), (7, -1)] {
+            let id = Sharded { shard: Id(shard), of };
+            assert_eq!(id.to_string().parse::<MessageId>().expect("an id"), id);
+        }
+        for text in ["", "1024", ":1024", "1f3a9c02:", "1f3a9c02", "1f3a9c2:1024", "+f3a9c02:1024", "1f3a9c02:1:2"] {
+            let error = text.parse::<MessageId>().expect_err("no id").to_string();
+            assert!(error.contains("as in 1f3a9c02"), "{error}");
+        }
+    }
+}

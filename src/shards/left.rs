@@ -1,0 +1,100 @@
+//! What is on a shard that drains.
+
+use crate::{
+    error::Result,
+    postgres::{
+        db::{Class, Db},
+        sql::Sql,
+        wire::only,
+    },
+    queue::verbs::stats::Stats,
+    shards::{id::Id, set::Set, verbs::named},
+};
+
+/// What is on a shard that drains.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Left {
+    /// Of each queue, by name: the counts, and whether it is closed, empty for good.
+    pub queues: Vec<(String, ShardStats, bool)>,
+    /// Messages that were taken out of their queues by a drain that moves, and are not known to be
+    /// on another shard yet. They are in no count of `queues`, and no consumer gets them until a
+    /// drain has brought them there.
+    pub moving: u64,
+}
+
+impl Left {
+    /// Of all queues together.
+    #[must_use]
+    pub fn sum(&self) -> ShardStats {
+        self.queues.iter().fold(ShardStats::default(), |sum, (_, stats, _)| sum.plus(stats))
+    }
+
+    /// Whether every queue is closed: nothing waits or is leased there, or is on its way from
+    /// there, and nothing will. Dead letters and what is archived stay.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.moving == 0 && self.queues.iter().all(|(_, _, is_closed)| *is_closed)
+    }
+}
+
+impl Set {
+    /// What is on a shard.
+    ///
+    /// # Errors
+    /// As those of [`Set::resume`].
+    pub async fn left(&self, shard: Id) -> Result<Left> {
+        let db = &self.known(shard)?.db;
+        let looking = async {
+            let mut queues = Vec::new();
+            for name in names(db).await? {
+                let (stats, is_closed) = look(db, &name).await?;
+                queues.push((name, stats, is_closed));
+            }
+            Ok(Left { queues, moving: moving(db).await? })
+        };
+        named(shard, looking.await)
+    }
+}
+
+pub(super) async fn names(db: &Db) -> Result<Vec<String>> {
+    Ok(db.list_queues().await?.into_iter().map(|queue| queue.name).collect())
+}
+
+pub(super) fn of_queue(db: &Db, name: &'static str, text: &str, queue: &str) -> Sql {
+    Sql::filled(name, text, db.schema(), queue)
+}
+
+/// The counts of a queue, and whether it is closed.
+pub(super) async fn look(db: &Db, name: &str) -> Result<(ShardStats, bool)> {
+    let stats = of_queue(db, "stats", include_str!("../../sql/statements/stats.sql"), name);
+    let sealed = of_queue(db, "sealed", include_str!("../../sql/statements/sealed.sql"), name);
+    let stats = ShardStats::of(&db.query_again(Class::Main, &stats, &[]).await?)?;
+    Ok((stats, only(&db.query_again(Class::Main, &sealed, &[]).await?)?.read(0)?))
+}
+
+/// Messages that were taken out of a queue for a shard, and are not known to be there.
+pub(super) struct OnTheirWay {
+    pub queue: String,
+    pub target: Id,
+    messages: u64,
+}
+
+pub(super) async fn on_their_way(db: &Db) -> Result<Vec<OnTheirWay>> {
+    let moves = db.statement("moves", include_str!("../../sql/statements/moves.sql"));
+    if !only(&db.query_again(Class::Main, &moves, &[]).await?)?.read::<bool>(0)? {
+        return Ok(Vec::new());
+    }
+    let moving = db.statement("moving", include_str!("../../sql/statements/moving.sql"));
+    let rows = db.query_again(Class::Main, &moving, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            let target = Id(row.read::<i32>(1)?.cast_unsigned());
+            Ok(OnTheirWay { queue: row.read(0)?, target, messages: row.read::<i64>(2)?.unsigned_abs() })
+        })
+        .collect()
+}
+
+pub(super) async fn moving(db: &Db) -> Result<u64> {
+    Ok(on_their_way(db).await?.iter().map(|some| some.messages).sum())
+}

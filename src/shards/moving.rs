@@ -1,0 +1,216 @@
+//! What waits on a shard moves to the others: out of its queue into a table beside it, from there
+//! into the other's queue, and only then out of that table. Each step is a transaction of one
+//! server, and may be made again: the receiving server records the row that it was given.
+
+use std::{sync::Arc, time::Instant};
+
+use postgres_types::ToSql;
+
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Class, Db},
+        sql::quote,
+        time::Time,
+        wire::only,
+    },
+    queue::admin::settings::Description,
+    shards::{
+        health::Fitness,
+        id::Id,
+        left::{look, of_queue, on_their_way},
+        set::Set,
+        shard::Shard,
+        verbs::named,
+    },
+};
+
+/// Rows in one transaction, each of up to some 64 KiB.
+const ROWS: i32 = 32;
+/// Between two looks at what is left, of each queue.
+const TURNS: usize = 64;
+/// The column that a queue with priorities has more than others.
+const LANE: &str = "select pg_catalog.jsonb_build_object('lane', ($1).lane::pg_catalog.text)";
+
+/// Rows on their way, column by column.
+#[derive(Default)]
+struct Rows {
+    ids: Vec<i64>,
+    enqueued_at: Vec<Time>,
+    due_at: Vec<Time>,
+    attempts: Vec<i32>,
+    released: Vec<i32>,
+    errors: Vec<Option<String>>,
+    sizes: Vec<i32>,
+    payloads: Vec<String>,
+    metadata: Vec<Option<String>>,
+    own: Vec<Option<String>>,
+}
+
+/// A shard that may be given something, with its queues.
+type Target = (Arc<Shard>, Vec<Description>);
+
+impl Set {
+    /// Brings what is on its way to where it goes, and nowhere else: it may be there already. What
+    /// goes to a shard that is away waits for it.
+    pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
+        for on_its_way in named(from.id, on_their_way(&from.db).await)? {
+            let target = self.known(on_its_way.target)?;
+            self.bring_to(from, &on_its_way.queue, &target).await?;
+        }
+        Ok(())
+    }
+
+    async fn bring_to(&self, from: &Shard, queue: &str, target: &Arc<Shard>) -> Result<()> {
+        loop {
+            let rows = named(from.id, rows(&from.db, queue, target.id).await)?;
+            if rows.ids.is_empty() {
+                return Ok(());
+            }
+            match give(&target.db, from.id, queue, &rows).await {
+                Ok(()) => target.health.answered(Instant::now()),
+                // Whether it has them now or not: it is asked again when it is there.
+                Err(error) if error.is_closed() => {
+                    target.lost(&error);
+                    return Ok(());
+                }
+                Err(error) => return named(target.id, Err(error)),
+            }
+            let done = from.db.statement("move_done", include_str!("../../sql/statements/move_done.sql"));
+            let params: [&(dyn ToSql + Sync); 3] = [&queue, &target.id.0.cast_signed(), &rows.ids];
+            named(from.id, from.db.query_again(Class::Main, &done, &params).await)?;
+        }
+    }
+
+    /// Moves some of what waits on a shard, in turns to the others. Returns how many rows.
+    pub(super) async fn take_out(&self, from: &Arc<Shard>) -> Result<usize> {
+        let (mut targets, mut moved, mut turn) = (None, 0, 0);
+        for queue in named(from.id, from.db.list_queues().await)? {
+            let (left, _) = named(from.id, look(&from.db, &queue.name).await)?;
+            if left.messages == left.leased {
+                continue;
+            }
+            let targets = match &targets {
+                Some(targets) => targets,
+                None => targets.insert(self.targets(from).await?),
+            };
+            let mut after = i64::MIN;
+            for _ in 0..TURNS {
+                let target = next(targets, &queue, &mut turn).ok_or_else(|| nowhere(from.id, &queue))?;
+                let ids = named(from.id, out(&from.db, &queue, target.id, after).await)?;
+                let Some(last) = ids.iter().max() else { break };
+                (after, moved) = (*last, moved + ids.len());
+                self.bring_to(from, &queue.name, target).await?;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Those that take what is enqueued, and are prepared for what is moved.
+    async fn targets(&self, from: &Shard) -> Result<Vec<Target>> {
+        let mut targets = Vec::new();
+        prepare(&from.db).await?;
+        let others = self.0.reached.borrow().clone();
+        for other in others.iter().filter(|other| other.id != from.id && is_open(other)) {
+            let prepared = async {
+                prepare(&other.db).await?;
+                other.db.list_queues().await
+            };
+            match prepared.await {
+                Ok(queues) => targets.push((other.clone(), queues)),
+                Err(error) if error.is_closed() => other.lost(&error),
+                Err(error) => return named(other.id, Err(error)),
+            }
+        }
+        Ok(targets)
+    }
+}
+
+fn is_open(shard: &Shard) -> bool {
+    shard.health.fitness(Instant::now()) <= Fitness::Unresponsive
+}
+
+/// The one whose turn it is, among those that have the same queue.
+fn next<'a>(targets: &'a [Target], queue: &Description, turn: &mut usize) -> Option<&'a Arc<Shard>> {
+    let is_same = |other: &Description| {
+        (&other.name, &other.payload, other.priorities) == (&queue.name, &queue.payload, queue.priorities)
+    };
+    let fit: Vec<_> = targets.iter().filter(|(shard, queues)| is_open(shard) && queues.iter().any(is_same)).collect();
+    *turn += 1;
+    Some(&fit.get(*turn % fit.len().max(1))?.0)
+}
+
+fn nowhere(from: Id, queue: &Description) -> Error {
+    let Description { name, payload, priorities, .. } = queue;
+    let why = format!(
+        "queue {name:?} is on no other shard that takes messages, as a queue of {payload} with priorities {priorities}: create it there, or wait \
+         until that shard is there"
+    );
+    Error::of_shards(vec![(from.to_string(), Error::invalid(why))])
+}
+
+async fn prepare(db: &Db) -> Result<()> {
+    let sql = db.statement("move_tables", include_str!("../../sql/statements/move_tables.sql"));
+    let session = db.own_session().await?;
+    session.batch(sql.name, &sql.text).await?;
+    db.give_back(session);
+    Ok(())
+}
+
+/// Takes rows out of a queue, for that shard and no other.
+async fn out(db: &Db, queue: &Description, target: Id, after: i64) -> Result<Vec<i64>> {
+    let sql = of_queue(db, "move_out", include_str!("../../sql/statements/move_out.sql"), &queue.name);
+    let lane = (queue.priorities > 1).then_some(LANE);
+    let params: [&(dyn ToSql + Sync); 5] = [&queue.name, &target.0.cast_signed(), &after, &ROWS, &lane];
+    db.query(Class::Main, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
+}
+
+async fn rows(db: &Db, queue: &str, target: Id) -> Result<Rows> {
+    let sql = db.statement("move_rows", include_str!("../../sql/statements/move_rows.sql"));
+    let mut rows = Rows::default();
+    for row in db.query_again(Class::Main, &sql, &[&queue, &target.0.cast_signed(), &i64::from(ROWS)]).await? {
+        rows.ids.push(row.read(0)?);
+        rows.enqueued_at.push(row.read(1)?);
+        rows.due_at.push(row.read(2)?);
+        rows.attempts.push(row.read(3)?);
+        rows.released.push(row.read(4)?);
+        rows.errors.push(row.read(5)?);
+        rows.sizes.push(row.read(6)?);
+        rows.payloads.push(row.read(7)?);
+        rows.metadata.push(row.read(8)?);
+        rows.own.push(row.read(9)?);
+    }
+    Ok(rows)
+}
+
+/// Gives a shard's queue these rows of another's, unless it has them.
+async fn give(db: &Db, source: Id, queue: &str, rows: &Rows) -> Result<()> {
+    let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
+    let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;
+    let text = of_queue(db, "move_in", include_str!("../../sql/statements/move_in.sql"), queue).text;
+    let text = text.replace(&quote(&format!("type_{queue}")), &payload);
+    let transaction = db.begin().await?;
+    let source = source.0.cast_signed();
+    let params: [&(dyn ToSql + Sync); 11] = [
+        &source,
+        &queue,
+        &rows.ids,
+        &rows.enqueued_at,
+        &rows.attempts,
+        &rows.released,
+        &rows.errors,
+        &rows.sizes,
+        &rows.payloads,
+        &rows.metadata,
+        &rows.own,
+    ];
+    let given = transaction.send_text::<Vec<(i64, i64, String)>>(&text, &params).await?.await?;
+    let due = rows.ids.iter().zip(&rows.due_at);
+    let became = |id: i64| given.iter().find(|(source, ..)| *source == id).map(|(_, became, _)| *became);
+    let (ids, dues): (Vec<i64>, Vec<Time>) = due.filter_map(|(id, due)| Some((became(*id)?, *due))).unzip();
+    let due = of_queue(db, "move_due", include_str!("../../sql/statements/move_due.sql"), queue);
+    transaction.send_text::<u64>(&due.text, &[&ids, &dues]).await?.await?;
+    transaction.commit().await?;
+    db.wake(&format!("{}.{queue}", db.schema().name()));
+    Ok(())
+}

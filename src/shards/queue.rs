@@ -1,0 +1,252 @@
+//! A queue over several servers: the handle, and the part of it on each.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tracing::{debug, warn};
+
+use crate::{
+    error::{Error, Result},
+    queue::{admin::settings::Description, handle::Queue as ShardQueue, message::payload::Payload},
+    shards::{
+        choose::Routing,
+        id::{Id, Sharded},
+        set::{Set, unknown},
+        shard::Shard,
+    },
+};
+
+/// A part of the queue that could not be opened is tried again after this pause.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A queue of `T`s over several servers. Cheap to clone; clones share connections and batches,
+/// shard by shard.
+///
+/// Each shard is a whole [`Queue`]. A message is in one of them and stays there, unless a drain
+/// moves it ([`Set::drain_and_move`]), and all that is promised of a message is promised by
+/// that one: its id, its lease, its order among those of the same shard. Between shards there is
+/// no order.
+pub struct Queue<T> {
+    pub(super) shared: Arc<Shared<T>>,
+    pub(super) routing: Routing,
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), routing: self.routing }
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { shared, routing } = self;
+        out.debug_struct("Queue").field("name", &shared.name).field("spread", routing).finish_non_exhaustive()
+    }
+}
+
+/// The part of the queue on one server.
+pub(super) struct Member<T> {
+    pub shard: Arc<Shard>,
+    pub queue: ShardQueue<T>,
+}
+
+/// All parts that are open, in the order of the shards' names.
+pub(super) type Members<T> = Arc<[Arc<Member<T>>]>;
+
+pub(super) struct Shared<T> {
+    pub name: String,
+    pub shards: Set,
+    pub members: watch::Sender<Members<T>>,
+    /// Calls so far.
+    pub turn: AtomicUsize,
+    /// A task opens what is not open yet.
+    is_opening: AtomicBool,
+}
+
+impl Set {
+    /// Opens a queue whose payloads are `T`s, on every server that was reached. The others join
+    /// when they are there.
+    ///
+    /// # Errors
+    /// As those of [`Db::queue`](crate::Db::queue), of any server. One that went away meanwhile
+    /// joins later, unless none is left.
+    pub async fn queue<T: Payload>(&self, name: &str) -> Result<Queue<T>> {
+        let reached = self.0.reached.borrow().clone();
+        let opened = join_all(reached.iter().map(|shard| shard.open::<T>(name))).await;
+        let (mut members, mut failed) = (Vec::new(), Vec::new());
+        for (shard, opened) in reached.iter().zip(opened) {
+            match opened {
+                Ok(queue) => members.push(Arc::new(Member { shard: shard.clone(), queue })),
+                Err(error) => failed.push((shard.id.to_string(), error)),
+            }
+        }
+        if members.is_empty() || failed.iter().any(|(_, error)| error.is_final()) {
+            return Err(Error::of_shards(failed));
+        }
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            shards: self.clone(),
+            members: watch::Sender::new(members.into()),
+            // Programs that send one message each do not all begin with the same shard.
+            turn: AtomicUsize::new(RandomState::new().build_hasher().finish() as usize / 2),
+            is_opening: AtomicBool::new(false),
+        });
+        shared.tend();
+        Ok(Queue { shared, routing: Routing::default() })
+    }
+}
+
+impl<T: Payload> Shared<T> {
+    /// Sees to it that what is missing is looked for and opened: tasks end with their runtime.
+    /// Cheap where nothing is missing.
+    pub fn tend(self: &Arc<Self>) {
+        let set = &self.shards.0;
+        if !set.is_whole() {
+            set.seek();
+        }
+        if !self.is_opening.load(Ordering::Relaxed) && !self.is_opening.swap(true, Ordering::AcqRel) {
+            tokio::spawn(open_more(Opening(Arc::downgrade(self)), set.reached.subscribe()));
+        }
+    }
+
+    /// Lets go of what has left, and opens what is reached and not open. Says whether something is
+    /// still missing.
+    async fn open(&self, is_told: &mut bool) -> bool {
+        let reached = self.shards.0.reached.borrow().clone();
+        let mut missing = !self.let_go(&reached);
+        let members = self.members.borrow().clone();
+        let is_missing = |shard: &&Arc<Shard>| !members.iter().any(|member| Arc::ptr_eq(&member.shard, shard));
+        for shard in reached.iter().filter(is_missing) {
+            match shard.open::<T>(&self.name).await {
+                Ok(queue) => {
+                    let member = Arc::new(Member { shard: shard.clone(), queue });
+                    self.members.send_modify(|members| {
+                        let mut all = members.to_vec();
+                        all.retain(|other| other.shard.id != member.shard.id);
+                        all.push(member);
+                        all.sort_by_key(|member| member.shard.id);
+                        *members = all.into();
+                    });
+                    self.shards.0.changed.notify_waiters();
+                }
+                Err(error) => {
+                    missing = true;
+                    if error.is_final() && !std::mem::replace(is_told, true) {
+                        warn!(queue = self.name, shard = %shard.id, %error, "a shard has no such queue; trying again");
+                    } else {
+                        debug!(queue = self.name, shard = %shard.id, %error, "queue is not open on a shard");
+                    }
+                }
+            }
+        }
+        missing
+    }
+
+    /// Whether no part is left of a shard that is not there. The last part stays until there is
+    /// another.
+    fn let_go(&self, reached: &[Arc<Shard>]) -> bool {
+        let stays = |member: &&Arc<Member<T>>| reached.iter().any(|shard| Arc::ptr_eq(shard, &member.shard));
+        let mut is_done = true;
+        self.members.send_if_modified(|members| {
+            let stay: Vec<Arc<Member<T>>> = members.iter().filter(stays).cloned().collect();
+            let (leave, some) = (stay.len() < members.len(), !stay.is_empty());
+            is_done = !leave || some;
+            if leave && some {
+                *members = stay.into();
+            }
+            leave && some
+        });
+        is_done
+    }
+}
+
+struct Opening<T>(Weak<Shared<T>>);
+
+impl<T> Drop for Opening<T> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.is_opening.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Opens the queue on every shard that joins, until its last handle is gone.
+async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver<Arc<[Arc<Shard>]>>) {
+    let mut is_told = false;
+    loop {
+        reached.borrow_and_update();
+        let Some(shared) = opening.0.upgrade() else { return };
+        let missing = shared.open(&mut is_told).await;
+        drop(shared);
+        // The set lives as long as the queue does.
+        let ended = tokio::select! {
+            changed = reached.changed() => changed.is_err(),
+            () = tokio::time::sleep(PAUSE), if missing => false,
+        };
+        if ended {
+            return;
+        }
+    }
+}
+
+impl<T: Payload> Queue<T> {
+    /// The same queue with another way to routing what is enqueued.
+    ///
+    /// ```
+    /// # use trunkline::{Result, Routing, Queue};
+    /// # async fn example(mails: Queue<String>) -> Result<()> {
+    /// mails.routing(Routing::by_key("tenant 7")).enqueue("ada@example.org: hello".to_owned()).await?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn routing(&self, routing: Routing) -> Self {
+        Self { shared: self.shared.clone(), routing }
+    }
+
+    /// The set of shards that it is on.
+    #[must_use]
+    pub fn shards(&self) -> &Set {
+        &self.shared.shards
+    }
+
+    /// The queue as the shard with the lowest name has it.
+    #[must_use]
+    pub fn description(&self) -> Description {
+        self.shared.members.borrow()[0].queue.description().clone() // there is one from the beginning, and the last one stays
+    }
+
+    /// The part of it on one shard: a queue with all its verbs, and those in the caller's
+    /// transactions, which are of one server.
+    ///
+    /// # Errors
+    /// There is no such shard, or it was not reached since this process began.
+    pub fn on(&self, shard: Id) -> Result<ShardQueue<T>> {
+        self.member(shard).map(|member| member.queue.clone())
+    }
+
+    /// All parts that are open, in the order of the shards' names. A shard that was not reached
+    /// since this process began has none yet.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Sharded<ShardQueue<T>>> {
+        let members = self.shared.members.borrow().clone();
+        members.iter().map(|member| Sharded { shard: member.shard.id, of: member.queue.clone() }).collect()
+    }
+
+    pub(super) fn members(&self) -> Members<T> {
+        self.shared.members.borrow().clone()
+    }
+
+    pub(super) fn member(&self, shard: Id) -> Result<Arc<Member<T>>> {
+        let members = self.members();
+        members.iter().find(|member| member.shard.id == shard).cloned().ok_or_else(|| unknown(shard))
+    }
+}

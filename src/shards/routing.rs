@@ -1,0 +1,172 @@
+//! Which shard a message goes to. Pure: what is known of the shards goes in, a place in the list
+//! comes out.
+
+use super::{health::Fitness, id::Id};
+
+/// How what is enqueued is routing over the shards of a queue. Only those count that are well:
+/// reached, not silent for a second, not draining.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Routing {
+    /// The one with the fewest enqueues of this process under way; among equals, one after another.
+    /// A slow shard gets less, and a caller that a shard has just answered comes back to it, so
+    /// that callers who share a row go on sharing rows.
+    #[default]
+    LeastLoaded,
+    /// One after another, call by call, however long each takes.
+    RoundRobin,
+    /// Always the same one for the same number, in every process and with every order of the
+    /// connection strings. A shard that is added takes over its part of the numbers, and no other
+    /// number moves. While that one is not well it is the next in an order that is the number's
+    /// own.
+    ///
+    /// The shard is the one with the largest `mix(hash ^ mix(number))`, where `mix` is the end of
+    /// `SplitMix64`: rendezvous hashing.
+    Hash(u64),
+}
+
+impl Routing {
+    /// By a key: the same for the same bytes (FNV-1a, 64 bits), in every process and version.
+    #[must_use]
+    pub fn by_key(key: impl AsRef<[u8]>) -> Self {
+        let hash = key
+            .as_ref()
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        Self::Hash(hash)
+    }
+}
+
+/// What is known of a shard.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub id: Id,
+    pub fitness: Fitness,
+    /// Enqueues under way.
+    pub load: usize,
+}
+
+/// The place of the shard that a call goes to; none where none can be asked. `turn` goes up by one
+/// with each call.
+pub(super) fn choose(shards: &[Known], routing: Routing, turn: usize) -> Option<usize> {
+    let askable = |known: &&Known| known.fitness < Fitness::Down;
+    let fitness = shards.iter().filter(askable).map(|known| known.fitness).min()?;
+    let fit = || shards.iter().enumerate().filter(move |(_, known)| known.fitness == fitness);
+    let count = fit().count();
+    let chosen = match routing {
+        Routing::RoundRobin => fit().nth(turn % count),
+        // Among equals, one after another.
+        Routing::LeastLoaded => {
+            let behind = |at: usize| (at + count - turn % count) % count;
+            fit().enumerate().min_by_key(|(at, (_, known))| (known.load, behind(*at))).map(|(_, found)| found)
+        }
+        Routing::Hash(hash) => fit().max_by_key(|(_, known)| (weight(hash, known.id), known.id)),
+    };
+    chosen.map(|(place, _)| place)
+}
+
+fn weight(hash: u64, shard: Id) -> u64 {
+    mix(hash ^ mix(shard.0.into()))
+}
+
+/// The end of `SplitMix64`.
+fn mix(mut bits: u64) -> u64 {
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shards(fitness: &[Fitness]) -> Vec<Known> {
+        let id = |nr: usize| Id((nr as u32 + 1) * 77_777);
+        fitness.iter().enumerate().map(|(nr, fitness)| Known { id: id(nr), fitness: *fitness, load: 0 }).collect()
+    }
+
+    fn turns(shards: &[Known], routing: Routing) -> Vec<Option<usize>> {
+        (0..6).map(|turn| choose(shards, routing, turn)).collect()
+    }
+
+    use Fitness::{Down, Drained, Drains, Unresponsive, Healthy};
+
+    #[test]
+    fn calls_go_round_those_that_are_well() {
+        let all = shards(&[Healthy, Healthy, Healthy]);
+        for routing in [Routing::RoundRobin, Routing::LeastLoaded] {
+            assert_eq!(turns(&all, routing), [0, 1, 2, 0, 1, 2].map(Some));
+        }
+        assert_eq!(turns(&shards(&[Healthy, Down, Healthy]), Routing::RoundRobin), [0, 2, 0, 2, 0, 2].map(Some));
+        assert_eq!(turns(&shards(&[Unresponsive, Drains, Healthy]), Routing::RoundRobin), [Some(2); 6]);
+    }
+
+    #[test]
+    fn what_is_not_well_is_asked_where_nothing_else_is_left_and_what_refuses_never() {
+        for routing in [Routing::RoundRobin, Routing::LeastLoaded, Routing::Hash(7)] {
+            assert_eq!(turns(&shards(&[Unresponsive, Drains, Down]), routing), [Some(0); 6]);
+            assert_eq!(turns(&shards(&[Down, Drains, Drained]), routing), [Some(1); 6]);
+            assert_eq!(turns(&shards(&[Down, Drained]), routing), [None; 6]);
+            assert_eq!(turns(&[], routing), [None; 6]);
+        }
+    }
+
+    #[test]
+    fn the_least_loaded_is_found_wherever_it_is() {
+        let mut all = shards(&[Healthy, Healthy, Healthy]);
+        (all[0].load, all[1].load, all[2].load) = (3, 5, 2);
+        assert_eq!(turns(&all, Routing::LeastLoaded), [Some(2); 6]);
+        all[0].load = 2;
+        assert_eq!(turns(&all, Routing::LeastLoaded), [0, 2, 2, 0, 2, 2].map(Some));
+        all[2].fitness = Unresponsive;
+        assert_eq!(turns(&all, Routing::LeastLoaded), [Some(0); 6]);
+    }
+
+    #[test]
+    fn a_hash_has_one_shard_whatever_the_order_and_they_share_the_hashes() {
+        let all = shards(&[Healthy; 5]);
+        let mut reversed = all.clone();
+        reversed.reverse();
+        let mut counts = [0; 5];
+        for hash in 0..5000 {
+            let at = choose(&all, Routing::Hash(hash), 0).expect("one");
+            assert_eq!(choose(&reversed, Routing::Hash(hash), 3), Some(4 - at));
+            counts[at] += 1;
+        }
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn one_more_shard_takes_over_its_part_and_nothing_else_moves() {
+        let all = shards(&[Healthy; 5]);
+        let mut moved = 0;
+        for hash in 0..5000 {
+            let before = choose(&all[..4], Routing::Hash(hash), 0);
+            let after = choose(&all, Routing::Hash(hash), 0);
+            if before != after {
+                assert_eq!(after, Some(4));
+                moved += 1;
+            }
+        }
+        assert!((800..1200).contains(&moved), "a fifth of 5,000, not {moved}");
+    }
+
+    #[test]
+    fn what_a_shard_leaves_behind_while_it_is_down_goes_to_all_others() {
+        let mut all = shards(&[Healthy; 5]);
+        let of_first: Vec<u64> = (0..5000).filter(|hash| choose(&all, Routing::Hash(*hash), 0) == Some(0)).collect();
+        all[0].fitness = Down;
+        let mut counts = [0; 5];
+        for hash in &of_first {
+            counts[choose(&all, Routing::Hash(*hash), 0).expect("another")] += 1;
+        }
+        assert!(counts[0] == 0 && counts[1..].iter().all(|count| *count > of_first.len() / 8), "{counts:?}");
+    }
+
+    #[test]
+    fn a_key_is_the_same_number_for_ever() {
+        assert_eq!(Routing::by_key(""), Routing::Hash(0xcbf2_9ce4_8422_2325));
+        assert_eq!(Routing::by_key("foobar"), Routing::Hash(0x8594_4171_f739_67e8)); // of the list of FNV's authors
+        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf); // SplitMix64's first number of the seed 0
+    }
+}

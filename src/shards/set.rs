@@ -1,0 +1,175 @@
+//! A set of shards: the servers that hold queues of the same names.
+
+use std::{fmt, sync::Arc};
+
+use futures_util::future::join_all;
+
+use crate::{
+    error::{Error, Result},
+    postgres::{db::Db, target::Target},
+    queue::admin::settings::Settings,
+    shards::{
+        health::Fitness,
+        id::Id,
+        reach::{Server, Servers},
+        shard::Shard,
+    },
+};
+
+/// Several PostgreSQL servers that share nothing and hold queues of the same names: each queue is
+/// one over all of them. Cheap to clone.
+///
+/// Begin with [`Set::queue`]. The guide has a chapter on what shards promise, and what they do
+/// not.
+#[derive(Clone)]
+pub struct Set(pub(super) Arc<Servers>);
+
+/// A shard, or the place of one that was not reached yet.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct State {
+    /// Its name; none where it was not reached since this process began.
+    pub id: Option<Id>,
+    /// Its address, without anything that is secret.
+    pub place: String,
+    /// What is enqueued goes elsewhere, and it is left when it is empty.
+    pub drains: bool,
+    /// Why it is not reached at present; none where it is, as far as is known.
+    pub away: Option<Error>,
+}
+
+impl fmt::Debug for Set {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.0.places().iter().map(|place| place.shown())).finish()
+    }
+}
+
+impl Db {
+    /// Connects to several servers that hold queues of the same names, each by a connection string
+    /// as in [`Db::connect`]. The order of the strings does not matter: the name of a shard is in
+    /// its database ([`Id`]).
+    ///
+    /// Servers that cannot be reached now are looked for every second, and take part when they are
+    /// there. A host has two seconds unless `connect_timeout` says otherwise.
+    ///
+    /// ```no_run
+    /// # use trunkline::{Db, Result, Queue};
+    /// # async fn example() -> Result<()> {
+    /// let shards = Db::connect_sharded(["postgres://db1/app", "postgres://db2/app", "postgres://db3/app"]).await?;
+    /// let mails: Queue<String> = shards.queue("mails").await?;
+    /// let id = mails.enqueue("ada@example.org: hello".to_owned()).await?;
+    /// println!("{id}"); // 1f3a9c02:1024
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// None of the servers was reached, or there are none. What does not pass by waiting ends the
+    /// call even for one of them: a string that is not valid, a login that is refused, a schema of
+    /// another version, a server that is named twice.
+    pub async fn connect_sharded<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Set> {
+        let targets: Result<Vec<Target>> = urls.into_iter().map(|url| Target::parse(url.as_ref())).collect();
+        Set::to(targets?).await
+    }
+
+    /// As [`Db::connect_sharded`], in another environment, as [`Db::connect_with`].
+    ///
+    /// # Errors
+    /// As those of [`Db::connect_sharded`].
+    pub async fn connect_sharded_with<U: AsRef<str>>(
+        urls: impl IntoIterator<Item = U>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Set> {
+        let target = |url: U| Target::parse_in(url.as_ref(), &environment);
+        let targets: Result<Vec<Target>> = urls.into_iter().map(target).collect();
+        Set::to(targets?).await
+    }
+}
+
+impl Set {
+    async fn to(targets: Vec<Target>) -> Result<Self> {
+        let set = Arc::new(Servers::new());
+        let places: Vec<Arc<Server>> = targets.into_iter().map(Server::new).collect();
+        let tried = join_all(places.iter().map(|place| set.reach(place))).await;
+        places.iter().cloned().for_each(|place| set.add(place));
+        let failed = places.iter().zip(tried).filter_map(|(place, tried)| Some((place.shown(), tried.err()?)));
+        let failed: Vec<(String, Error)> = failed.collect();
+        let is_hopeless = failed.iter().any(|(_, error)| error.is_final()) || failed.len() == places.len();
+        if is_hopeless {
+            return Err(Error::of_shards(failed));
+        }
+        set.seek();
+        Ok(Self(set))
+    }
+
+    /// A server more, at once: open queues, consumers and workers take it in within a second. Its
+    /// schema must be there, and its queues.
+    ///
+    /// # Errors
+    /// As those of [`Db::connect_sharded`] that do not pass by waiting. One that cannot be reached
+    /// now is looked for, and that is no error.
+    pub async fn add(&self, url: &str) -> Result<()> {
+        let place = Server::new(Target::parse(url)?);
+        match self.0.reach(&place).await {
+            Err(error) if error.is_final() => return Err(Error::of_shards(vec![(place.shown(), error)])),
+            _ => self.0.add(place),
+        }
+        self.0.seek();
+        Ok(())
+    }
+
+    /// All of them, in the order in which they were named.
+    #[must_use]
+    pub fn list(&self) -> Vec<State> {
+        let state = |place: &Arc<Server>| {
+            let shard = place.shard();
+            let drains =
+                shard.is_some_and(|shard| shard.health.fitness(std::time::Instant::now()) >= Fitness::Drains);
+            let away = shard.map_or_else(|| place.error(), |shard| shard.health.error());
+            State {
+                id: shard.map(|shard| shard.id),
+                place: place.shown(),
+                drains: drains && away.is_none(),
+                away,
+            }
+        };
+        self.0.places().iter().map(state).collect()
+    }
+
+    /// The database of a shard that was reached: for transactions, and for what is about one
+    /// server.
+    #[must_use]
+    pub fn db(&self, shard: Id) -> Option<Db> {
+        self.find(shard).map(|shard| shard.db.clone())
+    }
+
+    pub(super) fn find(&self, id: Id) -> Option<Arc<Shard>> {
+        self.0.reached.borrow().iter().find(|shard| shard.id == id).cloned()
+    }
+
+    /// One that was reached.
+    pub(super) fn known(&self, id: Id) -> Result<Arc<Shard>> {
+        self.find(id).ok_or_else(|| unknown(id))
+    }
+
+    /// Creates a queue on every server; does nothing where it exists with the same settings.
+    ///
+    /// # Errors
+    /// As those of [`Db::create_queue`]; and a server was not reached: call again when it is there.
+    pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
+        let reached = self.0.reached.borrow().clone();
+        let created = join_all(reached.iter().map(|shard| shard.db.create_queue(name, settings))).await;
+        let failed =
+            reached.iter().zip(created).filter_map(|(shard, tried)| Some((shard.id.to_string(), tried.err()?)));
+        let places = self.0.places();
+        let unreached = places.iter().filter(|place| place.shard().is_none());
+        let unreached = unreached.filter_map(|place| Some((place.shown(), place.error()?)));
+        let failed: Vec<(String, Error)> = failed.chain(unreached).collect();
+        if failed.is_empty() { Ok(()) } else { Err(Error::of_shards(failed)) }
+    }
+}
+
+/// An id or a message names a shard that is none of these.
+pub(super) fn unknown(shard: Id) -> Error {
+    let told = "it is none of those that were reached; connect to its server, too, or wait until that is there";
+    Error::of_shards(vec![(shard.to_string(), Error::invalid(told))])
+}

@@ -1,0 +1,177 @@
+//! One shard: its name, its database, and whether it is well.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+use tracing::{debug, info, warn};
+
+use crate::{
+    error::{Error, Result},
+    postgres::{
+        db::{Class, Db},
+        wire::only,
+    },
+    queue::{
+        handle::Queue as ShardQueue,
+        message::payload::Payload,
+        observe::metric::{ShardMetrics, ShardName},
+    },
+    shards::{
+        health::{Fitness, Health},
+        id::Id,
+    },
+};
+
+/// A shard that was not reached is tried again after this pause, and again.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_millis(10);
+
+pub(crate) struct Shard {
+    pub id: Id,
+    pub db: Db,
+    pub(super) health: Health,
+    metrics: ShardMetrics,
+    /// Told whenever a shard may be of use again.
+    changed: Arc<Notify>,
+    /// A task tries whether it is there again.
+    is_tried: AtomicBool,
+}
+
+impl Shard {
+    /// The shard that a database is.
+    pub(super) async fn of(db: Db, changed: Arc<Notify>) -> Result<Arc<Self>> {
+        db.check_schema().await?;
+        let (id, drains) = row_of(&db, Class::Main).await?;
+        db.attached::<ShardName>().set(id.to_string());
+        let health = Health::default();
+        health.drains(drains);
+        Ok(Arc::new(Self {
+            id,
+            db,
+            health,
+            metrics: ShardMetrics::default(),
+            changed,
+            is_tried: AtomicBool::new(false),
+        }))
+    }
+
+    /// The part of a queue that is there.
+    pub(super) async fn open<T: Payload>(&self, queue: &str) -> Result<ShardQueue<T>> {
+        let opened = self.db.queue(queue).await?;
+        self.metrics.add(queue, &self.id.to_string());
+        Ok(opened)
+    }
+
+    /// How fit it is. Starts a trial of a shard that is away if none runs, because a runtime has
+    /// ended, and asks whether it drains if it is time.
+    pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
+        let fitness = self.health.fitness(now);
+        if fitness == Fitness::Down {
+            self.try_after(SOON);
+        } else if self.health.claim_ask(now) {
+            let shard = self.clone();
+            tokio::spawn(async move { shard.ask().await });
+        }
+        fitness
+    }
+
+    /// It was not reached. From now on a task tries it, and no caller waits for it.
+    pub(super) fn lost(self: &Arc<Self>, error: &Error) {
+        if self.health.lost(error.clone()) {
+            self.metrics.away(true);
+            warn!(shard = %self.id, place = self.db.address(), %error, "shard is away; what is enqueued goes to the others");
+        }
+        // It may have been one connection.
+        self.try_after(if error.is_closed() { SOON } else { PAUSE });
+    }
+
+    pub(super) fn is_down(self: &Arc<Self>) -> bool {
+        let is_down = self.health.is_down();
+        if is_down {
+            self.try_after(SOON);
+        }
+        is_down
+    }
+
+    pub(super) fn why_away(&self) -> Option<Error> {
+        self.health.error()
+    }
+
+    fn try_after(self: &Arc<Self>, pause: Duration) {
+        if !self.is_tried.swap(true, Ordering::AcqRel) {
+            tokio::spawn(try_until_back(Trial(Arc::downgrade(self)), pause));
+        }
+    }
+
+    /// Reads its own row, over a connection for enqueueing.
+    async fn ask(self: &Arc<Self>) {
+        match row_of(&self.db, Class::Store).await {
+            Ok((_, drains)) => self.health.drains(drains),
+            Err(error) if error.is_closed() => self.lost(&error),
+            // A right that is missing says itself in what is enqueued.
+            Err(error) => debug!(shard = %self.id, %error, "whether the shard drains is not known"),
+        }
+    }
+
+    /// It did not take an enqueue, which is another's now.
+    pub(super) fn went_elsewhere(&self, queue: &str) {
+        self.metrics.elsewhere(queue);
+    }
+
+    /// Says whether it shall drain, for all processes.
+    pub(super) async fn set_drains(&self, drains: bool) -> Result<()> {
+        let sql = self.db.statement("set_drains", include_str!("../../sql/statements/set_drains.sql"));
+        self.db.query(Class::Main, &sql, &[&drains]).await?;
+        self.health.drains(drains);
+        Ok(())
+    }
+}
+
+/// The shard's name, and whether it drains.
+async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
+    let sql = db.statement("shard", include_str!("../../sql/statements/shard.sql"));
+    let rows = db.query_again(class, &sql, &[]).await?;
+    let row = only(&rows)?;
+    Ok((Id(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
+}
+
+/// The task that tries. However it ends, the next caller starts it again.
+struct Trial(Weak<Shard>);
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Some(shard) = self.0.upgrade() {
+            shard.is_tried.store(false, Ordering::Release);
+        }
+    }
+}
+
+async fn try_until_back(trial: Trial, mut pause: Duration) {
+    let since = Instant::now();
+    loop {
+        tokio::time::sleep(std::mem::replace(&mut pause, PAUSE)).await;
+        let Some(shard) = trial.0.upgrade() else { return };
+        match row_of(&shard.db, Class::Store).await {
+            Err(error) if error.is_closed() => {
+                debug!(shard = %shard.id, %error, "shard is still away");
+                shard.health.lost(error);
+            }
+            // Whatever it says: it is there.
+            answer => {
+                if let Ok((_, drains)) = answer {
+                    shard.health.drains(drains);
+                }
+                shard.health.back();
+                shard.metrics.away(false);
+                info!(shard = %shard.id, after = ?since.elapsed(), "shard is there again");
+                return shard.changed.notify_waiters();
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A worker of all shards: a line on each, which share the handlers.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    fmt,
+    sync::Arc,
+};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::Result,
+    queue::{handle::Queue as ShardQueue, message::payload::Payload},
+    shards::{
+        id::Id,
+        queue::{Members, Queue},
+        shard::Shard,
+    },
+    worker::{
+        Summary, ShardWorker,
+        several::{Crew, Later},
+    },
+};
+
+/// Runs a function for every message of a queue on several servers, at least once: a [`Worker`] on
+/// each shard, which share a number of handlers as those of [`Workers`](crate::Workers) do. So a
+/// shard with much work leaves every other at least one handler, a shard that is away keeps one
+/// and no more, and each message is settled where it came from.
+///
+/// The worker of a shard is made by a function, with all that a [`Worker`] can be told: options,
+/// hooks, the attempt with its transaction on that server. A shard that joins later gets one when
+/// it is there, and that of one that is taken out ([`Set::remove`](crate::Set::remove))
+/// ends in order.
+///
+/// ```no_run
+/// # use trunkline::{Failure, Result, Queue, Worker, Worker};
+/// # async fn example(mails: Queue<String>, shutdown: impl Future<Output = ()>) -> Result<()> {
+/// let worker = Worker::new(mails, |_shard, mails| {
+///     Worker::new(mails, |mail| async move {
+///         println!("{}", mail.payload);
+///         Ok::<(), Failure>(())
+///     })
+/// });
+/// let summary = worker.concurrency(64).run(shutdown).await?;
+/// println!("{} done", summary.done);
+/// # Ok(()) }
+/// ```
+pub struct Worker<T> {
+    queue: Queue<T>,
+    concurrency: usize,
+    make: Arc<Make<T>>,
+}
+
+type Make<T> = dyn Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync;
+
+impl<T> fmt::Debug for Worker<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, concurrency, .. } = self;
+        out.debug_struct("Worker")
+            .field("queue", queue)
+            .field("concurrency", concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Payload> Worker<T> {
+    /// A worker whose part on each shard is made by this function, from the shard's name and the
+    /// part of the queue there.
+    #[must_use]
+    pub fn new(
+        queue: Queue<T>,
+        worker: impl Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync + 'static,
+    ) -> Self {
+        Self { queue, concurrency: 64, make: Arc::new(worker) }
+    }
+
+    /// How many handlers run at the same time, for all shards together; 64 if not set, at least
+    /// one for each. What the parts say of it does not count.
+    #[must_use]
+    pub fn concurrency(self, concurrency: usize) -> Self {
+        Self { concurrency, ..self }
+    }
+
+    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and
+    /// tells what was done on all shards.
+    ///
+    /// # Errors
+    /// As those of [`Worker::run`], of any shard; the others end in order then. A server that is
+    /// away is waited for, and holds up no other.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
+        let Self { queue, concurrency, make } = self;
+        queue.shared.tend();
+        let mut crew = Crew::new(concurrency);
+        let mut members = queue.shared.members.subscribe();
+        let mut lines: BTreeMap<Id, (Arc<Shard>, CancellationToken)> = BTreeMap::new();
+        let mut begin = move |crew: &mut Crew, members: &Members<T>| {
+            // Those that were taken out end, also where one of that name is there again, by another
+            // connection.
+            lines.retain(|_, (shard, line)| {
+                let stays = members.iter().any(|member| Arc::ptr_eq(&member.shard, shard));
+                if !stays {
+                    line.cancel();
+                }
+                stays
+            });
+            for member in members.iter() {
+                let id = member.shard.id;
+                if let Entry::Vacant(place) = lines.entry(id) {
+                    let line = crew.begin(make(id, member.queue.clone()), 1)?;
+                    place.insert((member.shard.clone(), line));
+                }
+            }
+            Ok(())
+        };
+        {
+            let now = members.borrow_and_update().clone(); // not for longer: one of them may leave
+            begin(&mut crew, &now)?;
+        }
+        let (more, signal) = watch::channel(());
+        let changes = members.clone();
+        // Whatever changes from here on is a signal, until the worker ends.
+        let watching = async move {
+            while members.changed().await.is_ok() && more.send(()).is_ok() {}
+            std::future::pending().await
+        };
+        let later: Later = (signal, Box::new(move |crew| begin(crew, &changes.borrow())));
+        tokio::select! {
+            summary = crew.run(shutdown, Some(later)) => summary,
+            never = watching => never,
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One of three servers goes away and comes back: every answer stays true, and the other two go on
+//! in the meantime.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::future::try_join_all;
+use tokio::{task::JoinSet, time::timeout};
+use trunkline::{Db, Failure, Message, Wait, Worker, shards};
+use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop};
+
+use super::{counts, numbers, shard};
+use crate::fixture::{SOON, cluster, eventually, settled, through};
+
+/// Private servers of the test.
+struct Servers(Vec<Arc<Cluster>>);
+
+impl Servers {
+    async fn start(count: usize) -> Self {
+        let start = || Cluster::temporary().setting("fsync", "off").start().expect("a private PostgreSQL starts");
+        let starting = (0..count).map(|_| tokio::task::spawn_blocking(start));
+        let servers = Self(try_join_all(starting).await.expect("no panic").into_iter().map(Arc::new).collect());
+        for url in servers.urls() {
+            let db = Db::connect(&url).await.expect("connected");
+            db.migrate().await.expect("migrated");
+            let settings = numbers().lease(Duration::from_secs(2)).max_attempts(1000);
+            db.create_queue("q", &settings).await.expect("created");
+        }
+        servers
+    }
+
+    fn urls(&self) -> Vec<String> {
+        self.0.iter().map(|server| settled(&server.url("postgres"))).collect()
+    }
+
+    async fn with(&self, at: usize, act: impl FnOnce(&Cluster) -> trunkline_embedded::Result<()> + Send + 'static) {
+        let server = self.0[at].clone();
+        tokio::task::spawn_blocking(move || act(&server)).await.expect("no panic").expect("done");
+    }
+
+    async fn id(&self, at: usize) -> shards::Id {
+        let alone = shards::Set::connect([&self.urls()[at]]).await.expect("connected");
+        alone.list()[0].id.expect("reached")
+    }
+}
+
+/// The outcomes that callers got.
+#[derive(Default)]
+struct Told {
+    /// Confirmed enqueues.
+    enqueued: HashSet<i64>,
+    /// Enqueues with an unknown outcome.
+    unknown: HashSet<i64>,
+    received: HashSet<i64>,
+    /// Confirmed acknowledgements, which must not come back.
+    acknowledged: HashSet<i64>,
+    /// Payloads that the worker handled, perhaps more than once.
+    handled: HashSet<i64>,
+    slowest: Duration,
+}
+
+struct Load {
+    queue: shards::Queue<i64>,
+    told: Mutex<Told>,
+    number: AtomicI64,
+    enqueues: AtomicUsize,
+    ends: AtomicBool,
+}
+
+impl Load {
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().expect("no panic")
+    }
+
+    async fn produce(self: Arc<Self>, spread: shards::Routing) {
+        let queue = self.queue.spread(spread);
+        while !self.ends.load(Ordering::Relaxed) {
+            let n = self.number.fetch_add(1, Ordering::Relaxed);
+            let began = Instant::now();
+            let outcome = timeout(SOON, queue.enqueue(n)).await.expect("nobody waits for a dead server");
+            let mut told = self.told();
+            told.slowest = told.slowest.max(began.elapsed());
+            match outcome {
+                Ok(_) => drop(told.enqueued.insert(n)),
+                // The only possible error while two servers are up: the enqueue was on its way when
+                // its server died.
+                Err(error) if error.is_outcome_unknown() => drop(told.unknown.insert(n)),
+                Err(error) => panic!("{error:?}"),
+            }
+            drop(told);
+            self.enqueues.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn consume(self: Arc<Self>, wait: Wait) {
+        let mut consumer = self.queue.consumer(wait);
+        while !self.ends.load(Ordering::Relaxed) {
+            let messages = consumer.lease_within(20, Duration::from_millis(100)).await.expect("the others are there");
+            {
+                let mut told = self.told();
+                for message in &messages {
+                    assert!(!told.acknowledged.contains(&message.payload), "acknowledged, and back: {message:?}");
+                    told.received.insert(message.payload);
+                }
+            }
+            // One call per shard, so that an error concerns that shard alone.
+            for part in messages.chunk_by(|one, other| one.shard == other.shard) {
+                let acked = timeout(SOON * 3, self.queue.ack(part)).await.expect("no call waits for ever");
+                let lost: HashSet<i64> = match &acked {
+                    Ok(()) => HashSet::new(),
+                    Err(error) if error.is_lease_lost() => error.shards()[0].1.lost_ids().iter().copied().collect(),
+                    Err(error) if error.is_outcome_unknown() || error.is_closed() => continue,
+                    Err(error) => panic!("{error:?}"),
+                };
+                let done =
+                    part.iter().filter(|message| !lost.contains(&message.of.id)).map(|message| message.of.payload);
+                self.told().acknowledged.extend(done);
+            }
+        }
+    }
+
+    /// Enqueues `count` messages at once, in turns over all shards whatever their load. By hash,
+    /// all of these numbers could land on one shard.
+    async fn probe(&self, count: i64) -> BTreeMap<shards::Id, usize> {
+        let first = self.number.fetch_add(count, Ordering::Relaxed);
+        let queue = self.queue.spread(shards::Routing::RoundRobin);
+        let ids = try_join_all((first..first + count).map(|n| queue.enqueue(n))).await.expect("no error");
+        self.told().enqueued.extend(first..first + count);
+        counts(ids)
+    }
+
+    async fn more(&self, count: usize) {
+        let until = self.enqueues.load(Ordering::Relaxed) + count;
+        eventually("the load goes on", || async { self.enqueues.load(Ordering::Relaxed) >= until }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_three_servers_dies_and_comes_back() {
+    let servers = Servers::start(3).await;
+    let shards = shards::Set::connect(servers.urls()).await.expect("connected");
+    let queue = shards.queue::<i64>("q").await.expect("opened");
+    let dead = servers.id(1).await;
+    let (told, number, enqueues, ends) = Default::default();
+    let load = Arc::new(Load { queue: queue.clone(), told, number, enqueues, ends });
+    let mut tasks = JoinSet::new();
+    for spread in [shards::Routing::RoundRobin, shards::Routing::LeastLoaded, shards::Routing::Hash(1), shards::Routing::Hash(2), shards::Routing::Hash(3)] {
+        for _ in 0..4 {
+            tasks.spawn(load.clone().produce(spread));
+        }
+    }
+    for wait in [Wait::Adaptive, Wait::Notify] {
+        tasks.spawn(load.clone().consume(wait));
+    }
+    let handled = load.clone();
+    let worker = shards::Worker::new(queue.clone(), move |_, queue| {
+        let handled = handled.clone();
+        Worker::new(queue, move |message: Message<i64>| {
+            handled.told().handled.insert(message.payload);
+            async { Ok::<(), Failure>(()) }
+        })
+    });
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let working = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
+
+    load.more(1000).await;
+    for how in [Stop::Immediate, Stop::Fast] {
+        servers.with(1, move |server| server.stop(how)).await;
+        load.more(2000).await; // on the two servers that are left
+        assert!(!load.probe(20).await.contains_key(&dead));
+        assert!(shards.list().iter().any(|state| state.id == Some(dead) && state.away.is_some()));
+        servers.with(1, Cluster::start_again).await;
+        eventually("it is used again, by itself", || async { load.probe(6).await.contains_key(&dead) }).await;
+        load.more(1000).await;
+    }
+    load.ends.store(true, Ordering::Relaxed);
+    while let Some(ended) = tasks.join_next().await {
+        ended.expect("no panic");
+    }
+    eventually("everything is consumed", || async { queue.stats().await.sum.messages == 0 }).await;
+    stop.send(()).expect("it runs");
+    working.await.expect("no panic").expect("no error");
+
+    let told = load.told();
+    println!("{} enqueued, {} unknown, slowest {:?}", told.enqueued.len(), told.unknown.len(), told.slowest);
+    let missing: Vec<&i64> =
+        told.enqueued.iter().filter(|n| !told.received.contains(n) && !told.handled.contains(n)).collect();
+    assert!(missing.is_empty(), "enqueued, and never received: {missing:?}");
+    let from_nowhere = |n: &&i64| !told.enqueued.contains(n) && !told.unknown.contains(n);
+    assert_eq!(told.received.iter().chain(&told.handled).find(from_nowhere), None);
+    assert!(told.unknown.len() <= 40, "at most one for each caller and death: {}", told.unknown.len());
+    assert!(told.slowest < Duration::from_secs(5), "nobody waited for the dead: {:?}", told.slowest);
+}
+
+/// A queue on two databases, one of them behind a proxy.
+async fn behind(proxy: &DelayProxy, url: &str) -> (shards::Set, shards::Queue<i64>) {
+    let near = shard().await;
+    for url in [&near, &url.to_owned()] {
+        Db::connect(url).await.expect("connected").create_queue("q", &numbers()).await.expect("created");
+    }
+    let way = format!("host=127.0.0.1 port={} sslmode=disable", proxy.addr().port());
+    let far = settled(&through(url, &way));
+    let shards = shards::Set::connect([near, far]).await.expect("connected");
+    let queue = shards.queue("q").await.expect("opened");
+    (shards, queue)
+}
+
+fn proxy() -> DelayProxy {
+    DelayProxy::start("127.0.0.1:0", cluster(), Duration::ZERO).expect("a proxy starts")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_nothing_holds_up_only_those_that_wait_for_it_already() {
+    let (proxy, url) = (proxy(), shard().await);
+    let (_shards, queue) = behind(&proxy, &url).await;
+    try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
+    proxy.hold(Hold::Both);
+    let call = |n| {
+        let queue = queue.spread(shards::Routing::RoundRobin);
+        tokio::spawn(async move { queue.enqueue(n).await })
+    };
+    let stuck: Vec<_> = (0..20).map(call).collect();
+    let waiting = || stuck.iter().filter(|call| !call.is_finished()).count();
+    eventually("half of them are answered", || async { waiting() == 10 }).await;
+    // After a second without an answer from a server, calls go to the other one.
+    let begun = Instant::now();
+    eventually("it is passed over", || async {
+        timeout(Duration::from_millis(500), try_join_all((0..10).map(|n| queue.enqueue(n)))).await.is_ok()
+    })
+    .await;
+    println!("passed over after {:?}", begun.elapsed());
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let got = timeout(SOON, consumer.lease(100)).await.expect("in time").expect("leased");
+    assert_eq!(counts(got).len(), 1);
+    proxy.hold(Hold::Nothing);
+    for call in stuck {
+        call.await.expect("no panic").expect("what waited is answered");
+    }
+    eventually("it is used again", || async {
+        counts(try_join_all((0..6).map(|n| queue.enqueue(n))).await.expect("enqueued")).len() == 2
+    })
+    .await;
+    let begun = Instant::now();
+    while queue.stats().await.sum.due > 0 {
+        assert!(begun.elapsed() < SOON, "its messages are consumed, too");
+        consumer.lease_within(100, Duration::from_millis(50)).await.expect("leased");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_host_that_does_not_answer_but_whoever_finds_it_out() {
+    let (proxy, url) = (proxy(), shard().await);
+    let (shards, queue) = behind(&proxy, &url).await;
+    try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
+    // Connections break, and new ones get no answer: a login takes two seconds to fail.
+    proxy.hold(Hold::Both);
+    proxy.cut_all();
+    proxy.hold(Hold::Both);
+    let near = queue.on(shards.list()[0].id.expect("reached")).expect("open");
+    let mut slow = 0;
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(7) {
+        let calls = (0..10).map(|n| {
+            let queue = queue.clone();
+            tokio::spawn(async move {
+                let began = Instant::now();
+                let outcome = queue.enqueue(n).await;
+                assert!(
+                    outcome.as_ref().is_ok_and(|_| true)
+                        || outcome.as_ref().is_err_and(trunkline::Error::is_outcome_unknown),
+                    "{outcome:?}"
+                );
+                began.elapsed()
+            })
+        });
+        // A call to the other server shows how slow this machine is.
+        let control = tokio::spawn({
+            let near = near.clone();
+            async move {
+                let began = Instant::now();
+                near.enqueue(0).await.map(|_| began.elapsed())
+            }
+        });
+        let took = try_join_all(calls).await.expect("no panic");
+        let control = control.await.expect("no panic").expect("it is there");
+        slow += took.iter().filter(|took| **took > Duration::from_secs(1) + control).count();
+    }
+    assert!(slow <= 10, "{slow} calls waited, in more than one round");
+    assert!(shards.list().iter().any(|state| state.away.is_some()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_at_the_beginning_joins_when_it_is_there() {
+    let servers = Servers::start(2).await;
+    let late = servers.id(1).await;
+    servers.with(1, |server| server.stop(Stop::Fast)).await;
+    let shards = shards::Set::connect(servers.urls()).await.expect("one is there");
+    let queue = shards.queue::<i64>("q").await.expect("opened");
+    let state = shards.list().swap_remove(1);
+    assert!(state.id.is_none() && state.away.is_some(), "{state:?}");
+    assert_eq!(counts(try_join_all((0..9).map(|n| queue.enqueue(n))).await.expect("enqueued")).len(), 1);
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    assert_eq!(consumer.lease(9).await.expect("leased").len(), 9);
+    let error = queue.on(late).expect_err("not reached");
+    assert!(error.to_string().contains("none of those that were reached"), "{error}");
+    servers.with(1, Cluster::start_again).await;
+    eventually("it takes part", || async { queue.parts().len() == 2 }).await;
+    assert_eq!(counts(try_join_all((0..10).map(|n| queue.enqueue(n))).await.expect("enqueued")).len(), 2);
+    assert_eq!(counts(consumer.lease(10).await.expect("leased")).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_all_are_away_a_call_waits_for_the_first_that_is_back() {
+    let servers = Servers::start(2).await;
+    let shards = shards::Set::connect(servers.urls()).await.expect("connected");
+    let queue = shards.queue::<i64>("q").await.expect("opened");
+    for at in 0..2 {
+        servers.with(at, |server| server.stop(Stop::Fast)).await;
+    }
+    let waiter = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            loop {
+                match queue.enqueue(1).await {
+                    Err(error) if error.is_outcome_unknown() => {} // the outage may be found out by this call
+                    outcome => return outcome,
+                }
+            }
+        }
+    });
+    eventually("both are known to be away", || async { shards.list().iter().all(|state| state.away.is_some()) }).await;
+    assert!(!waiter.is_finished());
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let consuming = tokio::spawn(async move { consumer.take(1).await });
+    servers.with(0, Cluster::start_again).await;
+    let id = timeout(SOON, waiter).await.expect("in time").expect("no panic").expect("enqueued");
+    assert_eq!(id.shard, servers.id(0).await);
+    assert_eq!(timeout(SOON, consuming).await.expect("in time").expect("no panic").expect("taken").len(), 1);
+}

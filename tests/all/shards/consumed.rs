@@ -1,0 +1,192 @@
+//! Messages on several shards are consumed from all of them, with every guarantee and every way to
+//! wait.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::try_join_all;
+use tokio::time::timeout;
+use trunkline::{Attempt, Failure, Message, Wait, Worker, postgres::Statement, shards};
+
+use super::{counts, numbers, three};
+use crate::fixture::{Runs, SOON, Seen, connect, drained, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_of_every_kind_gets_what_comes_to_any_shard() {
+    let three = three(numbers()).await;
+    for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
+        let mut consumer = three.queue.consumer(wait);
+        let waiter = tokio::spawn(async move {
+            let mut got = Vec::new();
+            while got.len() < 9 {
+                got.extend(consumer.take(2).await?);
+            }
+            Ok::<_, trunkline::Error>(got)
+        });
+        for part in three.queue.parts() {
+            for n in 0..3 {
+                part.enqueue(n).await.expect("enqueued");
+                tokio::task::yield_now().await;
+            }
+        }
+        let got = timeout(SOON, waiter).await.expect("in time").expect("no panic").expect("taken");
+        assert!(counts(got).values().all(|count| *count == 3), "{wait:?}");
+    }
+    assert_eq!(three.queue.stats().await.sum.messages, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_with_much_does_not_hold_up_one_with_little() {
+    let three = three(numbers()).await;
+    let parts = three.queue.parts();
+    parts[0].enqueue_many(0..20_000).await.expect("enqueued");
+    parts[1].enqueue_many(0..10).await.expect("enqueued");
+    let mut consumer = three.queue.consumer(Wait::Adaptive);
+    for n in [1, 2, 30] {
+        let mut little = 0;
+        for _ in 0..3 {
+            let got = consumer.lease(n).await.expect("leased");
+            assert_eq!(got.len(), n, "as many as were asked for are due");
+            little += counts(got).get(&parts[1].shard).copied().unwrap_or_default();
+        }
+        assert!(little >= 1 && (n < 30 || little >= 5), "of {n}, {little} in three calls");
+    }
+    // A shard that takes longer than a second for this many gives them back, and is asked again.
+    let mut all = 3 + 6 + 90;
+    while all < 20_010 {
+        all += timeout(SOON, consumer.lease(50_000)).await.expect("nothing is left out").expect("leased").len();
+    }
+    assert_eq!(all, 20_010, "and nothing comes twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_with_a_limit_ends_and_takes_nothing_for_nobody() {
+    let three = three(numbers()).await;
+    let mut consumer = three.queue.consumer(Wait::Adaptive);
+    assert_eq!(consumer.lease_within(5, Duration::from_millis(50)).await.expect("nothing"), []);
+    assert_eq!(consumer.take_within(5, Duration::ZERO).await.expect("nothing"), []);
+    assert_eq!(consumer.take(0).await.expect("nothing"), []);
+    three.queue.enqueue(1).await.expect("enqueued");
+    assert_eq!(consumer.take_within(5, Duration::ZERO).await.expect("taken").len(), 1);
+    // A call that is dropped while it waits leaves nothing leased.
+    drop(tokio::time::timeout(Duration::from_millis(20), consumer.lease(5)).await);
+    let ids = try_join_all((0..6).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
+    let mut got = 0; // its statements may still be on their way, and their leases come back
+    while got < ids.len() {
+        got += timeout(SOON, consumer.lease(6)).await.expect("nothing stays leased").expect("leased").len();
+    }
+    assert_eq!(got, ids.len());
+}
+
+static EFFECT: Statement<(i64,), u64> = Statement::new("insert into effect values ($1)");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_in_the_transaction_of_the_shard_is_done_exactly_once() {
+    let three = three(numbers()).await;
+    for url in &three.urls {
+        connect(url).await.batch_execute("create table effect (n bigint)").await.expect("created");
+    }
+    try_join_all((0..60).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
+    let tries = Arc::new(AtomicUsize::new(0));
+    let mut consumers = Vec::new();
+    for _ in 0..3 {
+        let (mut consumer, tries) = (three.queue.consumer(Wait::Adaptive).retry_after(Duration::ZERO), tries.clone());
+        consumers.push(tokio::spawn(async move {
+            loop {
+                let done = consumer.take_with(7, |_, transaction, messages| {
+                    let tries = tries.clone();
+                    Box::pin(async move {
+                        for message in &messages {
+                            transaction.send(&EFFECT, (message.payload,)).await.map_err(|error| error.to_string())?;
+                        }
+                        // Some handlers fail in the middle of the work.
+                        match tries.fetch_add(1, Ordering::Relaxed) % 5 {
+                            2 => Err("not this time".to_owned()),
+                            _ => Ok(messages.len()),
+                        }
+                    })
+                });
+                done.await.expect("the database is there");
+            }
+        }));
+    }
+    eventually("all are taken", || async { three.queue.stats().await.sum.messages == 0 }).await;
+    consumers.iter().for_each(tokio::task::JoinHandle::abort);
+    let mut all = Vec::new();
+    for url in &three.urls {
+        let rows = connect(url).await.query("select n from effect", &[]).await.expect("read");
+        assert!(!rows.is_empty(), "each shard has effects of its own messages");
+        all.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..60).collect::<Vec<_>>());
+    assert!(tries.load(Ordering::Relaxed) > 9, "some failed");
+
+    // By hand: on a shard with a due message, in a transaction there.
+    three.queue.enqueue(99).await.expect("enqueued");
+    let mut consumer = three.queue.consumer(Wait::Adaptive);
+    let shard = consumer.ready().await.expect("due");
+    let transaction = three.shards.db(shard).expect("reached").begin().await.expect("begun");
+    let taken = three.queue.on(shard).expect("open").take_in(&transaction, 5).await.expect("taken");
+    assert_eq!(taken.iter().map(|message| message.payload).collect::<Vec<_>>(), [99]);
+    transaction.commit().await.expect("committed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_works_on_all_shards_and_settles_where_a_message_came_from() {
+    let three = three(numbers().max_attempts(2)).await;
+    for part in three.queue.parts() {
+        part.enqueue_many(0..200).await.expect("enqueued");
+    }
+    let (seen, on) = (Seen::default(), Arc::new(std::sync::Mutex::new(BTreeSet::<shards::Id>::new())));
+    let (count, at) = (seen.clone(), on.clone());
+    let worker = shards::Worker::new(three.queue.clone(), move |shard, queue| {
+        let (count, at) = (count.clone(), at.clone());
+        Worker::with_attempt(queue, move |message: Message<i64>, attempt: Attempt<i64>| {
+            at.lock().expect("no panic").insert(shard);
+            count.add(&message);
+            async move {
+                match message.payload {
+                    7 => Err(Failure::dead("never")),
+                    8 => Ok(attempt.transaction().await?.commit().await?), // on the message's server
+                    _ => Ok(()),
+                }
+            }
+        })
+    });
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let working = tokio::spawn(worker.concurrency(5).run(async { stopped.await.unwrap_or(()) }));
+    for part in three.queue.parts() {
+        drained(&part).await;
+    }
+    stop.send(()).expect("it runs");
+    let summary = timeout(SOON, working).await.expect("in time").expect("no panic").expect("no error");
+    assert_eq!((summary.done, summary.dead, summary.lost), (3 * 199, 3, 0), "{summary:?}");
+    assert!(seen.all().values().all(|times| *times == 3) && on.lock().expect("no panic").len() == 3);
+    let letters = three.queue.dead_letters(None, 10).await.expect("read");
+    assert_eq!(counts(letters).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_queue_is_dropped_on_one_shard_says_so() {
+    let three = three(numbers()).await;
+    let part = three.queue.parts().swap_remove(1);
+    let worker =
+        shards::Worker::new(three.queue.clone(), |_, queue| Worker::new(queue, |_| async { Ok::<(), Failure>(()) }));
+    let working = tokio::spawn(worker.run(std::future::pending()));
+    part.db().drop_queue("q").await.expect("dropped");
+    let error = timeout(SOON, working).await.expect("in time").expect("no panic").expect_err("an error");
+    assert!(error.is_no_queue(), "{error}");
+    // A worker for one shard still works as a worker of a single queue.
+    let rest = three.queue.parts().swap_remove(0);
+    let one = Runs::start(Worker::new(rest.of.clone(), |_| async { Ok::<(), Failure>(()) }));
+    rest.enqueue(1).await.expect("enqueued");
+    drained(&rest).await;
+    assert_eq!(one.stop().await.done, 1);
+}

@@ -1,0 +1,235 @@
+//! Waiting messages of a draining shard move to the other shards, each once, whatever is
+//! interrupted.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::future::try_join_all;
+use tokio::time::timeout;
+use trunkline::{Db, Draft, Metadata, State, Wait, shards};
+
+use super::{Three, counts, numbers, three};
+use crate::fixture::{SOON, connect, eventually, superuser};
+
+/// All messages of the queue: ids by payload.
+async fn there(three: &Three) -> BTreeMap<i64, Vec<String>> {
+    let mut there = BTreeMap::<i64, Vec<String>>::new();
+    for part in three.queue.parts() {
+        for one in part.of.peek(100_000).await.expect("read") {
+            there.entry(one.payload).or_default().push(format!("{}:{}", part.shard, one.id));
+        }
+    }
+    there
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_moves_with_all_that_it_has_and_what_is_leased_is_waited_for() {
+    let three = three(numbers().max_attempts(5)).await;
+    for url in &three.urls {
+        let column = "alter table trunkline.queue_q add tenant text default current_setting('test.tenant', true)";
+        superuser(url).await.batch_execute(column).await.expect("added");
+    }
+    let part = three.queue.parts().swap_remove(1);
+    let id = part.shard;
+    let sql = superuser(&three.url(id).await).await;
+    sql.batch_execute("set test.tenant = 'acme'; select trunkline.enqueue('q', 0::bigint)").await.expect("enqueued");
+    let metadata = Metadata::new().with("tenant", "acme");
+    part.enqueue_many((1..100).map(|n| Draft::new(n).metadata(metadata.clone()))).await.expect("enqueued");
+    let delayed = Draft::new(100).after(Duration::from_secs(3600));
+    let delayed = part.enqueue(delayed).await.expect("enqueued");
+    let due_at = part.find(delayed).await.expect("looked for").expect("it waits").due_at;
+    let leased = part.lease(12).await.expect("leased");
+    part.retry(&leased[..2], Duration::from_secs(1800), "not yet").await.expect("given back");
+    part.bury(&leased[2..3], "never").await.expect("buried");
+
+    let shards = three.shards.clone();
+    let draining = tokio::spawn(async move { shards.drain_and_move(id, |_| ()).await });
+    eventually("the rest has moved", || async { part.stats().await.expect("counted").messages == 9 }).await;
+    assert!(!draining.is_finished(), "leases are waited for");
+    part.ack(&leased[3..10]).await.expect("acknowledged");
+    part.release(&leased[10..]).await.expect("given back");
+    let left = timeout(SOON, draining).await.expect("in time").expect("no panic").expect("drained");
+    assert!(left.is_drained());
+    assert_eq!((left.sum().messages, left.sum().dead, left.moving), (0, 1, 0));
+
+    let there = there(&three).await;
+    let missing: Vec<i64> = leased[2..10].iter().map(|message| message.payload).collect();
+    let expected: Vec<i64> = (0..=100).filter(|n| !missing.contains(n)).collect();
+    assert_eq!(there.keys().copied().collect::<Vec<_>>(), expected);
+    assert!(there.values().all(|ids| ids.len() == 1 && !ids[0].starts_with(&id.to_string())), "{there:?}");
+    let find = async |n: i64| {
+        let id = there[&n][0].parse().expect("an id");
+        three.queue.find(id).await.expect("looked for").expect("it is there").of
+    };
+    assert_eq!(find(100).await.due_at, due_at);
+    let retried = find(leased[0].payload).await;
+    assert_eq!((retried.attempt, retried.error.as_deref()), (1, Some("not yet")));
+    assert_eq!(find(50).await.metadata, metadata);
+    let released = find(leased[10].payload).await;
+    assert_eq!(released.state, State::Due, "what was given back does not look like a lease that ran out");
+    let (shard, first) = there[&0][0].split_once(':').expect("an id");
+    let sql = connect(&three.url(shard.parse().expect("a shard")).await).await;
+    let first: i64 = first.parse().expect("a number");
+    let text = "select q.tenant from trunkline.queue_q q join trunkline.moved m on m.became = q.id where q.id = $1";
+    let tenant = sql.query_one(text, &[&first]).await.expect("one row");
+    assert_eq!(tenant.get::<_, &str>(0), "acme");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn priorities_and_the_order_go_along() {
+    let three = three(numbers().priorities(3)).await;
+    let part = three.queue.parts().swap_remove(0);
+    for n in 0..90 {
+        part.enqueue(Draft::new(n).priority((n % 3) as u8)).await.expect("enqueued");
+    }
+    timeout(SOON, three.shards.drain_and_move(part.shard, |_| ())).await.expect("in time").expect("drained");
+    let mut seen = Vec::new();
+    for part in &three.queue.parts()[1..] {
+        let taken: Vec<i64> = part.of.take(100).await.expect("taken").iter().map(|message| message.payload).collect();
+        assert!(taken.len() > 20, "in turns: {}", taken.len());
+        for priority in 0..3 {
+            let of: Vec<i64> = taken.iter().copied().filter(|n| n % 3 == priority).collect();
+            assert!(of.is_sorted() && !of.is_empty(), "{of:?}");
+        }
+        assert_eq!(taken[0] % 3, 2, "the highest first: {taken:?}");
+        seen.extend(taken);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..90).collect::<Vec<_>>());
+}
+
+/// Stops a move between two of its steps by a lock on a table. Drops it there, as a kill does.
+async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
+    let locker = superuser(on).await;
+    locker.batch_execute(&format!("begin; lock table trunkline.{lock} in share mode")).await.expect("locked");
+    let shards = shards::Set::connect(&three.urls).await.expect("connected");
+    let draining = tokio::spawn(async move { shards.drain_and_move(id, |_| ()).await });
+    eventually("it is between two steps", || is_there()).await;
+    draining.abort();
+    assert!(draining.await.expect_err("aborted").is_cancelled());
+    // The last statement still waits for the lock. It goes on, as it would for a killed client.
+    locker.batch_execute("commit").await.expect("unlocked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
+    let three = three(numbers()).await;
+    let id = three.ids()[2];
+    let part = three.queue.on(id).expect("open");
+    for url in &three.urls {
+        // The tables exist from an earlier drain.
+        let sql = include_str!("../../../sql/statements/move_tables.sql");
+        superuser(url).await.batch_execute(sql).await.expect("made");
+    }
+    let source = three.url(id).await;
+    part.enqueue_many(0..300).await.expect("enqueued");
+    for n in 300..400 {
+        part.enqueue(n).await.expect("enqueued");
+    }
+    // The messages are out of their queue and not yet in another, because the receiving shard
+    // cannot record them.
+    let others = three.queue.parts().into_iter().filter(|part| part.shard != id).map(|part| part.shard);
+    let others: Vec<String> = futures_util::future::join_all(others.map(|other| three.url(other))).await;
+    let [one, other] = &others[..] else { panic!("two") };
+    let locker = superuser(other).await;
+    locker.batch_execute("begin; lock table trunkline.moved in share mode").await.expect("locked");
+    let left = async || three.shards.left(id).await.expect("looked").moving > 0;
+    interrupted(&three, id, "moved", one, left).await;
+    locker.batch_execute("commit").await.expect("unlocked");
+    assert!(three.shards.left(id).await.is_ok_and(|left| !left.is_drained()));
+    // The messages are in the other queue, and not yet removed from `trunkline.moving`.
+    let came = async || {
+        let came = "select count(*) from trunkline.moved";
+        let mut count = 0;
+        for url in &others {
+            count += connect(url).await.query_one(came, &[]).await.expect("counted").get::<_, i64>(0);
+        }
+        count > 32
+    };
+    let waiting = superuser(&source).await;
+    waiting
+        .batch_execute(
+            "create function slow() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return old; end';
+             create trigger slow before delete on trunkline.moving for each row execute function slow()",
+        )
+        .await
+        .expect("made");
+    let locker = superuser(&source).await;
+    locker.batch_execute("select pg_advisory_lock(7)").await.expect("locked");
+    let shards = shards::Set::connect(&three.urls).await.expect("connected");
+    let draining = tokio::spawn(async move { shards.drain_and_move(id, |_| ()).await });
+    let stuck = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and wait_event = 'advisory' and datname = current_database()";
+    eventually("it cannot say that they have come", || async {
+        waiting.query_one(stuck, &[]).await.expect("counted").get::<_, i64>(0) > 0
+    })
+    .await;
+    draining.abort();
+    let _ = draining.await;
+    // The statement is rolled back, as that of a killed client would be.
+    waiting
+        .batch_execute("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()")
+        .await
+        .expect("terminated");
+    eventually("it is gone", || async { waiting.query_one(stuck, &[]).await.expect("counted").get::<_, i64>(0) == 0 })
+        .await;
+    waiting.batch_execute("drop trigger slow on trunkline.moving").await.expect("dropped");
+    locker.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
+    assert!(three.shards.left(id).await.expect("looked").moving > 0, "they are on both, as far as anybody knows");
+    // These messages are consumed at the new shard, so they must not come again.
+    let mut seen: Vec<i64> =
+        three.queue.consumer(Wait::Adaptive).take(20).await.expect("taken").iter().map(|one| one.payload).collect();
+    assert_eq!(seen.len(), 20);
+
+    let left = timeout(SOON, three.shards.drain_and_move(id, |_| ())).await.expect("in time").expect("drained");
+    assert!(left.is_drained());
+    assert!(came().await);
+    let there = there(&three).await;
+    assert!(there.values().all(|ids| ids.len() == 1), "none twice: {there:?}");
+    seen.extend(there.keys());
+    seen.sort_unstable();
+    assert_eq!(seen, (0..400).collect::<Vec<_>>(), "none lost, none twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_that_move_at_the_same_time_under_load_move_each_message_once() {
+    let three = three(numbers()).await;
+    let id = three.ids()[0];
+    let part = three.queue.on(id).expect("open");
+    try_join_all((0..20).map(|nr| part.enqueue_many(nr * 100..(nr + 1) * 100))).await.expect("enqueued");
+    for n in 2_000..2_200 {
+        part.enqueue(n).await.expect("enqueued");
+    }
+    let other = shards::Set::connect(&three.urls).await.expect("connected");
+    let (one, two) = tokio::join!(
+        timeout(SOON, three.shards.drain_and_move(id, |_| ())),
+        timeout(SOON, other.drain_and_move(id, |_| ()))
+    );
+    assert!(
+        one.expect("in time").expect("drained").is_drained() && two.expect("in time").expect("drained").is_drained()
+    );
+    let mut consumer = three.queue.consumer(Wait::Adaptive);
+    let mut seen = Vec::new();
+    while seen.len() < 2_200 {
+        let some = consumer.take_within(500, SOON).await.expect("taken");
+        assert!(!some.is_empty(), "{} are there, and no more", seen.len());
+        assert!(!counts(some.iter().map(trunkline::Sharded::id)).contains_key(&id));
+        seen.extend(some.iter().map(|one| one.payload));
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..2_200).collect::<Vec<_>>());
+    assert_eq!(three.queue.stats().await.sum.messages, 0, "nor are there more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_no_other_shard_has_stays_where_it_is() {
+    let three = three(numbers()).await;
+    let id = three.ids()[0];
+    let db = three.shards.db(id).expect("reached");
+    db.create_queue("alone", &numbers()).await.expect("created");
+    let alone = db.queue::<i64>("alone").await.expect("opened");
+    alone.enqueue(1).await.expect("enqueued");
+    let error = timeout(SOON, three.shards.drain_and_move(id, |_| ())).await.expect("in time").expect_err("nowhere");
+    assert!(error.to_string().contains("\"alone\" is on no other shard"), "{error}");
+    assert_eq!(alone.stats().await.expect("counted").due, 1);
+    three.shards.resume(id).await.expect("resumed");
+    assert_eq!(alone.take(1).await.expect("taken").len(), 1);
+}
