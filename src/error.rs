@@ -308,9 +308,7 @@ impl Error {
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
             Kind::Refused(error) | Kind::Server { error, .. } | Kind::Statement { error, .. } => Some(&error.code),
-            Kind::Nowhere(refusals) | Kind::Shards(refusals) => {
-                refusals.iter().find_map(|(_, error)| error.sqlstate())
-            }
+            Kind::Nowhere(refusals) | Kind::Shards(refusals) => refusals.iter().find_map(|(_, error)| error.sqlstate()),
             Kind::Connect(error) | Kind::Postgres(Described(error)) => error.code(),
             Kind::Unknown { source, .. } => {
                 let theirs = source.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);

@@ -5,7 +5,7 @@ pub mod postgres;
 mod queue;
 mod schedule;
 mod worker;
-mod stripes;
+pub mod shards;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -26,7 +26,8 @@ pub use self::{
         handle::Queue,
         message::{
             Lease, Message,
-            draft::{Draft, IntoDraft},
+            dequeue::Dequeue,
+            draft::{Draft, Due, IntoDraft},
             failure::Failure,
             metadata::{MAX_METADATA, Metadata},
             payload::{Binary, ColumnType, MAX_PAYLOAD, Payload},
@@ -45,16 +46,5 @@ pub use self::{
         wait::Wait,
     },
     schedule::{Missed, Schedule, Scheduled},
-    stripes::{
-        choose::Spread,
-        consumer::StripedConsumer,
-        id::{StripeId, Striped, StripedId},
-        left::Left,
-        queue::StripedQueue,
-        set::{StripeState, Stripes},
-        stream::StripedMessages,
-        verbs::StripedStats,
-        worker::StripedWorker,
-    },
     worker::{Summary, Worker, Workers, attempt::Attempt, retry_policy::RetryPolicy},
 };

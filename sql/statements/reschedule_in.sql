@@ -1,2 +1,5 @@
--- As cancel_in; the notification goes out with the caller's commit.
-select id from trunkline.reschedule($1, $2, pg_catalog.clock_timestamp() operator(pg_catalog.+) ($3::pg_catalog.float8 operator(pg_catalog.*) interval '1 second')) id
+-- As reschedule, in the caller's transaction; the notification goes out with its commit.
+select id from trunkline.reschedule($1, $2, case
+    when $3::pg_catalog.float8 operator(pg_catalog.>=) 0
+    then pg_catalog.clock_timestamp() operator(pg_catalog.+) ($3::pg_catalog.float8 operator(pg_catalog.*) interval '1 second')
+    else pg_catalog.to_timestamp(operator(pg_catalog.-) $3::pg_catalog.float8) end) id

@@ -8,8 +8,6 @@ pub(crate) mod offer;
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use self::hearing::{heard, heard_and_hears, hears, sleep};
 pub(crate) use self::work::Worked;
 pub use self::{stream::Messages, work::Work};
@@ -18,9 +16,9 @@ use crate::{
     error::Result,
     postgres::{db::Subscription, in_transaction::InTransaction},
     queue::{
-        batch::dequeues::Dequeue,
+        batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Lease, Message, failure::Failure, payload::Payload},
+        message::{Lease, Message, dequeue::Dequeue, failure::Failure, payload::Payload},
         verbs::hand_over::Inbox,
         wait::{Pace, Wait, hooks::Hooks, linger::Linger},
     },
@@ -123,23 +121,15 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Waits, then takes up to `n` messages: [`Queue::take`]. With `n` = 0 returns at once.
+    /// Waits, without an end or for at most [`Dequeue::within`], then takes up to `n` messages:
+    /// [`Queue::take`]. With `n` = 0 returns at once.
     ///
     /// Where the connection breaks under a take, what it took may be lost, and the consumer takes
     /// again without an error; [`Queue::take`] says that the outcome is unknown.
     ///
     /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
-    pub async fn take(&mut self, n: usize) -> Result<Vec<Message<T>>> {
-        self.until_some(n, None, Dequeue::Take).await
-    }
-
-    /// As [`Consumer::take`], but waits for at most `longest`; returns none if nothing was due by
-    /// then.
-    ///
-    /// Unlike a timeout around the call, it never takes messages that its caller does not receive:
-    /// when the time is up only the wait ends, and a running statement is waited for.
-    pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
-        self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
+    pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
+        self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`]
@@ -181,18 +171,11 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits, then leases up to `n` messages: [`Queue::lease`]. With `n` = 0 returns at once.
-    pub async fn lease(&mut self, n: usize) -> Result<Vec<Message<T>>> {
-        self.until_some(n, None, Dequeue::Lease(None)).await
-    }
-
-    /// As [`Consumer::lease`], but waits for at most `longest`; returns none if nothing was due by
-    /// then.
-    ///
-    /// Unlike a timeout around the call, it never leases messages that its caller does not receive:
-    /// when the time is up only the wait ends, and a running statement is waited for.
-    pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Message<T>>> {
-        self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
+    /// Waits, without an end or for at most [`Dequeue::within`], then leases up to `n` messages:
+    /// [`Queue::lease`]. With `n` = 0 returns at once.
+    pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
+        let request = request.into();
+        self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
     /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`].
@@ -207,15 +190,17 @@ impl<T: Payload> Consumer<T> {
     pub async fn ack_and_lease<L: Into<Lease>>(
         &mut self,
         done: impl IntoIterator<Item = L>,
-        n: usize,
+        request: impl Into<Dequeue>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
+        let request = request.into();
+        let n = request.n();
         let rings = self.heard();
         let linger = self.linger(rings).filter(|_| n > 0);
         let paused = linger.as_ref().map(Linger::rings);
-        let (messages, lost) = self.queue.ack_and_lease_soon(done, n, (None, true), None, linger).await?;
+        let (messages, lost) = self.queue.ack_and_lease_soon(done, request, true, None, linger).await?;
         self.dequeued(rings, paused.as_ref(), messages.len() < n);
         if n > 0 && messages.is_empty() {
-            return Ok((self.lease(n).await?, lost));
+            return Ok((self.lease(request).await?, lost));
         }
         if n > 0 {
             self.found();
@@ -228,15 +213,20 @@ impl<T: Payload> Consumer<T> {
     /// The transaction is not touched before a message is due. It is open meanwhile, so give it
     /// nothing to hold: neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns
     /// at once.
-    pub async fn take_in(&mut self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
-        if n == 0 {
+    pub async fn take_in(
+        &mut self,
+        transaction: &impl InTransaction,
+        request: impl Into<Dequeue>,
+    ) -> Result<Vec<Message<T>>> {
+        let request = request.into().without_wait()?.without_lease()?;
+        if request.n() == 0 {
             return Ok(Vec::new());
         }
         let mut held = 0;
         loop {
             self.ready().await?;
             let rings = heard(&mut self.subscription);
-            let messages = self.queue.take_in(transaction, n).await?;
+            let messages = self.queue.take_in(transaction, request).await?;
             if !messages.is_empty() {
                 return Ok(messages);
             }

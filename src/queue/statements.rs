@@ -39,7 +39,6 @@ pub(crate) struct Statements {
     pub pick: Sql,
     pub cancel: Sql,
     pub reschedule: Sql,
-    pub reschedule_at: Sql,
     pub shift: Sql,
     pub set_schedule: Sql,
     /// `enqueue` for 1, 2, 3 … rows.
@@ -142,7 +141,6 @@ impl Statements {
             pick: of("pick", include_str!("../../sql/statements/pick.sql")),
             cancel: of("cancel", include_str!("../../sql/statements/cancel.sql")),
             reschedule: of("reschedule", include_str!("../../sql/statements/reschedule.sql")),
-            reschedule_at: of("reschedule_at", include_str!("../../sql/statements/reschedule_at.sql")),
             shift: of("shift", include_str!("../../sql/statements/shift.sql")),
             set_schedule: of("set_schedule", include_str!("../../sql/statements/set_schedule.sql")),
             enqueue: by_rows("enqueue", include_str!("../../sql/statements/enqueue.sql"), 3),

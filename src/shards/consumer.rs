@@ -23,9 +23,9 @@ use crate::{
     error::{Error, Kind, Result},
     postgres::transaction::Transaction,
     queue::{
-        batch::dequeues::Dequeue,
-        consumer::{ShardConsumer, Work, Worked},
-        message::{Message, payload::Payload},
+        batch::dequeues::DequeueMode,
+        consumer::{Consumer as ShardConsumer, Work, Worked},
+        message::{Message, dequeue::Dequeue, payload::Payload},
         wait::{Pace, Wait},
     },
     shards::{
@@ -99,26 +99,15 @@ impl<T: Payload> Consumer<T> {
 
     /// Waits, then takes up to `n` messages, at most once: [`Queue::take`](crate::Queue::take).
     /// With `n` = 0 returns at once.
-    pub async fn take(&mut self, n: usize) -> Result<Vec<Sharded<Message<T>>>> {
-        self.until_some(n, None, Dequeue::Take).await
-    }
-
-    /// As [`Consumer::take`], but waits for at most `longest`; none if nothing was due by
-    /// then.
-    pub async fn take_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Sharded<Message<T>>>> {
-        self.until_some(n, Instant::now().checked_add(longest), Dequeue::Take).await
+    pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
+        self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Waits, then leases up to `n` messages, at least once: [`Queue::lease`](crate::Queue::lease).
     /// With `n` = 0 returns at once.
-    pub async fn lease(&mut self, n: usize) -> Result<Vec<Sharded<Message<T>>>> {
-        self.until_some(n, None, Dequeue::Lease(None)).await
-    }
-
-    /// As [`Consumer::lease`], but waits for at most `longest`; none if nothing was due
-    /// then.
-    pub async fn lease_within(&mut self, n: usize, longest: Duration) -> Result<Vec<Sharded<Message<T>>>> {
-        self.until_some(n, Instant::now().checked_add(longest), Dequeue::Lease(None)).await
+    pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
+        let request = request.into();
+        self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
     /// Waits until a message is due on some shard, leaves it where it is, and says where that is:
@@ -166,7 +155,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    async fn until_some(&mut self, n: usize, until: Option<Instant>, how: Dequeue) -> Result<Vec<Sharded<Message<T>>>> {
+    async fn until_some(&mut self, request: Dequeue, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
+        let (n, until) = (request.n(), request.until());
         let mut held = 0;
         loop {
             self.sit();
@@ -208,7 +198,7 @@ impl<T: Payload> Consumer<T> {
 
     /// What is due now, on all shards that are there. Where some have less than their part, the
     /// others are asked for the rest.
-    async fn ask_all(&mut self, n: usize, how: Dequeue) -> Result<Vec<Sharded<Message<T>>>> {
+    async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
         self.next = order.first().map_or(0, |first| first + 1);
         let (mut found, mut failed) = (Vec::new(), Vec::new());
@@ -233,7 +223,7 @@ impl<T: Payload> Consumer<T> {
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
-        how: Dequeue,
+        how: DequeueMode,
         found: &mut Vec<Sharded<Message<T>>>,
         failed: &mut Vec<(String, Error)>,
     ) -> Vec<usize> {

@@ -14,12 +14,13 @@ use crate::{
     queue::message::{
         draft::{Draft, IntoDraft},
         payload::Payload,
+        unique::Enqueued,
     },
     shards::{
-        choose::{Known, Routing, choose},
         health::Fitness,
-        id::{Id, Sharded, MessageId},
+        id::{Id, Sharded},
         queue::{Member, Queue},
+        routing::{Known, Routing, choose},
     },
 };
 
@@ -44,7 +45,7 @@ impl<T: Payload> Queue<T> {
     /// ([`Error::shards`]).
     /// [`Error::is_outcome_unknown`]: the connection broke before the answer. The message may or may not be on that shard, so it is sent to
     /// no other.
-    pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<MessageId> {
+    pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         if let Some(unique) = message.unique() {
             tries.routing = Routing::by_key(&*unique.key);
@@ -70,7 +71,7 @@ impl<T: Payload> Queue<T> {
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: impl IntoIterator<Item = M>,
-    ) -> Result<Vec<MessageId>> {
+    ) -> Result<Vec<Sharded<Enqueued>>> {
         let messages: Vec<M> = messages.into_iter().collect();
         let mut tries = Tries::of(self);
         match (messages.iter().find_map(|message| message.unique()), messages.len()) {
@@ -88,7 +89,7 @@ impl<T: Payload> Queue<T> {
             let outcome = member.queue.enqueue_many(messages.iter().map(|message| Draft::<()>::lent(message))).await;
             drop(waiting);
             if let ControlFlow::Break(outcome) = tries.tried(&member, outcome) {
-                return outcome.map(|ids| ids.iter().map(|id| Sharded { shard: ids.shard, of: *id }).collect());
+                return outcome.map(|all| all.iter().map(|of| Sharded { shard: all.shard, of: *of }).collect());
             }
         }
     }

@@ -14,11 +14,12 @@ use crate::{
         Message,
         draft::{Draft, IntoDraft},
         payload::Payload,
+        unique::Enqueued,
     },
     shards::{
-        consumer::{SILENCE, Seat, Consumer},
+        consumer::{Consumer, SILENCE, Seat},
         enqueue::Tries,
-        id::{Sharded, MessageId},
+        id::Sharded,
         queue::Queue,
         verbs::named,
     },
@@ -32,7 +33,7 @@ impl<T: Payload> Queue<T> {
     ///
     /// # Errors
     /// As those of [`Queue::enqueue`], which passes over shards that are away as this does.
-    pub async fn hand_over(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<MessageId> {
+    pub async fn hand_over(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         loop {
             let member = tries.next().await?;

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     error::Error,
-    queue::message::{Lease, Message},
+    queue::message::{Lease, Message, unique::Enqueued},
 };
 
 /// The name of a shard: a number that its database was given by chance when its schema was made,
@@ -98,6 +98,14 @@ impl FromStr for Sharded<i64> {
         };
         let (shard, id) = text.split_once(':').ok_or_else(wrong)?;
         Ok(Self { shard: shard.parse()?, of: id.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl Sharded<Enqueued> {
+    /// Returns the id of the message that is in the queue, with its shard.
+    #[must_use]
+    pub fn id(&self) -> MessageId {
+        Sharded { shard: self.shard, of: self.of.id() }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
         sql::Sql,
         wire::only,
     },
-    queue::verbs::stats::Stats,
+    queue::verbs::stats::Stats as ShardStats,
     shards::{id::Id, set::Set, verbs::named},
 };
 

@@ -1,20 +1,33 @@
-//! Set: a queue of one name on several servers that share nothing. Each shard is a whole
-//! queue; here is only which one, and what becomes of the others while one is away.
+//! A queue of one name on several servers that share nothing. Each server is a shard with a whole
+//! queue; this module only chooses the shard of each call, and goes on without a shard that is
+//! down.
 
-pub(crate) mod id;
+mod id;
 mod health;
-pub(crate) mod choose;
+mod routing;
 mod shard;
 mod reach;
-pub(crate) mod set;
-pub(crate) mod queue;
-pub(crate) mod enqueue;
-pub(crate) mod verbs;
-pub(crate) mod consumer;
+mod set;
+mod queue;
+mod enqueue;
+mod verbs;
+mod consumer;
 mod hand_over;
-pub(crate) mod stream;
-pub(crate) mod worker;
-pub(crate) mod left;
+mod stream;
+mod worker;
+mod left;
 mod moving;
-pub(crate) mod drain;
+mod drain;
 mod leave;
+
+pub use self::{
+    consumer::Consumer,
+    id::{Id, MessageId, Sharded},
+    left::Left,
+    queue::Queue,
+    routing::Routing,
+    set::{Set, State},
+    stream::Messages,
+    verbs::Stats,
+    worker::Worker,
+};

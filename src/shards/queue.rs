@@ -18,8 +18,8 @@ use crate::{
     error::{Error, Result},
     queue::{admin::settings::Description, handle::Queue as ShardQueue, message::payload::Payload},
     shards::{
-        choose::Routing,
         id::{Id, Sharded},
+        routing::Routing,
         set::{Set, unknown},
         shard::Shard,
     },
@@ -236,7 +236,7 @@ impl<T: Payload> Queue<T> {
     /// All parts that are open, in the order of the shards' names. A shard that was not reached
     /// since this process began has none yet.
     #[must_use]
-    pub fn parts(&self) -> Vec<Sharded<ShardQueue<T>>> {
+    pub fn queues(&self) -> Vec<Sharded<ShardQueue<T>>> {
         let members = self.shared.members.borrow().clone();
         members.iter().map(|member| Sharded { shard: member.shard.id, of: member.queue.clone() }).collect()
     }

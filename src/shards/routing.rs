@@ -89,7 +89,7 @@ mod tests {
         (0..6).map(|turn| choose(shards, routing, turn)).collect()
     }
 
-    use Fitness::{Down, Drained, Drains, Unresponsive, Healthy};
+    use Fitness::{Down, Drained, Drains, Healthy, Unresponsive};
 
     #[test]
     fn calls_go_round_those_that_are_well() {

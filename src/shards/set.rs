@@ -31,11 +31,11 @@ pub struct State {
     /// Its name; none where it was not reached since this process began.
     pub id: Option<Id>,
     /// Its address, without anything that is secret.
-    pub place: String,
+    pub server: String,
     /// What is enqueued goes elsewhere, and it is left when it is empty.
     pub drains: bool,
     /// Why it is not reached at present; none where it is, as far as is known.
-    pub away: Option<Error>,
+    pub down: Option<Error>,
 }
 
 impl fmt::Debug for Set {
@@ -44,21 +44,22 @@ impl fmt::Debug for Set {
     }
 }
 
-impl Db {
+impl Set {
     /// Connects to several servers that hold queues of the same names, each by a connection string
     /// as in [`Db::connect`]. The order of the strings does not matter: the name of a shard is in
     /// its database ([`Id`]).
     ///
-    /// Servers that cannot be reached now are looked for every second, and take part when they are
-    /// there. A host has two seconds unless `connect_timeout` says otherwise.
+    /// Servers that cannot be reached now are tried every second, and take part once they answer. A
+    /// host has two seconds unless `connect_timeout` sets another time.
     ///
     /// ```no_run
-    /// # use trunkline::{Db, Result, Queue};
+    /// # use trunkline::{Result, shards};
     /// # async fn example() -> Result<()> {
-    /// let shards = Db::connect_sharded(["postgres://db1/app", "postgres://db2/app", "postgres://db3/app"]).await?;
-    /// let mails: Queue<String> = shards.queue("mails").await?;
-    /// let id = mails.enqueue("ada@example.org: hello".to_owned()).await?;
-    /// println!("{id}"); // 1f3a9c02:1024
+    /// let servers = ["postgres://db1/app", "postgres://db2/app", "postgres://db3/app"];
+    /// let set = shards::Set::connect(servers).await?;
+    /// let mails: shards::Queue<String> = set.queue("mails").await?;
+    /// let enqueued = mails.enqueue("ada@example.org: hello".to_owned()).await?;
+    /// println!("{}", enqueued.id()); // 1f3a9c02:1024
     /// # Ok(()) }
     /// ```
     ///
@@ -66,26 +67,11 @@ impl Db {
     /// None of the servers was reached, or there are none. What does not pass by waiting ends the
     /// call even for one of them: a string that is not valid, a login that is refused, a schema of
     /// another version, a server that is named twice.
-    pub async fn connect_sharded<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Set> {
+    pub async fn connect<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self> {
         let targets: Result<Vec<Target>> = urls.into_iter().map(|url| Target::parse(url.as_ref())).collect();
-        Set::to(targets?).await
+        Self::to(targets?).await
     }
 
-    /// As [`Db::connect_sharded`], in another environment, as [`Db::connect_with`].
-    ///
-    /// # Errors
-    /// As those of [`Db::connect_sharded`].
-    pub async fn connect_sharded_with<U: AsRef<str>>(
-        urls: impl IntoIterator<Item = U>,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Set> {
-        let target = |url: U| Target::parse_in(url.as_ref(), &environment);
-        let targets: Result<Vec<Target>> = urls.into_iter().map(target).collect();
-        Set::to(targets?).await
-    }
-}
-
-impl Set {
     async fn to(targets: Vec<Target>) -> Result<Self> {
         let set = Arc::new(Servers::new());
         let places: Vec<Arc<Server>> = targets.into_iter().map(Server::new).collect();
@@ -105,7 +91,7 @@ impl Set {
     /// schema must be there, and its queues.
     ///
     /// # Errors
-    /// As those of [`Db::connect_sharded`] that do not pass by waiting. One that cannot be reached
+    /// As those of [`Set::connect`] that do not pass by waiting. One that cannot be reached
     /// now is looked for, and that is no error.
     pub async fn add(&self, url: &str) -> Result<()> {
         let place = Server::new(Target::parse(url)?);
@@ -122,15 +108,9 @@ impl Set {
     pub fn list(&self) -> Vec<State> {
         let state = |place: &Arc<Server>| {
             let shard = place.shard();
-            let drains =
-                shard.is_some_and(|shard| shard.health.fitness(std::time::Instant::now()) >= Fitness::Drains);
-            let away = shard.map_or_else(|| place.error(), |shard| shard.health.error());
-            State {
-                id: shard.map(|shard| shard.id),
-                place: place.shown(),
-                drains: drains && away.is_none(),
-                away,
-            }
+            let drains = shard.is_some_and(|shard| shard.health.fitness(std::time::Instant::now()) >= Fitness::Drains);
+            let down = shard.map_or_else(|| place.error(), |shard| shard.health.error());
+            State { id: shard.map(|shard| shard.id), server: place.shown(), drains: drains && down.is_none(), down }
         };
         self.0.places().iter().map(state).collect()
     }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::{
     error::Result,
     queue::{
-        consumer::Messages,
+        consumer::Messages as ShardMessages,
         message::{Message, payload::Payload},
         wait::Wait,
     },
@@ -124,13 +124,8 @@ impl<T: Payload> Stream for Messages<T> {
             this.sit();
         }
         let count = this.parts.len();
-        let awake: Vec<Id> = this
-            .parts
-            .iter()
-            .map(|part| &part.shard)
-            .filter(|shard| !shard.is_down())
-            .map(|shard| shard.id)
-            .collect();
+        let awake: Vec<Id> =
+            this.parts.iter().map(|part| &part.shard).filter(|shard| !shard.is_down()).map(|shard| shard.id).collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let Part { shard, messages } = &mut this.parts[at];
             // What is ready first; behind it may be the rest of a lease, or an error that is none

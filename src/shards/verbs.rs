@@ -1,10 +1,7 @@
 //! The verbs for messages that are in a queue on several servers already: each is about the shard
 //! that it is on.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 
@@ -12,11 +9,11 @@ use crate::{
     error::{Error, Result},
     queue::{
         handle::Queue as ShardQueue,
-        message::{Lease, payload::Payload},
-        verbs::{archive::Archived, by_id::Found, dead::DeadLetter, stats::Stats},
+        message::{Lease, draft::Due, payload::Payload},
+        verbs::{archive::Archived, by_id::Found, dead::DeadLetter, stats::Stats as ShardStats},
     },
     shards::{
-        id::{Id, Sharded, MessageId},
+        id::{Id, MessageId, Sharded},
         queue::Queue,
     },
 };
@@ -176,22 +173,14 @@ impl<T: Payload> Queue<T> {
         Ok(flat(self.by_shard(ids.iter().copied(), cancel).await?))
     }
 
-    /// Makes messages that wait due after that time, as [`Queue::reschedule`]. Returns the ids of
+    /// Makes messages that wait due at another time by each server's clock, as [`Queue::reschedule`]. Returns the ids of
     /// those.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
-    pub async fn reschedule(&self, ids: &[MessageId], after: Duration) -> Result<Vec<MessageId>> {
-        let reschedule = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.reschedule(&ids, after).await };
-        Ok(flat(self.by_shard(ids.iter().copied(), reschedule).await?))
-    }
-
-    /// As [`Queue::reschedule`], at a time by each server's clock.
-    ///
-    /// # Errors
-    /// As [`Queue::cancel`].
-    pub async fn reschedule_at(&self, ids: &[MessageId], at: SystemTime) -> Result<Vec<MessageId>> {
-        let reschedule = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.reschedule_at(&ids, at).await };
+    pub async fn reschedule(&self, ids: &[MessageId], due: impl Into<Due>) -> Result<Vec<MessageId>> {
+        let due = due.into();
+        let reschedule = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.reschedule(&ids, due).await };
         Ok(flat(self.by_shard(ids.iter().copied(), reschedule).await?))
     }
 
@@ -229,7 +218,7 @@ impl<T: Payload> Queue<T> {
 
     /// The parts that a page may still have something of, each with the id after which that begins.
     fn parts_after(&self, after: Option<MessageId>) -> impl Iterator<Item = Sharded<(ShardQueue<T>, i64)>> {
-        let parts = self.parts().into_iter().filter(move |part| after.is_none_or(|after| after.shard <= part.shard));
+        let parts = self.queues().into_iter().filter(move |part| after.is_none_or(|after| after.shard <= part.shard));
         parts.map(move |part| {
             let from = after.filter(|after| after.shard == part.shard).map_or(0, |after| after.of);
             part.map(|queue| (queue, from))

@@ -18,7 +18,7 @@ use crate::{
         shard::Shard,
     },
     worker::{
-        Summary, ShardWorker,
+        Summary, Worker as ShardWorker,
         several::{Crew, Later},
     },
 };
@@ -57,10 +57,7 @@ type Make<T> = dyn Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync;
 impl<T> fmt::Debug for Worker<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { queue, concurrency, .. } = self;
-        out.debug_struct("Worker")
-            .field("queue", queue)
-            .field("concurrency", concurrency)
-            .finish_non_exhaustive()
+        out.debug_struct("Worker").field("queue", queue).field("concurrency", concurrency).finish_non_exhaustive()
     }
 }
 
@@ -68,10 +65,7 @@ impl<T: Payload> Worker<T> {
     /// A worker whose part on each shard is made by this function, from the shard's name and the
     /// part of the queue there.
     #[must_use]
-    pub fn new(
-        queue: Queue<T>,
-        worker: impl Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(queue: Queue<T>, worker: impl Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync + 'static) -> Self {
         Self { queue, concurrency: 64, make: Arc::new(worker) }
     }
 

@@ -14,7 +14,7 @@ use crate::worker::{
 use crate::{
     error::{Error, Result},
     queue::{
-        message::{Lease, Message, payload::Payload},
+        message::{Lease, Message, dequeue::Dequeue, payload::Payload},
         observe::metric::End,
         wait::linger::Linger,
     },
@@ -93,7 +93,8 @@ impl<T: Payload> Station<T> {
         // The lane's next worker counts on the lease that this worker has.
         let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let number = self.holder.as_ref().map(Holder::number);
-        let answer = self.queue.ack_and_lease_soon(leases, n, (lease, !self.options.harmless), number, linger).await;
+        let request = lease.into_iter().fold(Dequeue::up_to(n), Dequeue::lease_for);
+        let answer = self.queue.ack_and_lease_soon(leases, request, !self.options.harmless, number, linger).await;
         if let (Some(holder), Err(error)) = (&self.holder, &answer)
             && error.is_outcome_unknown()
         {

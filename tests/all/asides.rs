@@ -77,7 +77,7 @@ async fn verbs(db: &Db, caller: i32) {
     let mut held = consumer.lease(7).await.expect("leased");
     while !held.is_empty() {
         seen.extend(held.iter().map(|message| message.payload));
-        let (next, lost) = queue.ack_and_lease(&held, 7, None).await.expect("exchanged");
+        let (next, lost) = queue.ack_and_lease(&held, 7).await.expect("exchanged");
         assert!(lost.is_empty());
         held = next;
     }

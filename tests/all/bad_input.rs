@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
-use trunkline::{Draft, Error, Json, MAX_PAYLOAD, Settings, Wait};
+use trunkline::{Dequeue, Draft, Error, Json, MAX_PAYLOAD, Settings, Wait};
 
-use crate::fixture::{Place, SOON, db, place};
+use crate::fixture::{Ids, Place, SOON, db, place};
 
 /// The error's code, or its text if the server reported none.
 fn code(error: &Error) -> String {
@@ -22,8 +22,8 @@ async fn payloads_from_nothing_to_64_mib_pass_and_one_byte_more_does_not() {
     let text = db.queue::<String>("text").await.expect("opened");
     for bytes in [0, 1, 1 << 20, MAX_PAYLOAD] {
         let payload = vec![b'x'; bytes];
-        let id = queue.enqueue(&payload).await.expect("enqueued");
-        let text_id = text.enqueue(String::from_utf8(payload.clone()).expect("ASCII")).await.expect("enqueued");
+        let id = queue.enqueue(&payload).await.expect("enqueued").id();
+        let text_id = text.enqueue(String::from_utf8(payload.clone()).expect("ASCII")).await.expect("enqueued").id();
         let got = queue.take(9).await.expect("taken");
         assert!(matches!(&got[..], [message] if message.id == id && message.payload == payload), "{bytes} bytes");
         let got = text.take(9).await.expect("taken");
@@ -75,7 +75,7 @@ async fn one_bad_payload_of_many_callers_fails_its_own_caller_only() {
     for (nr, number, text, json) in outcomes {
         for (at, outcome) in [number, text, json].into_iter().enumerate() {
             match outcome {
-                Ok(id) => assert_eq!(kept.insert((at, id), nr), None, "an id for each"),
+                Ok(enqueued) => assert_eq!(kept.insert((at, enqueued.id()), nr), None, "an id for each"),
                 Err(error) => {
                     assert!(is_bad(nr) && error.is_bad_payload(), "{nr}: {error}");
                     assert!(error.to_string().contains(["no_minus", "NUL", "Unicode"][at]), "{error}");
@@ -113,7 +113,7 @@ async fn queues_with_invalid_names_are_refused_and_names_that_need_quotes_work()
         let queue = db.queue::<String>(name).await.expect(name);
         let mut consumer = queue.consumer(Wait::Notify);
         let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(2)).await });
-        let id = queue.enqueue(name.to_owned()).await.expect(name);
+        let id = queue.enqueue(name.to_owned()).await.expect(name).id();
         let got = waiter.await.expect("no panic").expect("in time").expect(name);
         assert_eq!((got[0].id, &*got[0].payload), (id, name));
         queue.archive(&got).await.expect(name);
@@ -123,8 +123,14 @@ async fn queues_with_invalid_names_are_refused_and_names_that_need_quotes_work()
         db.drop_queue(name).await.expect(name);
     }
     db.create_queue("last", &Settings::new("text")).await.expect("created");
-    let ids =
-        db.queue::<String>("last").await.expect("opened").enqueue_many(&["a".to_owned()]).await.expect("enqueued");
+    let ids = db
+        .queue::<String>("last")
+        .await
+        .expect("opened")
+        .enqueue_many(&["a".to_owned()])
+        .await
+        .expect("enqueued")
+        .ids();
     assert_eq!(ids.len(), 1, "what all queues share is still there");
 }
 
@@ -132,7 +138,7 @@ async fn queues_with_invalid_names_are_refused_and_names_that_need_quotes_work()
 async fn none_gives_none_and_a_billion_gives_all() {
     let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_batch(7)).await;
     for n in [1_000_000_000, usize::MAX] {
-        let ids = queue.enqueue_many(&(0..20).collect::<Vec<_>>()).await.expect("enqueued");
+        let ids = queue.enqueue_many(&(0..20).collect::<Vec<_>>()).await.expect("enqueued").ids();
         assert_eq!(queue.take(0).await.expect("none"), []);
         assert_eq!(queue.lease(0).await.expect("none"), []);
         assert_eq!(queue.peek(0).await.expect("none"), []);
@@ -201,7 +207,7 @@ async fn delays_and_leases_out_of_bounds_change_nothing() {
     }
     queue.enqueue(Draft::new(1).after(Duration::ZERO)).await.expect("at once");
     for lease in [Duration::ZERO, Duration::from_secs(366 * 86_400), Duration::MAX] {
-        let error = queue.lease_for(1, lease).await.expect_err("out of bounds");
+        let error = queue.lease(Dequeue::up_to(1).lease_for(lease)).await.expect_err("out of bounds");
         assert!(["22023", "22008"].contains(&&*code(&error)), "{lease:?}: {error}");
     }
     let leased = queue.lease(1).await.expect("leased");
@@ -236,7 +242,7 @@ async fn delays_and_leases_out_of_bounds_change_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    let id = queue.enqueue(1).await.expect("enqueued");
+    let id = queue.enqueue(1).await.expect("enqueued").id();
     let set_back = "select setval('trunkline.id_q', $1, false)";
     for many in [true, false] {
         sql.execute(set_back, &[&id]).await.expect("set back");
@@ -285,7 +291,7 @@ async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_sto
     assert_eq!(queue.purge().await.expect("purged"), 2);
     let calls = join_all([1, 13, 2, 3, 4, 5, 6].map(|payload| queue.enqueue(payload)));
     let outcomes = timeout(SOON, calls).await.expect("answers");
-    let ids: Vec<i64> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok().copied()).collect();
+    let ids: Vec<i64> = outcomes.iter().filter_map(|outcome| Some(outcome.as_ref().ok()?.id())).collect();
     let stored = queue.peek(10).await.expect("peeked");
     assert!(ids.iter().all(|id| stored.iter().any(|message| message.id == *id)), "{ids:?}");
     assert!(outcomes[1].is_err());

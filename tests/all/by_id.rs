@@ -43,7 +43,7 @@ fn is_refused<T: std::fmt::Debug>(outcome: Result<T, Error>, word: &str) {
 async fn a_message_is_found_in_every_state() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(9)).await;
     let metadata = Metadata::new().with("who", "me");
-    let id = queue.enqueue(Draft::new(7).metadata(metadata.clone()).after(HOUR)).await.expect("enqueued");
+    let id = queue.enqueue(Draft::new(7).metadata(metadata.clone()).after(HOUR)).await.expect("enqueued").id();
     let delayed = found(&queue, id).await;
     assert_eq!((delayed.state, delayed.attempt, delayed.payload, &delayed.error), (State::Delayed, 0, 7, &None));
     assert!(delayed.due_at.is_some_and(|due| due > delayed.enqueued_at + HOUR / 2) && delayed.ended_at.is_none());
@@ -203,7 +203,7 @@ async fn ids_of_no_message_that_waits_are_passed_over() {
     assert_eq!((stats.messages, stats.dead, stats.archived, stats.delayed), (2, 1, 1, 1));
 
     is_refused(queue.reschedule(&ids, HOUR * 24 * 36_501).await, "36,500");
-    is_refused(queue.reschedule_at(&ids, SystemTime::now() + HOUR * 24 * 36_501).await, "36,500");
+    is_refused(queue.reschedule(&ids, SystemTime::now() + HOUR * 24 * 36_501).await, "36,500");
     for (call, word) in [
         ("cancel('q', null)", "which messages?"),
         ("reschedule('q', null, now())", "which messages?"),
@@ -226,13 +226,13 @@ async fn ids_of_no_message_that_waits_are_passed_over() {
 async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for wait in [Wait::Notify, Wait::Adaptive] {
-        let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued");
-        let later = queue.enqueue(Draft::new(8).after(HOUR)).await.expect("enqueued");
+        let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued").id();
+        let later = queue.enqueue(Draft::new(8).after(HOUR)).await.expect("enqueued").id();
         let mut consumer = queue.consumer(wait);
         let waits = tokio::spawn(async move { consumer.take(10).await });
         until_asleep(&sql).await;
         // This time lies below the floor of the waiting consumer: the message becomes due now.
-        let moved = queue.reschedule_at(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
+        let moved = queue.reschedule(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
         assert_eq!(moved, [id]);
         let got = timeout(SOON, waits).await.expect("it is woken").expect("no panic").expect("taken");
         assert_eq!(got.iter().map(|message| message.id).collect::<Vec<_>>(), [id]);

@@ -168,7 +168,7 @@ async fn leases_of_callers_who_go_away_are_given_back() {
         callers.spawn(async move {
             let mut held: Vec<Message<i64>> = Vec::new();
             while received.lock().expect("no panic").len() < COUNT as usize || !held.is_empty() {
-                let exchanged = polled(dice.below(5), queue.ack_and_lease(&held, 1 + dice.below(20), None)).await;
+                let exchanged = polled(dice.below(5), queue.ack_and_lease(&held, 1 + dice.below(20))).await;
                 let Some(exchanged) = exchanged else {
                     // The first exchange may have succeeded. After the second attempt the leases
                     // have ended in any case.

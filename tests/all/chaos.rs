@@ -15,7 +15,7 @@ use tokio_postgres::Client;
 use trunkline::{Consumer, Db, Error, Message, Queue, Result, Settings, Wait, postgres::Statement};
 use trunkline_embedded::{Cluster, Stop};
 
-use crate::fixture::{connect, database, eventually, run_out};
+use crate::fixture::{Ids, connect, database, eventually, run_out};
 
 /// The facts that all tasks share. Payloads are unique in the whole run.
 #[derive(Default)]
@@ -57,12 +57,12 @@ impl Load {
             self.known().tried.extend(first..first + 5);
             if first % 3 == 0 {
                 let ids = fell(queue.enqueue_many(&(first..first + 5).collect::<Vec<_>>()).await);
-                self.known().stored[which].extend((first..).zip(ids.unwrap_or_default()));
+                self.known().stored[which].extend((first..).zip(ids.unwrap_or_default().ids()));
             } else {
                 let calls = (first..first + 5).map(|payload| queue.enqueue(payload));
                 let ids = futures_util::future::join_all(calls).await.into_iter().map(fell);
                 self.known().stored[which]
-                    .extend((first..).zip(ids).filter_map(|(payload, id)| id.map(|id| (payload, id))));
+                    .extend((first..).zip(ids).filter_map(|(payload, id)| id.map(|enqueued| (payload, enqueued.id()))));
             }
         }
     }

@@ -10,7 +10,7 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_postgres::Client;
 use trunkline::{Consumer, Db, Draft, Message, Queue, Settings, Wait};
 
-use crate::fixture::{Place, SOON, connect, database, place, until_asleep};
+use crate::fixture::{Ids, Place, SOON, connect, database, place, until_asleep};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Guarantee {
@@ -49,13 +49,15 @@ pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, 
 /// Enqueues, and returns the ids in the order of the payloads.
 async fn enqueue(queue: &Queue<i64>, coalesced: bool, payloads: &[i64], sql: &mut Client) -> Vec<i64> {
     if coalesced {
-        return join_all(payloads.iter().map(|payload| async move { queue.enqueue(payload).await.expect("enqueued") }))
-            .await;
+        return join_all(
+            payloads.iter().map(|payload| async move { queue.enqueue(payload).await.expect("enqueued").id() }),
+        )
+        .await;
     }
     let (many, inside) = payloads.split_at(payloads.len() / 2);
-    let mut ids = queue.enqueue_many(many).await.expect("enqueued");
+    let mut ids = queue.enqueue_many(many).await.expect("enqueued").ids();
     let transaction = sql.transaction().await.expect("begun");
-    ids.extend(queue.enqueue_many_in(&transaction, inside).await.expect("enqueued"));
+    ids.extend(queue.enqueue_many_in(&transaction, inside).await.expect("enqueued").ids());
     transaction.commit().await.expect("committed");
     ids
 }
@@ -107,7 +109,7 @@ async fn keep_contract(
 
     // Zero messages and an empty list are no-ops.
     let none: [i64; 0] = [];
-    assert_eq!(queue.enqueue_many(&none).await.expect("no-op"), none);
+    assert_eq!(queue.enqueue_many(&none).await.expect("no-op").ids(), none);
     assert_eq!(enqueue(&queue, coalesced, &none, &mut other).await, none);
     assert_eq!(queue.take(n).await.expect("asked"), []);
     assert_eq!(queue.lease(n).await.expect("asked"), []);
@@ -147,8 +149,8 @@ async fn keep_contract(
         async { timeout(SOON, next(&mut consumer, guarantee, n, &mut sql)).await.expect("woken when it is due") },
         async {
             match coalesced {
-                true => queue.enqueue(Draft::new(22).after(delay)).await.expect("enqueued"),
-                false => queue.enqueue_many([Draft::new(22).after(delay)]).await.expect("enqueued")[0],
+                true => queue.enqueue(Draft::new(22).after(delay)).await.expect("enqueued").id(),
+                false => queue.enqueue_many([Draft::new(22).after(delay)]).await.expect("enqueued").ids()[0],
             }
         }
     );
@@ -202,7 +204,7 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rollback_leaves_everything_as_it_was() {
     let Place { queue, mut sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    let ids = queue.enqueue_many(&(0..10).collect::<Vec<_>>()).await.expect("enqueued");
+    let ids = queue.enqueue_many(&(0..10).collect::<Vec<_>>()).await.expect("enqueued").ids();
     let transaction = sql.transaction().await.expect("begun");
     let taken = queue.take_in(&transaction, 3).await.expect("taken");
     assert_eq!(pairs(&taken), [(ids[0], 0), (ids[1], 1), (ids[2], 2)]);

@@ -18,6 +18,7 @@ use trunkline::{Message, Settings, Wait};
 
 use crate::{
     contract::{GUARANTEES, Guarantee, WAITS, next},
+    fixture::Ids,
     fixture::{Place, SOON, connect, place},
 };
 
@@ -86,6 +87,7 @@ async fn crowd(guarantee: Guarantee) {
                 }
             }
             .expect("enqueued")
+            .ids()
             .into_iter()
             .zip(payloads)
             .collect::<Vec<_>>()
@@ -121,7 +123,7 @@ async fn a_crowd_loses_and_doubles_nothing() {
 async fn many_consumers_split_one_batch_among_them() {
     for guarantee in GUARANTEES {
         let Place { url, db: _db, queue, sql: _ } = place::<i64>(Settings::new("int8")).await;
-        let ids = queue.enqueue_many(&(0..1024).collect::<Vec<i64>>()).await.expect("enqueued");
+        let ids = queue.enqueue_many(&(0..1024).collect::<Vec<i64>>()).await.expect("enqueued").ids();
         assert_eq!(queue.stats().await.expect("counted").rows, 1, "one batch");
         let (got, count) = (Arc::new(Mutex::new(BTreeMap::new())), Arc::new(AtomicUsize::new(0)));
         let mut tasks = JoinSet::new();

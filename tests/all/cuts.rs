@@ -198,7 +198,7 @@ async fn exchanged(side: Side) {
                     break done.iter().map(Message::lease).collect::<Vec<Lease>>();
                 }
             },
-            async |done| queue.ack_and_lease(done, 2, None).await,
+            async |done| queue.ack_and_lease(done, 2).await,
             async |what, exchanged| {
                 // Two messages are leased before and after. The number of two-message rows shows
                 // which ones.

@@ -6,7 +6,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::Client;
 use trunkline::{Db, Draft, Metadata, Queue, Settings};
 
-use crate::fixture::{Place, place};
+use crate::fixture::{Ids, Place, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -29,18 +29,20 @@ const WAYS: [(&str, Enqueue); 6] = [
         async move {
             let mut ids = Vec::new();
             for draft in drafts {
-                ids.push(queue.enqueue(draft).await.expect("enqueued"));
+                ids.push(queue.enqueue(draft).await.expect("enqueued").id());
             }
             ids
         }
         .boxed()
     }),
-    ("enqueue_many", |_, queue, drafts| async move { queue.enqueue_many(drafts).await.expect("enqueued") }.boxed()),
+    ("enqueue_many", |_, queue, drafts| {
+        async move { queue.enqueue_many(drafts).await.expect("enqueued").ids() }.boxed()
+    }),
     ("enqueue_in", |db, queue, drafts| {
         async move {
             let (transaction, mut ids) = (db.begin().await.expect("begun"), Vec::new());
             for draft in &drafts {
-                ids.push(queue.enqueue_in(&transaction, draft).await.expect("enqueued"));
+                ids.push(queue.enqueue_in(&transaction, draft).await.expect("enqueued").id());
             }
             transaction.commit().await.expect("committed");
             ids
@@ -50,7 +52,7 @@ const WAYS: [(&str, Enqueue); 6] = [
     ("enqueue_many_in", |db, queue, drafts| {
         async move {
             let transaction = db.begin().await.expect("begun");
-            let ids = queue.enqueue_many_in(&transaction, &drafts).await.expect("enqueued");
+            let ids = queue.enqueue_many_in(&transaction, &drafts).await.expect("enqueued").ids();
             transaction.commit().await.expect("committed");
             ids
         }
@@ -63,7 +65,7 @@ const WAYS: [(&str, Enqueue); 6] = [
                 sent.push(queue.send_enqueue(&transaction, draft).await.expect("sent"));
             }
             transaction.commit().await.expect("committed");
-            futures_util::future::try_join_all(sent).await.expect("enqueued")
+            futures_util::future::try_join_all(sent).await.expect("enqueued").ids()
         }
         .boxed()
     }),
@@ -72,7 +74,7 @@ const WAYS: [(&str, Enqueue); 6] = [
             let transaction = db.begin().await.expect("begun");
             let sent = queue.send_enqueue_many(&transaction, drafts).await.expect("sent");
             transaction.commit().await.expect("committed");
-            sent.await.expect("enqueued")
+            sent.await.expect("enqueued").ids()
         }
         .boxed()
     }),
@@ -135,6 +137,6 @@ async fn payloads_are_taken_by_value_and_by_reference() {
     queue.enqueue_many([&mail, &mail]).await.expect("enqueued");
     queue.enqueue_many(vec![Draft::new(mail.clone())]).await.expect("enqueued");
     queue.enqueue(mail).await.expect("enqueued");
-    assert_eq!(queue.enqueue_many(Vec::<String>::new()).await.expect("nothing to do"), [0_i64; 0]);
+    assert_eq!(queue.enqueue_many(Vec::<String>::new()).await.expect("nothing to do").ids(), [0_i64; 0]);
     assert_eq!(queue.take(9).await.expect("taken").len(), 6);
 }

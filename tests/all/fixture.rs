@@ -14,7 +14,10 @@ use std::sync::{
 
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
-use trunkline::Db;
+use trunkline::{
+    Db, Enqueued,
+    shards::{MessageId, Sharded},
+};
 use trunkline_embedded::Cluster;
 
 pub use self::{
@@ -24,6 +27,29 @@ pub use self::{
     said::Said,
     waiting::{SOON, drained, dropped_under_way, eventually, grows_to, move_time, run_out, until_asleep, within},
 };
+
+/// The ids of messages that a test has enqueued.
+pub trait Ids {
+    type Id;
+
+    fn ids(&self) -> Vec<Self::Id>;
+}
+
+impl Ids for Vec<Enqueued> {
+    type Id = i64;
+
+    fn ids(&self) -> Vec<i64> {
+        self.iter().map(|enqueued| enqueued.id()).collect()
+    }
+}
+
+impl Ids for Vec<Sharded<Enqueued>> {
+    type Id = MessageId;
+
+    fn ids(&self) -> Vec<MessageId> {
+        self.iter().map(Sharded::<Enqueued>::id).collect()
+    }
+}
 
 /// The cluster of this run. Its watchdog stops it when the process ends.
 pub fn cluster() -> &'static Cluster {

@@ -50,7 +50,7 @@ async fn no_two_names_of_queues_exclude_each_other() {
     }
     for name in names.split_whitespace() {
         let queue = db.queue::<Vec<i32>>(name).await.expect("opened");
-        let id = queue.enqueue(vec![1, 2]).await.expect("enqueued");
+        let id = queue.enqueue(vec![1, 2]).await.expect("enqueued").id();
         let leased = queue.lease(2).await.expect("leased");
         assert_eq!((leased.len(), leased[0].id), (1, id), "{name}");
         queue.bury(&leased, "no").await.expect("buried");
@@ -98,7 +98,7 @@ async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("text").max_attempts(1)).await.expect("created");
     let anew = db.queue::<String>("q").await.expect("opened");
-    assert!(anew.enqueue("c".to_owned()).await.expect("enqueued") > second[0].id);
+    assert!(anew.enqueue("c".to_owned()).await.expect("enqueued").id() > second[0].id);
     let theirs = anew.lease(1).await.expect("leased");
     assert!(queue.ack(&second).await.expect_err("another queue").is_lease_lost());
     anew.ack(&theirs).await.expect("held");
@@ -177,7 +177,7 @@ async fn a_sequence_behind_its_tables_is_repaired() {
     sql.batch_execute("select setval('trunkline.id_q', 1024)").await.expect("as a replica has it");
     let next: i64 = sql.query_one("select trunkline.repair_sequence('q')", &[]).await.expect("repaired").get(0);
     assert!(next > highest && next % 1024 == 0 && next - highest <= 1024, "{next} behind {highest}");
-    assert_eq!(queue.enqueue(7).await.expect("enqueued"), next);
+    assert_eq!(queue.enqueue(7).await.expect("enqueued").id(), next);
     let again: i64 = sql.query_one("select trunkline.repair_sequence('q')", &[]).await.expect("repaired").get(0);
     assert_eq!(again, next + 1024, "it never goes back");
 }

@@ -28,7 +28,7 @@ async fn a_message_is_handed_over_without_being_stored() {
     let receiver = tokio::spawn(async move { one(&mut consumer).await });
     eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
     let inserted = "select coalesce(max(last_value) filter (where is_called), 0) from trunkline.id_q";
-    let id = queue.hand_over(b"fast".to_vec()).await.expect("handed over");
+    let id = queue.hand_over(b"fast".to_vec()).await.expect("handed over").id();
     let message = receiver.await.expect("received");
     assert_eq!((message.id, message.payload.as_slice(), message.attempt), (id, &b"fast"[..], 0));
     assert!(message.enqueued_at.elapsed().expect("the past") < Duration::from_secs(60));
@@ -128,7 +128,7 @@ async fn each_message_goes_to_one_of_many_consumers() {
     }
     let mut sent = BTreeSet::new();
     for n in 0..500_u32 {
-        sent.insert(queue.hand_over(n.to_be_bytes().to_vec()).await.expect("handed over"));
+        sent.insert(queue.hand_over(n.to_be_bytes().to_vec()).await.expect("handed over").id());
     }
     let mut got = Vec::new();
     while got.len() < 500 {
@@ -157,7 +157,7 @@ async fn a_consumer_that_went_away_leaves_its_message_to_others() {
             }
         }
     }
-    let id = queue.hand_over(vec![9]).await.expect("handed over to the one that went away");
+    let id = queue.hand_over(vec![9]).await.expect("handed over to the one that went away").id();
     drop(consumer);
     eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;
     assert_eq!(queue.take(1).await.expect("taken")[0].id, id);

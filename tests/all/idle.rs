@@ -7,9 +7,9 @@ use std::{
 
 use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Draft, Message, Queue, Result, Settings, Wait};
+use trunkline::{Dequeue, Draft, Message, Queue, Result, Settings, Wait};
 
-use crate::fixture::{Place, SOON, connect, eventually, move_time, place};
+use crate::fixture::{Ids, Place, SOON, connect, eventually, move_time, place};
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
 
@@ -59,7 +59,7 @@ async fn an_idle_consumer_sends_nothing() {
         })
         .await;
 
-        let ids = queue.enqueue_many(&[1, 2, 3, 4, 5]).await.expect("enqueued");
+        let ids = queue.enqueue_many(&[1, 2, 3, 4, 5]).await.expect("enqueued").ids();
         let mut got = Vec::new();
         for sleeper in sleepers {
             let messages = sleeper.await.expect("no panic").expect("leased");
@@ -123,14 +123,14 @@ async fn who_waits_at_most_so_long_returns_by_then_with_nothing() {
         let mut consumer = queue.consumer(wait);
         for longest in [Duration::ZERO, Duration::from_millis(40)] {
             let began = Instant::now();
-            assert_eq!(consumer.lease_within(3, longest).await.expect("asked"), [], "{wait:?}");
-            assert_eq!(consumer.take_within(3, longest).await.expect("asked"), [], "{wait:?}");
+            assert_eq!(consumer.lease(Dequeue::up_to(3).within(longest)).await.expect("asked"), [], "{wait:?}");
+            assert_eq!(consumer.take(Dequeue::up_to(3).within(longest)).await.expect("asked"), [], "{wait:?}");
             assert!((2 * longest..SOON).contains(&began.elapsed()), "{wait:?}: {:?}", began.elapsed());
         }
         queue.enqueue_many(&[1, 2]).await.expect("enqueued");
-        let messages = consumer.lease_within(1, Duration::ZERO).await.expect("leased");
+        let messages = consumer.lease(Dequeue::up_to(1).within(Duration::ZERO)).await.expect("leased");
         assert_eq!(messages.iter().map(|message| (message.payload, message.attempt)).collect::<Vec<_>>(), [(1, 1)]);
-        assert_eq!(consumer.take_within(1, Duration::MAX).await.expect("taken")[0].payload, 2);
+        assert_eq!(consumer.take(Dequeue::up_to(1).within(Duration::MAX)).await.expect("taken")[0].payload, 2);
     }
 }
 
@@ -140,7 +140,7 @@ async fn who_waits_at_most_so_long_is_woken_before() {
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
-    let waiter = tokio::spawn(async move { consumer.lease_within(1, Duration::from_secs(3600)).await });
+    let waiter = tokio::spawn(async move { consumer.lease(Dequeue::up_to(1).within(Duration::from_secs(3600))).await });
     asleep.notified().await;
     queue.enqueue(7).await.expect("enqueued");
     let messages = timeout(SOON, waiter).await.expect("it is woken").expect("no panic").expect("leased");
@@ -156,7 +156,7 @@ async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     let (began, longest) = (Instant::now(), Duration::from_millis(10));
     let mut consumer = queue.consumer(Wait::Notify);
-    let waiter = tokio::spawn(async move { consumer.lease_within(1, longest).await });
+    let waiter = tokio::spawn(async move { consumer.lease(Dequeue::up_to(1).within(longest)).await });
     let waits =
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_lease_q%'
                                 and datname = current_database())";
@@ -179,7 +179,7 @@ async fn who_waits_at_most_so_long_returns_after_a_statement_that_found_nothing(
     let (asleep, longest) = (Arc::new(Notify::new()), Duration::from_secs(3600));
     let sleeps = asleep.clone();
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
-    let waiter = tokio::spawn(async move { consumer.lease_within(1, longest).await });
+    let waiter = tokio::spawn(async move { consumer.lease(Dequeue::up_to(1).within(longest)).await });
     asleep.notified().await;
     until_silent(&sql).await; // until it listens, the consumer looks again, and a look would wait for the table
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");

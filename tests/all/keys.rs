@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use trunkline::{Db, Draft, Failure, Message, Queue, RetryPolicy, Settings, Worker, testing};
+use trunkline::{Db, Draft, Enqueued, Failure, Message, Queue, RetryPolicy, Settings, Worker, testing};
 
 use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
@@ -178,7 +178,7 @@ async fn what_has_no_lane_is_refused_with_advice() {
     let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let plain = db.queue::<i64>("plain").await.expect("opened");
-    let told = async |outcome: trunkline::Result<i64>| outcome.expect_err("refused").to_string();
+    let told = async |outcome: trunkline::Result<Enqueued>| outcome.expect_err("refused").to_string();
     assert!(told(queue.enqueue(1).await).await.contains("needs a key"));
     assert!(told(queue.enqueue(Draft::new(1).key("")).await).await.contains("0 bytes"));
     assert!(told(queue.enqueue(Draft::new(1).key("k".repeat(1025))).await).await.contains("1025 bytes"));

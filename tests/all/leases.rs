@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::{future::join_all, poll};
 use tokio::time::timeout;
-use trunkline::{Draft, Error, Lease, Message, Queue, Settings, Wait};
+use trunkline::{Dequeue, Draft, Error, Lease, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place, run_out};
 
@@ -36,7 +36,7 @@ async fn a_lease_ends_by_the_clock() {
     let first = leased(&queue, 1).await;
     let second = timeout(SOON, queue.consumer(Wait::Notify).lease(1)).await.expect("it comes back").expect("leased");
     assert_eq!((second[0].id, second[0].attempt), (first[0].id, 2));
-    let first = queue.lease_for(1, Duration::from_secs(3600)).await.expect("asked");
+    let first = queue.lease(Dequeue::up_to(1).lease_for(Duration::from_secs(3600))).await.expect("asked");
     assert_eq!(first, [], "leased for its three seconds");
     let third = timeout(SOON, queue.consumer(Wait::Adaptive).lease(1)).await.expect("it comes back").expect("leased");
     assert_eq!(third[0].attempt, 3);
@@ -52,14 +52,14 @@ async fn a_lease_can_be_of_its_own_length_and_be_extended() {
     let seconds = |payload: i64| async move { sql.query_one(left, &[&payload]).await.expect("there").get::<_, f64>(0) };
     leased(&queue, 1).await;
     assert!((25.0..=30.0).contains(&seconds(0).await));
-    let longer = queue.lease_for(4, Duration::from_secs(600)).await.expect("leased");
+    let longer = queue.lease(Dequeue::up_to(4).lease_for(Duration::from_secs(600))).await.expect("leased");
     assert!((590.0..=600.0).contains(&seconds(2).await));
     queue.extend(&longer[1..2], Duration::from_secs(7200)).await.expect("held");
     assert!((7190.0..=7200.0).contains(&seconds(2).await), "the one that was extended");
     assert!((590.0..=600.0).contains(&seconds(1).await) && (590.0..=600.0).contains(&seconds(3).await), "and no other");
     for out_of_bounds in [Duration::ZERO, Duration::from_secs(366 * 86_400)] {
         queue.extend(&longer[..1], out_of_bounds).await.expect_err("out of bounds");
-        queue.lease_for(1, out_of_bounds).await.expect_err("out of bounds");
+        queue.lease(Dequeue::up_to(1).lease_for(out_of_bounds)).await.expect_err("out of bounds");
     }
     queue.ack(&longer).await.expect("all of them are held still");
 }
@@ -243,8 +243,11 @@ async fn a_time_out_of_bounds_is_a_clear_error() {
     enqueued(&queue, 2).await;
     let message = leased(&queue, 1).await;
     for error in [
-        queue.lease_for(1, Duration::MAX).await.expect_err("lease"),
-        queue.ack_and_lease([Lease { id: 1024, attempt: 9 }], 1, Some(Duration::MAX)).await.expect_err("lease"),
+        queue.lease(Dequeue::up_to(1).lease_for(Duration::MAX)).await.expect_err("lease"),
+        queue
+            .ack_and_lease([Lease { id: 1024, attempt: 9 }], Dequeue::up_to(1).lease_for(Duration::MAX))
+            .await
+            .expect_err("lease"),
         queue.extend(&message, Duration::MAX).await.expect_err("extend"),
         queue.retry(&message, Duration::MAX, "no").await.expect_err("retry"),
         queue.enqueue(Draft::new(1).after(Duration::MAX)).await.expect_err("delay"),
@@ -272,7 +275,7 @@ async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
         never_given(queue.retry(bogus, Duration::ZERO, "no").await.expect_err("retry"));
         never_given(queue.bury(bogus, "no").await.expect_err("bury"));
         never_given(queue.extend(bogus, Duration::from_secs(9)).await.expect_err("extend"));
-        never_given(queue.ack_and_lease(bogus, 1, None).await.expect_err("ack_and_lease"));
+        never_given(queue.ack_and_lease(bogus, 1).await.expect_err("ack_and_lease"));
         let transaction = sql.transaction().await.expect("begun");
         never_given(queue.ack_in(&transaction, bogus).await.expect_err("ack_in"));
         transaction.commit().await.expect("it is whole");

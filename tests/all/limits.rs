@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
-use trunkline::{Db, Draft, Limits, Queue, Settings, Wait};
+use trunkline::{Db, Dequeue, Draft, Limits, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, enqueued, eventually, place};
 
@@ -176,7 +176,9 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
             let queue = db.queue::<i64>("q").await.expect("opened");
             let mut consumer = queue.consumer(Wait::default());
             let (mut times, mut asks) = (Vec::new(), [1, 7, 100].into_iter().cycle().skip(nr));
-            while let Ok(taken) = consumer.take_within(asks.next().unwrap_or(1), Duration::from_secs(2)).await {
+            while let Ok(taken) =
+                consumer.take(Dequeue::up_to(asks.next().unwrap_or(1)).within(Duration::from_secs(2))).await
+            {
                 if taken.is_empty() && queue.stats().await.expect("counted").messages == 0 {
                     break;
                 }

@@ -40,7 +40,7 @@ async fn callers_with_and_without_share_rows() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let calls = some(0..3000).into_iter().map(|(payload, metadata)| {
         let queue = queue.clone();
-        async move { queue.enqueue(Draft::new(payload).metadata(metadata.clone())).await.expect("enqueued") }
+        async move { queue.enqueue(Draft::new(payload).metadata(metadata.clone())).await.expect("enqueued").id() }
     });
     assert_eq!(join_all(calls).await.into_iter().collect::<BTreeSet<_>>().len(), 3000);
     let rows = number(&sql, "select count(*) from trunkline.queue_q").await;
@@ -125,7 +125,7 @@ async fn it_goes_through_transactions_of_either_kind() {
     ours.commit().await.expect("committed");
     let leased = leased.await.expect("leased");
     hold(&leased, 11..2500);
-    let (next, lost) = queue.ack_and_lease(&leased[..1], 5, None).await.expect("settled");
+    let (next, lost) = queue.ack_and_lease(&leased[..1], 5).await.expect("settled");
     assert!(next.is_empty() && lost.is_empty());
     queue.archive(&leased[1..]).await.expect("archived");
     let kept = queue.archived(0, 9999).await.expect("read");

@@ -9,12 +9,12 @@ use tokio_postgres::{AsyncMessage, Client, NoTls};
 use trunkline::{Db, Queue, SCHEMA_VERSION, Settings};
 use trunkline_embedded::Cluster;
 
-use crate::fixture::{Place, connect, database, empty_database, place, run_out, settled, superuser};
+use crate::fixture::{Ids, Place, connect, database, empty_database, place, run_out, settled, superuser};
 
 /// Runs every verb once.
 async fn works(queue: &Queue<String>, sql: &mut Client) {
     let payloads: Vec<String> = (0..40).map(|nr| format!("message {nr}")).collect();
-    let ids = queue.enqueue_many(&payloads).await.expect("enqueued");
+    let ids = queue.enqueue_many(&payloads).await.expect("enqueued").ids();
     queue.enqueue("one".to_owned()).await.expect("enqueued");
     let transaction = sql.transaction().await.expect("begun");
     queue.enqueue_in(&transaction, "in".to_owned()).await.expect("enqueued");

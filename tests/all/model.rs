@@ -10,10 +10,10 @@ use std::{
 
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio_postgres::Client;
-use trunkline::{Db, Draft, Lease, Message, Metadata, Queue, Settings};
+use trunkline::{Db, Dequeue, Draft, Lease, Message, Metadata, Queue, Settings};
 
 use self::state::{End, Known, MAX_ATTEMPTS, Model, Step, beside, steps};
-use crate::fixture::{connect, database, drafts};
+use crate::fixture::{Ids, connect, database, drafts};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -29,7 +29,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
     match *step {
         Step::Enqueue => {
             let payload = model.next_payload + 1;
-            let id = queue.enqueue(Draft::new(payload).metadata(beside(payload))).await.expect("enqueued");
+            let id = queue.enqueue(Draft::new(payload).metadata(beside(payload))).await.expect("enqueued").id();
             model.enqueued(&[id], false);
         }
         Step::EnqueueMany { count, delayed } => {
@@ -39,7 +39,8 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             let ids = queue
                 .enqueue_many(drafts(&messages).into_iter().map(|draft| draft.after(delay)))
                 .await
-                .expect("enqueued");
+                .expect("enqueued")
+                .ids();
             assert!(ids.is_sorted() && ids.len() == count);
             model.enqueued(&ids, delayed);
         }
@@ -62,7 +63,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             }
         }
         Step::Lease { n } => {
-            let got = queue.lease_for(n, HOUR).await.expect("leased");
+            let got = queue.lease(Dequeue::up_to(n).lease_for(HOUR)).await.expect("leased");
             let expected = model.dequeue(n);
             check_messages(&got, model, &expected, 1);
             for id in expected {

@@ -40,7 +40,7 @@ async fn fill(db: &Db) -> Left {
     queue.archive(&leased[1..]).await.expect("held");
     queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");
     let leased = queue.lease(1).await.expect("leased").remove(0);
-    let highest = queue.enqueue(Draft::new(7).with("a", "b")).await.expect("enqueued");
+    let highest = queue.enqueue(Draft::new(7).with("a", "b")).await.expect("enqueued").id();
     Left { leased, highest }
 }
 
@@ -49,7 +49,7 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     let stats = queue.stats().await.expect("counted");
     assert_eq!((stats.due, stats.leased, stats.delayed, stats.dead, stats.archived), (3, 1, 1, 1, 1));
     queue.ack([&left.leased]).await.expect("a lease from before is one still");
-    let next = queue.enqueue(8).await.expect("enqueued");
+    let next = queue.enqueue(8).await.expect("enqueued").id();
     assert!(next > left.highest, "{next} is an id from before, or below one");
     assert_eq!(queue.replay_all().await.expect("replayed"), 1);
     let due = queue.take(10).await.expect("taken");
@@ -95,7 +95,7 @@ async fn a_standby_given_by_mistake_says_so_and_takes_messages_once_it_is_promot
     let sql = connect(&server.url()).await;
     assert!(sql.query_one("select pg_promote()", &[]).await.expect("promoted").get::<_, bool>(0));
     eventually("it takes writes", async || queue.release([&left.leased]).await.is_ok()).await;
-    let id = queue.enqueue(0).await.expect("by the same handle");
+    let id = queue.enqueue(0).await.expect("by the same handle").id();
     assert!(id > left.highest);
 }
 
@@ -223,7 +223,7 @@ async fn a_logical_replica_takes_over_after_its_sequences_were_repaired() {
     let error = moved.enqueue(0).await.expect_err("sequences are not replicated");
     assert!(error.to_string().contains("repair_sequence"), "{error}");
     at_replica.batch_execute("select trunkline.repair_sequence('q')").await.expect("repaired");
-    let next = moved.enqueue(8).await.expect("enqueued");
+    let next = moved.enqueue(8).await.expect("enqueued").id();
     let highest = leased.iter().map(|message| message.id).max().expect("some").max(left.highest);
     assert!(next > highest, "{next} is not above {highest}");
     moved.ack(&leased[3..]).await.expect("leases go on");

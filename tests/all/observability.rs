@@ -21,6 +21,7 @@ use trunkline_embedded::Stop;
 
 use self::recorder::{Recorder, recorder};
 use crate::{
+    fixture::Ids,
     fixture::{Runs, connect, database, drained, eventually},
     worker::outage,
 };
@@ -47,7 +48,7 @@ async fn the_table_and_the_code_name_the_same_metrics() {
         })
         .collect();
     // A queue on several servers has the same metrics for each, and two more.
-    let shard = shards::Set::connect([&crate::shards::shard().await]).await.expect("connected");
+    let shard = trunkline::shards::Set::connect([&crate::shards::shard().await]).await.expect("connected");
     shard.create_queue("metered_shards", &Settings::new("int8")).await.expect("created");
     let _queue = shard.queue::<i64>("metered_shards").await.expect("opened");
     let of_shards = recorder.registered("metered_shards");
@@ -116,12 +117,12 @@ async fn every_verb_moves_them_by_what_it_did() {
     let acked = queue.send_ack(&transaction, &leased[64..66]).await.expect("sent");
     transaction.commit().await.expect("committed");
     acked.await.expect("held");
-    let (next, _) = queue.ack_and_lease(&leased[61..80], 50, None).await.expect("settled");
+    let (next, _) = queue.ack_and_lease(&leased[61..80], 50).await.expect("settled");
     assert_eq!(ends.map(settled), [40 + 4 + 14, 10, 5, 4, 3, 32 + 5]);
     assert_eq!(count("leased_messages_total"), 100 + next.len() as u64);
     assert!(recorder.times("metered_verbs", "settle_seconds") >= 9);
 
-    let ids = queue.enqueue_many([1, 2, 3, 4, 5]).await.expect("enqueued");
+    let ids = queue.enqueue_many([1, 2, 3, 4, 5]).await.expect("enqueued").ids();
     assert!(queue.find(ids[0]).await.expect("looked for").is_some() && queue.find(1).await.expect("none").is_none());
     queue.cancel(&ids[..2]).await.expect("cancelled");
     queue.reschedule(&ids[1..4], Duration::from_secs(60)).await.expect("two of them");

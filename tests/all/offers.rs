@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
-use trunkline::{Message, Offer, Settings, Wait};
+use trunkline::{Dequeue, Message, Offer, Settings, Wait};
 
 use crate::{
     cancelled::polled,
@@ -35,10 +35,10 @@ async fn what_nobody_accepts_goes_back_uncharged() {
     for how in 0..10 {
         let offer = match how % 5 {
             0 => queue.offer_take(7).await,
-            1 => queue.offer_lease(7, None).await,
-            2 => queue.offer_lease(7, Some(Duration::from_secs(60))).await,
-            3 => consumer.offer_take(7, None).await,
-            _ => consumer.offer_lease(7, Some(SOON)).await,
+            1 => queue.offer_lease(7).await,
+            2 => queue.offer_lease(Dequeue::up_to(7).within(Duration::from_secs(60))).await,
+            3 => consumer.offer_take(7).await,
+            _ => consumer.offer_lease(Dequeue::up_to(7).within(SOON)).await,
         };
         let offer = offer.expect("dequeued");
         assert!(offer.len() == 7 && !offer.is_empty(), "{how}: {offer:?}");
@@ -55,7 +55,7 @@ async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
     let Place { queue, db: _db, .. } = place(settings().max_batch(4)).await;
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
-        let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7, None).await };
+        let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7).await };
         // Messages that a refused payload leaves unread go back like the others.
         let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
         let made = offer.expect("dequeued").accept_if(read, |messages| {
@@ -66,7 +66,7 @@ async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
         eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
     }
     assert_eq!(queue.stats().await.expect("counted").dead, 0);
-    let offer = queue.offer_lease(10, None).await.expect("leased");
+    let offer = queue.offer_lease(10).await.expect("leased");
     let made = offer.accept_if(Ok, |messages| Some(ids(&messages))).expect("rows of this library");
     assert_eq!(made.expect("made").into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect(), "each once");
     assert_eq!(counts(&queue).await, (0, 10));
@@ -76,12 +76,12 @@ async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
 async fn what_is_accepted_is_the_callers_in_the_order_of_the_queue_and_no_more_than_he_asked_for() {
     let Place { queue, db: _db, .. } = place(settings().max_batch(16)).await;
     let all = enqueued(&queue, 100).await;
-    let leased = accepted(queue.offer_lease(30, None).await.expect("leased"));
+    let leased = accepted(queue.offer_lease(30).await.expect("leased"));
     assert_eq!(ids(&leased), all[..30]);
     assert_eq!(counts(&queue).await, (70, 30));
     queue.ack(&leased).await.expect("these are the caller's");
     let mut consumer = queue.consumer(Wait::default());
-    let taken = accepted(consumer.offer_take(30, None).await.expect("taken"));
+    let taken = accepted(consumer.offer_take(30).await.expect("taken"));
     assert_eq!(ids(&taken), all[30..60]);
     let rest = queue.offer_take(1000).await.expect("taken");
     assert_eq!(rest.len(), 40, "fewer where fewer are due");
@@ -94,7 +94,7 @@ async fn one_offer_may_be_of_several_statements() {
     const MANY: i64 = 40_000; // a statement has 32,768 at most
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, MANY).await;
-    let leased = accepted(queue.offer_lease(MANY as usize, None).await.expect("leased"));
+    let leased = accepted(queue.offer_lease(MANY as usize).await.expect("leased"));
     assert_eq!(ids(&leased), all);
     queue.release(&leased).await.expect("released");
     let offer = queue.offer_take(MANY as usize).await.expect("taken");
@@ -109,14 +109,19 @@ async fn it_waits_until_something_comes_and_not_longer_than_it_may() {
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
-    assert!(consumer.offer_take(0, None).await.expect("at once").is_empty());
+    assert!(consumer.offer_take(0).await.expect("at once").is_empty());
     for longest in [Duration::ZERO, Duration::from_millis(5)] {
-        let offer = timeout(SOON, consumer.offer_lease(1, Some(longest))).await.expect("in time").expect("asked");
+        let offer = timeout(SOON, consumer.offer_lease(Dequeue::up_to(1).within(longest)))
+            .await
+            .expect("in time")
+            .expect("asked");
         assert!(offer.is_empty());
     }
     for longest in [None, Some(2 * SOON), Some(Duration::MAX)] {
         asleep.notified().now_or_never(); // discards the permit of an earlier wait
-        let waiter = tokio::spawn(async move { (consumer.offer_lease(5, longest).await, consumer) });
+        let waiter = tokio::spawn(async move {
+            (consumer.offer_lease(longest.into_iter().fold(Dequeue::up_to(5), Dequeue::within)).await, consumer)
+        });
         asleep.notified().await;
         queue.enqueue(1).await.expect("enqueued");
         let (offer, back) = timeout(SOON, waiter).await.expect("it is woken").expect("no panic");
@@ -134,7 +139,7 @@ async fn what_comes_for_a_call_that_was_dropped_goes_back() {
     let mut consumer = queue.consumer(Wait::default());
     dropped_under_way(&url, &sql, queue.offer_take(10)).await;
     eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
-    dropped_under_way(&url, &sql, consumer.offer_lease(10, None)).await;
+    dropped_under_way(&url, &sql, consumer.offer_lease(10)).await;
     eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
 }
 
@@ -150,14 +155,14 @@ async fn callers_who_go_away_at_any_poll_lose_nothing_and_double_nothing() {
         let (queue, received, mut dice) = (queue.clone(), received.clone(), Dice(caller));
         callers.spawn(async move {
             let mut consumer = queue.consumer(Wait::default());
-            let soon = Some(Duration::from_millis(2));
+            let soon = |n: usize| Dequeue::up_to(n).within(Duration::from_millis(2));
             while received.lock().expect("no panic").len() < COUNT as usize {
                 let (n, polls) = (1 + dice.below(20), dice.below(5));
                 let offer = match dice.below(4) {
                     0 => polled(polls, queue.offer_take(n)).await,
-                    1 => polled(polls, queue.offer_lease(n, None)).await,
-                    2 => polled(polls, consumer.offer_take(n, soon)).await,
-                    _ => polled(polls, consumer.offer_lease(n, soon)).await,
+                    1 => polled(polls, queue.offer_lease(n)).await,
+                    2 => polled(polls, consumer.offer_take(soon(n))).await,
+                    _ => polled(polls, consumer.offer_lease(soon(n))).await,
                 };
                 let Some(offer) = offer else { continue };
                 let offer = offer.expect("dequeued");
@@ -187,7 +192,7 @@ async fn what_the_reader_refuses_fails_its_own_attempt_and_no_other() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 5).await;
     for takes in [false, true] {
-        let offer = if takes { queue.offer_take(5).await } else { queue.offer_lease(5, None).await };
+        let offer = if takes { queue.offer_take(5).await } else { queue.offer_lease(5).await };
         let read = |number: i64| if number == 2 && !takes { Err("two is no number".into()) } else { Ok(number * 10) };
         let messages = offer.expect("dequeued").accept(read).expect("rows of this library");
         let read: Vec<(i64, i64)> = messages.iter().map(|message| (message.id, message.payload)).collect();
@@ -208,7 +213,7 @@ async fn what_is_dropped_without_a_runtime_goes_back_with_the_next_dequeue() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 10).await;
     for takes in [false, true] {
-        let offer = if takes { queue.offer_take(6).await } else { queue.offer_lease(6, None).await };
+        let offer = if takes { queue.offer_take(6).await } else { queue.offer_lease(6).await };
         let offer = offer.expect("dequeued");
         thread::spawn(move || drop(offer)).join().expect("no panic");
         let asks = async {

@@ -95,7 +95,7 @@ fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
     let outcome = second.block_on(waiter).expect("no panic").expect("an answer");
     if let Err(error) = outcome {
         assert!(!error.is_outcome_unknown(), "it was never sent: {error}");
-        second.block_on(async { queue.enqueue(2).await.expect("the second time") });
+        second.block_on(async { queue.enqueue(2).await.expect("the second time").id() });
     }
     let messages = second.block_on(async { queue.take(9).await.expect("taken") });
     assert_eq!(messages.iter().filter(|message| message.payload == 2).count(), 1);

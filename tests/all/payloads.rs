@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use trunkline::{Binary, Db, Json, Message, Payload, Queue, Settings};
 use uuid::Uuid;
 
-use crate::fixture::{Place, connect, database, place};
+use crate::fixture::{Ids, Place, connect, database, place};
 
 type Failure = Box<dyn Error + Sync + Send>;
 
@@ -110,18 +110,18 @@ async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str,
     let queue: Queue<T> = db.queue(&name).await.expect(ty);
     let enqueue = async |way: usize| -> Vec<(i64, T)> {
         let ids = match way {
-            0 => queue.enqueue_many(sent).await.expect(ty),
+            0 => queue.enqueue_many(sent).await.expect(ty).ids(),
             1 => {
                 let mut ids = Vec::new();
                 for value in sent {
-                    ids.push(queue.enqueue(value).await.expect(ty));
+                    ids.push(queue.enqueue(value).await.expect(ty).id());
                 }
                 ids
             }
             _ => {
                 let mut sql = connect(url).await;
                 let transaction = sql.transaction().await.expect("begun");
-                let ids = queue.enqueue_many_in(&transaction, sent).await.expect(ty);
+                let ids = queue.enqueue_many_in(&transaction, sent).await.expect(ty).ids();
                 transaction.commit().await.expect("committed");
                 ids
             }
@@ -258,7 +258,7 @@ async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
             let rows = sql.query("select * from trunkline.enqueue_many('q', $1::bytea[])", &[&payloads]).await;
             rows.expect("enqueued").iter().map(|row| row.get(0)).collect()
         } else {
-            queue.enqueue_many(&payloads).await.expect("enqueued")
+            queue.enqueue_many(&payloads).await.expect("enqueued").ids()
         };
         assert!(ids.is_sorted_by(|one, next| one < next) && ids.len() == payloads.len());
         let rows = "select size, pg_column_size(payload), (select max(length(p)) from unnest(payload) p) from trunkline.queue_q";

@@ -143,7 +143,7 @@ async fn consumers_use_everything(url: &str) {
                         0 => seen.extend(consumer.take(7).await.expect("taken").iter().map(|m| m.payload)),
                         _ => {
                             let leased = consumer.lease(7).await.expect("leased");
-                            let (next, lost) = queue.ack_and_lease(&leased, 3, None).await.expect("exchanged");
+                            let (next, lost) = queue.ack_and_lease(&leased, 3).await.expect("exchanged");
                             assert!(lost.is_empty());
                             queue.ack(&next).await.expect("held");
                             seen.extend(leased.iter().chain(&next).map(|message| message.payload));

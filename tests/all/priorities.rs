@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use trunkline::{Db, Draft, Message, Queue, Settings, Wait};
 
 use crate::{
-    fixture::{Place, SOON, connect, place, run_out, within},
+    fixture::{Ids, Place, SOON, connect, place, run_out, within},
     floor::library_cost_of,
 };
 
@@ -67,7 +67,7 @@ async fn a_step_of_priority_overtakes_what_came_within_a_head_start_before_it_an
 async fn within_a_priority_the_first_is_first_and_a_strict_queue_lets_the_lower_wait() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().head_start(Duration::MAX)).await;
     let drafts: Vec<Draft<i64>> = (0..3000).map(|payload| of(payload, (payload % 4) as u8)).collect();
-    let ids = queue.enqueue_many(&drafts).await.expect("enqueued");
+    let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
     assert_eq!(ids.len(), 3000);
     // Messages of a priority share rows, wherever they stood. Ids are returned in the caller's
     // order.
@@ -134,7 +134,7 @@ async fn all_verbs_know_priorities() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
     // In transactions, pipelined, and in SQL.
     let transaction = db.begin().await.expect("begun");
-    let ids = queue.enqueue_many_in(&transaction, [of(1, 1), of(2, 3), of(3, 1)]).await.expect("enqueued");
+    let ids = queue.enqueue_many_in(&transaction, [of(1, 1), of(2, 3), of(3, 1)]).await.expect("enqueued").ids();
     let sent = queue.send_enqueue(&transaction, of(4, 2)).await.expect("sent");
     transaction.commit().await.expect("committed");
     sent.await.expect("enqueued");
@@ -160,7 +160,7 @@ async fn all_verbs_know_priorities() {
     transaction.rollback().await.expect("rolled back");
     let rows = sql.query("select payload from trunkline.lease('q', 2)", &[]).await.expect("leased");
     assert_eq!(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["2", "5"]);
-    let (messages, _) = queue.ack_and_lease(Vec::<trunkline::Lease>::new(), 3, None).await.expect("leased");
+    let (messages, _) = queue.ack_and_lease(Vec::<trunkline::Lease>::new(), 3).await.expect("leased");
     assert_eq!(payloads(&messages), [4, 7, 8]);
     let rows = sql.query("select payload from trunkline.take('q', 100, wait => '1 second')", &[]).await.expect("taken");
     assert_eq!(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["1", "3", "9", "6"]);
@@ -173,7 +173,7 @@ async fn all_verbs_know_priorities() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_tells_its_priority() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
-    let ids = queue.enqueue_many([of(0, 0), of(1, 1), of(2, 2), of(3, 3)]).await.expect("enqueued");
+    let ids = queue.enqueue_many([of(0, 0), of(1, 1), of(2, 2), of(3, 3)]).await.expect("enqueued").ids();
     let peeked = queue.peek(9).await.expect("looked at");
     assert!(
         peeked.len() == 4 && peeked.iter().all(|peeked| i64::from(peeked.priority) == peeked.payload),
@@ -202,7 +202,7 @@ async fn a_message_tells_its_priority() {
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     sql.batch_execute("alter table trunkline.queue_plain add lane text default 'fast'").await.expect("added");
     let plain: Queue<i64> = db.queue("plain").await.expect("opened");
-    let ids = plain.enqueue_many([1, 2, 3]).await.expect("enqueued");
+    let ids = plain.enqueue_many([1, 2, 3]).await.expect("enqueued").ids();
     plain.bury(&plain.lease(1).await.expect("leased"), "no").await.expect("held");
     assert_eq!(plain.dead_letters(0, 1).await.expect("read")[0].priority, 0);
     assert_eq!(plain.find(ids[0]).await.expect("looked for").expect("there").priority, 0);
@@ -215,7 +215,7 @@ async fn lanes_may_take_turns_as_often_as_they_like() {
     for payload in 0..100 {
         queue.enqueue(of(payload, (payload % 4) as u8)).await.expect("enqueued");
     }
-    let (leased, _) = queue.ack_and_lease(Vec::<trunkline::Lease>::new(), 100, None).await.expect("leased");
+    let (leased, _) = queue.ack_and_lease(Vec::<trunkline::Lease>::new(), 100).await.expect("leased");
     assert_eq!(leased.len(), 100);
 }
 

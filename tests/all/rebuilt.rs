@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use trunkline::{Draft, Limits, Settings, Unique, Worker, testing};
 
-use crate::fixture::{Place, place};
+use crate::fixture::{Ids, Place, place};
 
 /// The repairs that `rebuild` reports.
 async fn rebuilt(sql: &tokio_postgres::Client) -> BTreeMap<String, i64> {
@@ -17,7 +17,7 @@ async fn rebuilt(sql: &tokio_postgres::Client) -> BTreeMap<String, i64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sequence_behind_dead_letters_stops_no_lease_and_no_message_is_lost() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
-    let old = queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");
+    let old = queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued").ids();
     let leased = queue.lease(3).await.expect("leased");
     queue.bury(&leased[..2], "first").await.expect("held");
     queue.archive(&leased[2..]).await.expect("held");
@@ -26,7 +26,7 @@ async fn a_sequence_behind_dead_letters_stops_no_lease_and_no_message_is_lost() 
         .expect("as a restore of data alone");
     // The new messages have the ids of the dead letters. One is buried by hand, one by the end of
     // its lease, and one is archived.
-    let new = queue.enqueue_many(&[11, 12, 13]).await.expect("enqueued");
+    let new = queue.enqueue_many(&[11, 12, 13]).await.expect("enqueued").ids();
     assert_eq!(new[0], old[0], "the case is what it should be");
     let leased = queue.lease(3).await.expect("leased");
     queue.bury(&leased[..1], "second").await.expect("held");
@@ -53,12 +53,12 @@ async fn a_sequence_behind_dead_letters_stops_no_lease_and_no_message_is_lost() 
 async fn the_sequence_is_past_every_id_wherever_it_was() {
     for (value, is_called) in [(1024, false), (1024, true), (2048, false), (1500, true), (9_999_999, false)] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        let ids = queue.enqueue_many(&(0..1500).collect::<Vec<_>>()).await.expect("enqueued");
+        let ids = queue.enqueue_many(&(0..1500).collect::<Vec<_>>()).await.expect("enqueued").ids();
         let leased = queue.lease(1400).await.expect("leased");
         queue.bury(&leased, "no").await.expect("held");
         sql.batch_execute(&format!("select setval('trunkline.id_q', {value}, {is_called})")).await.expect("set");
         rebuilt(&sql).await;
-        let next = queue.enqueue(1).await.expect("enqueued");
+        let next = queue.enqueue(1).await.expect("enqueued").id();
         assert!(next > *ids.last().expect("some") && next % 1024 == 0 && next >= value, "{value} {is_called}: {next}");
         assert!(rebuilt(&sql).await.is_empty(), "nothing is to be done twice");
     }
@@ -145,9 +145,9 @@ async fn claims_of_messages_that_are_gone_are_free_and_go() {
     )
     .await
     .expect("by a hand");
-    let again = queue.enqueue_unique(Draft::new(0).unique(Unique::key("k0"))).await.expect("enqueued");
+    let again = queue.enqueue(Draft::new(0).unique(Unique::key("k0"))).await.expect("enqueued");
     assert!(again.is_new(), "no message has that key");
-    let other = queue.enqueue_unique(Draft::new(2).unique(Unique::key("k2"))).await.expect("enqueued");
+    let other = queue.enqueue(Draft::new(2).unique(Unique::key("k2"))).await.expect("enqueued");
     assert!(!other.is_new(), "a message has that key");
     let done = rebuilt(&sql).await;
     assert_eq!(done.get("unique keys of messages that are gone"), Some(&1), "{done:?}");

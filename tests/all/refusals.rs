@@ -46,7 +46,7 @@ async fn of_enqueues_that_share_a_row_the_refused_one_alone_fails() {
         let calls = join_all((0..50).map(|payload| queue.enqueue(payload)));
         refused_alone(code, &timeout(SOON, calls).await.expect("in time"));
         let unique = |payload: i64| Draft::new(payload).unique(Unique::key(format!("{code} {payload}")));
-        let calls = join_all((0..50).map(|payload| queue.enqueue_unique(unique(payload))));
+        let calls = join_all((0..50).map(|payload| queue.enqueue(unique(payload))));
         refused_alone(code, &timeout(SOON, calls).await.expect("in time"));
         assert_eq!(queue.purge().await.expect("purged"), 98, "{code}");
     }
@@ -91,7 +91,7 @@ async fn a_worker_ends_the_leases_beside_one_that_the_server_refuses_to_end() {
         })
         .await;
         // Later messages are not held up.
-        let id = queue.enqueue(7).await.expect("enqueued");
+        let id = queue.enqueue(7).await.expect("enqueued").id();
         eventually("the next is done", || async { queue.find(id).await.expect("looked for").is_none() }).await;
         drop(runs);
     }

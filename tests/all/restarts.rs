@@ -106,7 +106,7 @@ impl Load {
 
     /// Acknowledges the held leases together with the next lease.
     async fn exchange(&self, held: &mut Vec<Message<i64>>) {
-        let exchanged = self.told(self.queue.ack_and_lease(&*held, 50, None)).await;
+        let exchanged = self.told(self.queue.ack_and_lease(&*held, 50)).await;
         let mut known = self.known();
         let before = std::mem::take(held);
         let Some((next, lost)) = exchanged else { return };

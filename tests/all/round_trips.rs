@@ -131,7 +131,7 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
     let (distance, db, queue) = far_away().await;
     let leased = async || leased(&queue).await;
     one_round_trip("ack_and_lease", &distance, leased, async |done| {
-        let (next, lost) = queue.ack_and_lease(done, 32, None).await.expect("exchanged");
+        let (next, lost) = queue.ack_and_lease(done, 32).await.expect("exchanged");
         assert_eq!((next.len(), lost.len()), (32, 0));
     })
     .await;
@@ -153,8 +153,11 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
 async fn messages_that_gathered_in_several_rows_are_one_round_trip() {
     let (distance, _db, queue) = far_away().await;
     one_round_trip("64 callers of enqueue", &distance, nothing, async |()| {
-        let mut ids: Vec<i64> =
-            join_all((0..64).map(|n| queue.enqueue(n))).await.into_iter().map(|id| id.expect("enqueued")).collect();
+        let mut ids: Vec<i64> = join_all((0..64).map(|n| queue.enqueue(n)))
+            .await
+            .into_iter()
+            .map(|new| new.expect("enqueued").id())
+            .collect();
         ids.dedup_by_key(|id| *id / 1024);
         assert_eq!(ids.len(), 8, "rows");
     })

@@ -34,7 +34,7 @@ async fn ends_of_leases_in_another_shape_are_told_to_every_caller() {
         let transaction = db.begin().await.expect("begun");
         is_told("ack_in", &queue.ack_in(&transaction, &leased[3..4]).await.expect_err("another shape"));
         transaction.rollback().await.expect("rolled back");
-        let error = queue.ack_and_lease(&leased[4..5], 1, None).await.expect_err("another shape");
+        let error = queue.ack_and_lease(&leased[4..5], 1).await.expect_err("another shape");
         is_told("ack_and_lease", &error);
     }
 }

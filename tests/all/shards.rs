@@ -12,9 +12,9 @@ mod streamed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{join_all, try_join_all};
-use trunkline::{Db, Draft, Metadata, Settings, shards};
+use trunkline::{Draft, Metadata, Settings, shards};
 
-use crate::fixture::{connect, database, superuser};
+use crate::fixture::{Ids, connect, database, superuser};
 
 /// Three databases, each a shard, with the queue `q` of numbers.
 pub struct Three {
@@ -45,7 +45,7 @@ pub fn numbers() -> Settings {
 
 impl Three {
     pub fn ids(&self) -> Vec<shards::Id> {
-        self.queue.parts().iter().map(|part| part.shard).collect()
+        self.queue.queues().iter().map(|part| part.shard).collect()
     }
 
     /// The address of a shard.
@@ -72,8 +72,8 @@ pub fn counts<V>(all: impl IntoIterator<Item = shards::Sharded<V>>) -> BTreeMap<
 async fn what_is_enqueued_is_spread_and_its_id_says_where_it_is() {
     let three = three(numbers()).await;
     for spread in [shards::Routing::RoundRobin, shards::Routing::LeastLoaded] {
-        let queue = three.queue.spread(spread);
-        let ids = try_join_all((0..300).map(|n| queue.enqueue(n))).await.expect("enqueued");
+        let queue = three.queue.routing(spread);
+        let ids = try_join_all((0..300).map(|n| queue.enqueue(n))).await.expect("enqueued").ids();
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 300, "an id is one message's");
         let spread = counts(ids.iter().copied());
         assert!(spread.len() == 3 && spread.values().all(|count| (90..=110).contains(count)), "{spread:?}");
@@ -95,8 +95,8 @@ async fn a_hash_is_one_shard_for_every_process_and_every_order_of_the_servers() 
     let mut seen = BTreeSet::new();
     for n in 0..20 {
         let by = shards::Routing::by_key(format!("tenant {n}"));
-        let one = three.queue.spread(by).enqueue(n).await.expect("enqueued");
-        let many = other.spread(by).enqueue_many([n, n]).await.expect("enqueued");
+        let one = three.queue.routing(by).enqueue(n).await.expect("enqueued").id();
+        let many = other.routing(by).enqueue_many([n, n]).await.expect("enqueued").ids();
         assert!(many.iter().all(|id| id.shard == one.shard), "{one} and {many:?}");
         seen.insert(one.shard);
     }
@@ -108,11 +108,11 @@ async fn many_are_one_transaction_on_one_shard_and_a_draft_keeps_what_it_says() 
     let three = three(numbers()).await;
     let metadata = Metadata::new().with("tenant", "acme");
     let draft = |n: i64| Draft::new(n).metadata(metadata.clone());
-    let ids = three.queue.enqueue_many((0..3000).map(draft)).await.expect("enqueued");
+    let ids = three.queue.enqueue_many((0..3000).map(draft)).await.expect("enqueued").ids();
     assert_eq!((ids.len(), counts(ids.iter().copied()).len()), (3000, 1));
     let found = three.queue.find(ids[7]).await.expect("looked for").expect("it is there");
     assert_eq!((found.payload, &found.metadata), (7, &metadata));
-    let one = three.queue.enqueue(&draft(9)).await.expect("enqueued");
+    let one = three.queue.enqueue(&draft(9)).await.expect("enqueued").id();
     let found = three.queue.find(one).await.expect("looked for").expect("it is there");
     assert_eq!(found.metadata.get("tenant"), Some("acme"));
 }
@@ -120,7 +120,7 @@ async fn many_are_one_transaction_on_one_shard_and_a_draft_keeps_what_it_says() 
 #[tokio::test(flavor = "multi_thread")]
 async fn verbs_by_id_go_to_the_shard_of_the_id() {
     let three = three(numbers().max_attempts(1)).await;
-    let mut ids = try_join_all((0..30).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
+    let mut ids = try_join_all((0..30).map(|n| three.queue.enqueue(n))).await.expect("enqueued").ids();
     ids.sort_unstable();
     let stranger = shards::MessageId { shard: shards::Id(7), of: ids[0].of };
     let error = three.queue.cancel(&[stranger]).await.expect_err("no such shard");

@@ -237,7 +237,7 @@ async fn a_trigger_enqueues_and_wakes_a_consumer_in_rust() {
         }
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
-    let id = queue.enqueue("from Rust".to_owned()).await.expect("enqueued");
+    let id = queue.enqueue("from Rust".to_owned()).await.expect("enqueued").id();
     let line = texts(&sql, "select id, attempt, payload from trunkline.lease('q')").await;
     assert_eq!(line, [format!("({id},1,\"from Rust\")")]);
     queue.ack([trunkline::Lease { id, attempt: 1 }]).await.expect("what SQL leased, Rust acknowledges");

@@ -110,7 +110,7 @@ async fn an_error_is_an_item_and_the_stream_goes_on() {
     assert!(!stream.is_terminated());
     db.create_queue("q", &settings()).await.expect("created");
     let again: Queue<i64> = db.queue("q").await.expect("opened");
-    let id = again.enqueue(7).await.expect("enqueued");
+    let id = again.enqueue(7).await.expect("enqueued").id();
     let message = loop {
         match timeout(SOON, stream.next()).await.expect("in time").expect("it never ends") {
             Ok(message) => break message,
@@ -132,7 +132,7 @@ fn it_goes_on_in_another_runtime() {
     });
     drop(first);
     second.block_on(async {
-        let id = place.queue.enqueue(7).await.expect("enqueued");
+        let id = place.queue.enqueue(7).await.expect("enqueued").id();
         let message = loop {
             match timeout(SOON, stream.next()).await.expect("nobody waits for ever").expect("it never ends") {
                 Ok(message) => break message,

@@ -8,14 +8,14 @@ use trunkline::{
     testing::{assert_enqueued, assert_not_enqueued, enqueued, shift},
 };
 
-use crate::fixture::{Place, SOON, ids, place, until_asleep};
+use crate::fixture::{Ids, Place, SOON, ids, place, until_asleep};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 async fn after(queue: &Queue<i64>, delay: Duration) -> i64 {
-    queue.enqueue(Draft::new(7).after(delay)).await.expect("enqueued")
+    queue.enqueue(Draft::new(7).after(delay)).await.expect("enqueued").id()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +60,7 @@ async fn leases_run_out_and_failures_are_due_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_grows_older_and_what_is_due_keeps_its_place() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    let all = queue.enqueue_many([1, 2, 3, 4]).await.expect("enqueued");
+    let all = queue.enqueue_many([1, 2, 3, 4]).await.expect("enqueued").ids();
     let leased = queue.lease(2).await.expect("leased");
     queue.archive(&leased[..1]).await.expect("held");
     queue.bury(&leased[1..], "no").await.expect("held");
@@ -95,7 +95,7 @@ async fn what_was_enqueued_is_listed_found_and_missed() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     assert_not_enqueued(&queue, |_any| true).await;
     let late = after(&queue, HOUR).await;
-    let some = queue.enqueue_many(100..300).await.expect("enqueued");
+    let some = queue.enqueue_many(100..300).await.expect("enqueued").ids();
     queue.lease(1).await.expect("leased");
     let all = enqueued(&queue).await.expect("listed");
     assert_eq!(all.iter().map(|message| message.id).collect::<Vec<_>>(), [&[late], &some[..]].concat());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio_postgres::error::SqlState;
 use trunkline::{
-    Db, Settings, Wait,
+    Db, Dequeue, Settings, Wait,
     postgres::{Insert, Pending, Statement},
 };
 
@@ -290,7 +290,7 @@ async fn the_queues_verbs_run_in_it() {
     let taken = queue.take_in(&transaction, 3).await.expect("taken");
     assert_eq!(taken.iter().map(|message| message.payload).collect::<Vec<_>>(), [4, 5, 6]);
     queue.ack_in(&transaction, &leased[..2]).await.expect("held");
-    let id = queue.enqueue_in(&transaction, 100).await.expect("enqueued");
+    let id = queue.enqueue_in(&transaction, 100).await.expect("enqueued").id();
     let ids = queue.send_enqueue_many(&transaction, &[101, 102]).await.expect("sent");
     let acked = queue.send_ack(&transaction, &leased[2..3]).await.expect("sent");
     let next = queue.send_lease(&transaction, 2).await.expect("sent");
@@ -307,7 +307,7 @@ async fn the_queues_verbs_run_in_it() {
     transaction.commit().await.expect("committed");
     acked.await.expect("held");
     assert_eq!(next.await.expect("leased").len(), 5);
-    assert!(ids.await.expect("enqueued")[0] > id);
+    assert!(ids.await.expect("enqueued")[0].id() > id);
     assert_eq!(queue.stats().await.expect("counted").messages, 17);
 
     let transaction = db.begin().await.expect("begun");
@@ -315,9 +315,10 @@ async fn the_queues_verbs_run_in_it() {
     assert_eq!(lost.await.expect_err("it was acknowledged").lost_ids(), [leased[0].id]);
     transaction.rollback().await.expect("rolled back");
 
-    let (next, lost) = queue.ack_and_lease(&leased, 3, Some(Duration::from_secs(5))).await.expect("exchanged");
+    let (next, lost) =
+        queue.ack_and_lease(&leased, Dequeue::up_to(3).lease_for(Duration::from_secs(5))).await.expect("exchanged");
     assert_eq!((next.len(), lost.len()), (3, 4), "they are gone already");
-    let (more, lost) = queue.ack_and_lease(&next, 100, None).await.expect("exchanged");
+    let (more, lost) = queue.ack_and_lease(&next, 100).await.expect("exchanged");
     assert_eq!((more.len(), lost.len()), (9, 0));
     let mut consumer = queue.consumer(Wait::Adaptive);
     let (none, lost) = consumer.ack_and_lease(&more[..8], 0).await.expect("acknowledged");

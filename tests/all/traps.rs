@@ -9,6 +9,7 @@ use trunkline::{Db, Draft, Limits, Right, Schedule, Settings, Unique, Worker};
 
 use self::words::left_to_the_path;
 use crate::{
+    fixture::Ids,
     fixture::{connect, database, superuser},
     house::files,
 };
@@ -126,7 +127,7 @@ async fn works(db: &Db) {
         queue.enqueue(draft("b").after(SECOND)).await.expect("enqueued");
         queue.enqueue(draft("c").with("x", "y")).await.expect("enqueued");
         let drafts = [draft("d"), draft("e"), draft("f")];
-        let ids = queue.enqueue_many(&drafts).await.expect("enqueued");
+        let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
         let transaction = db.begin().await.expect("begun");
         drop(queue.send_enqueue(&transaction, draft("g")).await.expect("sent"));
         transaction.commit().await.expect("committed");

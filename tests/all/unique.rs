@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use trunkline::{Draft, Enqueued, Queue, Settings, Unique, Wait};
 
-use crate::fixture::{Place, eventually, place};
+use crate::fixture::{Ids, Place, eventually, place};
 
 pub const HOUR: Duration = Duration::from_secs(3600);
 
@@ -39,20 +39,21 @@ pub async fn older(sql: &Client, seconds: f64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_message_with_a_key_is_told_the_first_ones_id() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
-    let first = queue.enqueue(of(1, "a")).await.expect("enqueued");
-    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), first);
-    assert_eq!(queue.enqueue_unique(of(2, "a")).await.expect("enqueued"), Enqueued::Duplicate(first));
-    assert!(queue.enqueue_unique(of(3, "b")).await.expect("enqueued").is_new());
-    assert!(queue.enqueue_unique(4).await.expect("enqueued").is_new(), "without a key it is as ever");
-    assert_eq!(queue.hand_over(of(5, "a")).await.expect("enqueued"), first);
+    let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first);
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), Enqueued::Duplicate(first));
+    assert!(queue.enqueue(of(3, "b")).await.expect("enqueued").is_new());
+    assert!(queue.enqueue(4).await.expect("enqueued").is_new(), "without a key it is as ever");
+    assert_eq!(queue.hand_over(of(5, "a")).await.expect("enqueued").id(), first);
     let transaction = db.begin().await.expect("begun");
-    assert_eq!(queue.enqueue_in(&transaction, of(6, "a")).await.expect("enqueued"), first);
-    let inside = queue.enqueue_many_in(&transaction, [of(7, "c"), of(8, "b"), of(9, "c")]).await.expect("enqueued");
+    assert_eq!(queue.enqueue_in(&transaction, of(6, "a")).await.expect("enqueued").id(), first);
+    let inside =
+        queue.enqueue_many_in(&transaction, [of(7, "c"), of(8, "b"), of(9, "c")]).await.expect("enqueued").ids();
     assert!(inside[0] == inside[2] && inside[1] != inside[0], "{inside:?}");
     let sent = queue.send_enqueue(&transaction, of(10, "a")).await.expect("sent");
     let many = queue.send_enqueue_many(&transaction, [of(11, "d"), Draft::new(12)]).await.expect("sent");
     transaction.commit().await.expect("committed");
-    assert_eq!((sent.await.expect("enqueued"), many.await.expect("enqueued").len()), (first, 2));
+    assert_eq!((sent.await.expect("enqueued").id(), many.await.expect("enqueued").len()), (first, 2));
     assert_eq!(held(&sql).await, ["a", "b", "c", "d"]);
     let mut payloads: Vec<i64> = queue.take(100).await.expect("taken").iter().map(|message| message.payload).collect();
     payloads.sort_unstable();
@@ -66,38 +67,38 @@ async fn a_second_message_with_a_key_is_told_the_first_ones_id() {
 async fn within_a_time_a_key_stays_whatever_became_of_the_message() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
     let of = |payload| of(payload, "k").unique(Unique::key("k").within(HOUR));
-    let first = queue.enqueue(of(1)).await.expect("enqueued");
+    let first = queue.enqueue(of(1)).await.expect("enqueued").id();
     queue.take(1).await.expect("taken");
-    assert_eq!(queue.enqueue_unique(of(2)).await.expect("enqueued"), Enqueued::Duplicate(first));
-    assert_eq!(queue.enqueue_unique(self::of(2, "k")).await.expect("enqueued"), Enqueued::Duplicate(first));
+    assert_eq!(queue.enqueue(of(2)).await.expect("enqueued"), Enqueued::Duplicate(first));
+    assert_eq!(queue.enqueue(self::of(2, "k")).await.expect("enqueued"), Enqueued::Duplicate(first));
     older(&sql, 3590.0).await;
-    assert_eq!(queue.enqueue(of(2)).await.expect("enqueued"), first, "not yet");
+    assert_eq!(queue.enqueue(of(2)).await.expect("enqueued").id(), first, "not yet");
     older(&sql, 10.0).await;
     // The time of the second key counts from its own enqueue, although the first message is long
     // gone.
-    let second = queue.enqueue(of(3)).await.expect("enqueued");
+    let second = queue.enqueue(of(3)).await.expect("enqueued").id();
     assert_ne!(second, first);
     older(&sql, 3500.0).await;
-    assert_eq!(queue.enqueue(of(4)).await.expect("enqueued"), second);
+    assert_eq!(queue.enqueue(of(4)).await.expect("enqueued").id(), second);
     older(&sql, 200.0).await;
     // After that time another message may come while the second still waits.
-    let third = queue.enqueue_unique(self::of(5, "k")).await.expect("enqueued");
+    let third = queue.enqueue(self::of(5, "k")).await.expect("enqueued");
     assert!(third.is_new());
     assert_eq!(queue.take(10).await.expect("taken").len(), 2);
-    assert!(queue.enqueue_unique(of(6)).await.expect("enqueued").is_new(), "the third held it until its end");
+    assert!(queue.enqueue(of(6)).await.expect("enqueued").is_new(), "the third held it until its end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_with_a_key_the_first_is_stored_in_its_place() {
     let Place { queue, .. } = place::<i64>(settings().priorities(2).max_batch(64)).await;
-    let taken = queue.enqueue(of(-1, "7")).await.expect("enqueued");
+    let taken = queue.enqueue(of(-1, "7")).await.expect("enqueued").id();
     let drafts: Vec<Draft<i64>> = (0..1000)
         .map(|nr| match nr % 3 {
             0 => Draft::new(nr).priority((nr % 2) as u8),
             _ => of(nr, &(nr % 100).to_string()).priority((nr % 2) as u8).with("nr", nr.to_string()),
         })
         .collect();
-    let all = queue.enqueue_unique_many(&drafts).await.expect("enqueued");
+    let all = queue.enqueue_many(&drafts).await.expect("enqueued");
     let keys = |nr: i64| (0..nr).any(|before| before % 3 != 0 && before % 100 == nr % 100);
     for (nr, enqueued) in (0..).zip(&all) {
         let is_new = nr % 3 == 0 || !keys(nr) && nr % 100 != 7;
@@ -117,7 +118,7 @@ async fn of_many_with_a_key_the_first_is_stored_in_its_place() {
     let stats = queue.stats().await.expect("counted");
     assert_eq!(stats.messages, stored as u64 + 1);
     assert!(stats.rows <= 3 + stored as u64 / 64 + 1, "{stats:?}");
-    assert!(queue.enqueue_unique_many(Vec::<Draft<i64>>::new()).await.expect("nothing").is_empty());
+    assert!(queue.enqueue_many(Vec::<Draft<i64>>::new()).await.expect("nothing").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,9 +281,9 @@ async fn keys_whose_time_has_passed_are_cleared_away_beside_what_is_enqueued() {
     })
     .await;
     older(&sql, 3700.0).await;
-    let live = queue.enqueue(of(-1, "live")).await.expect("enqueued");
+    let live = queue.enqueue(of(-1, "live")).await.expect("enqueued").id();
     let pruned: i64 = sql.query_one("select trunkline.prune_keys('q')", &[]).await.expect("pruned").get(0);
     assert!(pruned >= 1000, "{pruned}");
     assert_eq!(held(&sql).await, ["live"]);
-    assert_eq!(queue.enqueue(of(-1, "live")).await.expect("enqueued"), live);
+    assert_eq!(queue.enqueue(of(-1, "live")).await.expect("enqueued").id(), live);
 }

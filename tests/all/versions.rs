@@ -196,7 +196,7 @@ pub async fn use_queue(db: &Db, wait: Wait) {
     queue.release(&leased[6..7]).await.expect("held");
     queue.retry(&leased[7..8], Duration::ZERO, "once too often").await.expect("held");
     assert!(queue.ack(&leased[..1]).await.expect_err("it is done").is_lease_lost());
-    let (next, lost) = queue.ack_and_lease(&leased[8..], 2, None).await.expect("exchanged");
+    let (next, lost) = queue.ack_and_lease(&leased[8..], 2).await.expect("exchanged");
     assert_eq!((next.len(), lost.len()), (2, 0));
     let dead = queue.dead_letters(0, 10).await.expect("listed");
     assert_eq!((dead.len(), dead[0].payload), (1, 7));

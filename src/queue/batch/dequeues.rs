@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use tokio::sync::oneshot;
 
-pub(crate) use self::batches::{Batches, Dequeue, PutBack};
+pub(crate) use self::batches::{Batches, DequeueMode, PutBack};
 use super::batcher::{Batcher, Permit, Running, Waiting};
 use crate::error::{Error, Result};
 
@@ -24,7 +24,7 @@ const WORTH_ANOTHER: usize = 1024;
 pub(crate) struct DequeueRequest {
     /// Messages that it asks for.
     pub n: usize,
-    pub how: Dequeue,
+    pub how: DequeueMode,
     pub answer: oneshot::Sender<Result<Batches>>,
 }
 
@@ -91,7 +91,7 @@ mod tests {
 
     type Receiver = oneshot::Receiver<Result<Batches>>;
 
-    fn join(batcher: &DequeueBatcher, n: usize, how: Dequeue) -> (Option<DequeuePermit>, Receiver) {
+    fn join(batcher: &DequeueBatcher, n: usize, how: DequeueMode) -> (Option<DequeuePermit>, Receiver) {
         let (answer, receiver) = oneshot::channel();
         let permit = batcher.join(|requests| requests.add(DequeueRequest { n, how, answer }));
         (permit, receiver)
@@ -104,21 +104,26 @@ mod tests {
     #[test]
     fn calls_that_come_while_a_statement_is_on_its_way_share_the_next_in_their_order() {
         let batcher = DequeueBatcher::default();
-        let (permit, _first) = join(&batcher, 1, Dequeue::Take);
+        let (permit, _first) = join(&batcher, 1, DequeueMode::Take);
         let mut permit = permit.expect("none is on its way");
         assert_eq!(asked(&mut permit), [1]);
-        let others = [2, 3, 4].map(|n| join(&batcher, n, Dequeue::Take));
+        let others = [2, 3, 4].map(|n| join(&batcher, n, DequeueMode::Take));
         assert!(others.iter().all(|(permit, _)| permit.is_none()));
         assert_eq!(asked(&mut permit), [2, 3, 4]);
         assert!(permit.next().is_none());
-        assert!(join(&batcher, 5, Dequeue::Take).0.is_some(), "the permit is over");
+        assert!(join(&batcher, 5, DequeueMode::Take).0.is_some(), "the permit is over");
     }
 
     #[test]
     fn takes_leases_and_leases_of_other_lengths_have_statements_of_their_own() {
         let batcher = DequeueBatcher::default();
-        let ways =
-            [Dequeue::Take, Dequeue::Lease(None), Dequeue::Take, Dequeue::Lease(Some(5.0)), Dequeue::Lease(None)];
+        let ways = [
+            DequeueMode::Take,
+            DequeueMode::Lease(None),
+            DequeueMode::Take,
+            DequeueMode::Lease(Some(5.0)),
+            DequeueMode::Lease(None),
+        ];
         let mut joined: Vec<_> = ways.iter().zip(1..).map(|(how, n)| join(&batcher, n, *how)).collect();
         let mut permit = joined[0].0.take().expect("none is on its way");
         assert_eq!([asked(&mut permit), asked(&mut permit), asked(&mut permit)], [vec![1, 3], vec![2, 5], vec![4]]);
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn a_statement_asks_for_a_page_at_most_and_small_calls_do_not_overtake_a_large_one() {
         let batcher = DequeueBatcher::default();
-        let mut joined: Vec<_> = [PAGE, 1, PAGE, 1].iter().map(|n| join(&batcher, *n, Dequeue::Take)).collect();
+        let mut joined: Vec<_> = [PAGE, 1, PAGE, 1].iter().map(|n| join(&batcher, *n, DequeueMode::Take)).collect();
         let mut permit = joined[0].0.take().expect("none is on its way");
         let mut served = Vec::new();
         loop {
@@ -143,24 +148,24 @@ mod tests {
     #[test]
     fn a_second_statement_starts_when_it_is_worth_one() {
         let batcher = DequeueBatcher::default();
-        let (permit, _first) = join(&batcher, 1, Dequeue::Take);
+        let (permit, _first) = join(&batcher, 1, DequeueMode::Take);
         let mut permit = permit.expect("none is on its way");
         permit.next();
-        let (none, _second) = join(&batcher, WORTH_ANOTHER - 1, Dequeue::Take);
+        let (none, _second) = join(&batcher, WORTH_ANOTHER - 1, DequeueMode::Take);
         assert!(none.is_none());
-        let another = join(&batcher, 1, Dequeue::Take).0.expect("enough wait");
-        assert!(join(&batcher, WORTH_ANOTHER, Dequeue::Take).0.is_none(), "two are on their way");
+        let another = join(&batcher, 1, DequeueMode::Take).0.expect("enough wait");
+        assert!(join(&batcher, WORTH_ANOTHER, DequeueMode::Take).0.is_none(), "two are on their way");
         drop((permit, another));
-        assert!(join(&batcher, 1, Dequeue::Take).0.is_some(), "none is any more");
+        assert!(join(&batcher, 1, DequeueMode::Take).0.is_some(), "none is any more");
     }
 
     #[test]
     fn a_small_call_does_not_wait_for_a_large_one() {
         let batcher = DequeueBatcher::default();
-        let (permit, _large) = join(&batcher, WORTH_ANOTHER, Dequeue::Take);
+        let (permit, _large) = join(&batcher, WORTH_ANOTHER, DequeueMode::Take);
         let mut permit = permit.expect("none is on its way");
         permit.next();
-        let (other, _small) = join(&batcher, 1, Dequeue::Take);
+        let (other, _small) = join(&batcher, 1, DequeueMode::Take);
         assert_eq!(asked(&mut other.expect("one beside it")), [1]);
         assert!(permit.next().is_none());
         let left = batcher.state();
@@ -170,25 +175,25 @@ mod tests {
     #[test]
     fn nothing_is_dequeued_for_a_call_that_was_dropped() {
         let batcher = DequeueBatcher::default();
-        let (permit, _first) = join(&batcher, 1, Dequeue::Take);
+        let (permit, _first) = join(&batcher, 1, DequeueMode::Take);
         let mut permit = permit.expect("none is on its way");
         permit.next();
-        drop(join(&batcher, 2, Dequeue::Take));
-        let (_, _third) = join(&batcher, 3, Dequeue::Take);
+        drop(join(&batcher, 2, DequeueMode::Take));
+        let (_, _third) = join(&batcher, 3, DequeueMode::Take);
         assert_eq!(asked(&mut permit), [3]);
     }
 
     #[test]
     fn requests_of_a_task_that_is_gone_are_answered() {
         let batcher = DequeueBatcher::default();
-        let (permit, mut first) = join(&batcher, 1, Dequeue::Take);
+        let (permit, mut first) = join(&batcher, 1, DequeueMode::Take);
         let mut permit = permit.expect("none is on its way");
         let underway = permit.next();
-        let (_, mut second) = join(&batcher, 2, Dequeue::Take);
+        let (_, mut second) = join(&batcher, 2, DequeueMode::Take);
         drop((underway, permit));
         assert!(first.try_recv().is_err(), "its statement was under way");
         let unsent = second.try_recv().expect("answered").expect_err("not dequeued");
         assert!(!unsent.is_outcome_unknown(), "{unsent}");
-        assert!(join(&batcher, 3, Dequeue::Take).0.is_some());
+        assert!(join(&batcher, 3, DequeueMode::Take).0.is_some());
     }
 }

@@ -1,18 +1,18 @@
 //! What was dequeued for a caller who may be gone when the answer comes, as in a program of another
 //! language.
 
-use std::{mem, time::Duration};
+use std::mem;
 
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
     error::Result,
     queue::{
-        batch::dequeues::{Batches, Dequeue},
+        batch::dequeues::{Batches, DequeueMode},
         consumer::Consumer,
         handle::Queue,
-        message::{Message, payload::Payload},
-        verbs::{dequeue::Read, lease::seconds},
+        message::{Message, dequeue::Dequeue, payload::Payload},
+        verbs::dequeue::Read,
     },
 };
 
@@ -77,17 +77,18 @@ impl<T: Payload> Offer<T> {
 
 impl<T: Payload> Queue<T> {
     /// As [`Queue::take`], for a receiver that may be gone when the answer comes.
-    pub async fn offer_take(&self, n: usize) -> Result<Offer<T>> {
-        self.offer(n, Dequeue::Take).await
+    pub async fn offer_take(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
+        let request = request.into().without_wait()?.without_lease()?;
+        self.offer(request.n(), DequeueMode::Take).await
     }
 
-    /// As [`Queue::lease`], or [`Queue::lease_for`] where a time is named, for a receiver that may
-    /// be gone when the answer comes.
-    pub async fn offer_lease(&self, n: usize, lease: Option<Duration>) -> Result<Offer<T>> {
-        self.offer(n, Dequeue::Lease(lease.map(seconds))).await
+    /// As [`Queue::lease`], for a receiver that may be gone when the answer comes.
+    pub async fn offer_lease(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
+        let request = request.into().without_wait()?;
+        self.offer(request.n(), DequeueMode::Lease(request.lease())).await
     }
 
-    async fn offer(&self, n: usize, how: Dequeue) -> Result<Offer<T>> {
+    async fn offer(&self, n: usize, how: DequeueMode) -> Result<Offer<T>> {
         self.shared.put_back_unclaimed();
         let mut offer = Offer { queue: self.clone(), pages: Vec::new(), count: 0 };
         while offer.count < n {
@@ -108,20 +109,19 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// As [`Consumer::take`], or [`Consumer::take_within`] where a longest wait is named, for
-    /// a receiver that may be gone when the answer comes.
-    pub async fn offer_take(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
-        self.offer(n, Dequeue::Take, longest).await
+    /// As [`Consumer::take`], for a receiver that may be gone when the answer comes.
+    pub async fn offer_take(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
+        self.offer(request.into().without_lease()?, DequeueMode::Take).await
     }
 
-    /// As [`Consumer::lease`], or [`Consumer::lease_within`] where a longest wait is named, for
-    /// a receiver that may be gone when the answer comes.
-    pub async fn offer_lease(&mut self, n: usize, longest: Option<Duration>) -> Result<Offer<T>> {
-        self.offer(n, Dequeue::Lease(None), longest).await
+    /// As [`Consumer::lease`], for a receiver that may be gone when the answer comes.
+    pub async fn offer_lease(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
+        let request = request.into();
+        self.offer(request, DequeueMode::Lease(request.lease())).await
     }
 
-    async fn offer(&mut self, n: usize, how: Dequeue, longest: Option<Duration>) -> Result<Offer<T>> {
-        let until = longest.and_then(|longest| Instant::now().checked_add(longest));
+    async fn offer(&mut self, request: Dequeue, how: DequeueMode) -> Result<Offer<T>> {
+        let (n, until) = (request.n(), request.until());
         loop {
             let rings = self.heard();
             let outcome = self.queue().offer(n, how).await;

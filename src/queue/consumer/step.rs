@@ -10,9 +10,9 @@ use super::{
 use crate::{
     error::{Error, Result},
     queue::{
-        batch::dequeues::Dequeue,
+        batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Message, payload::Payload},
+        message::{Message, dequeue::Dequeue, payload::Payload},
         wait::{
             Step,
             linger::{Linger, Rings},
@@ -22,12 +22,8 @@ use crate::{
 };
 
 impl<T: Payload> Consumer<T> {
-    pub(super) async fn until_some(
-        &mut self,
-        n: usize,
-        until: Option<Instant>,
-        how: Dequeue,
-    ) -> Result<Vec<Message<T>>> {
+    pub(super) async fn until_some(&mut self, request: Dequeue, how: DequeueMode) -> Result<Vec<Message<T>>> {
+        let (n, until) = (request.n(), request.until());
         loop {
             let rings = self.heard();
             // What comes after a dequeue that left nothing is announced, or due later. With a limit
@@ -66,7 +62,7 @@ impl<T: Payload> Consumer<T> {
 
     /// Dequeues what is due now, and does not wait. No statement where the last one left nothing
     /// and nothing was announced since.
-    pub(crate) async fn due_now(&mut self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
+    pub(crate) async fn due_now(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         let rings = self.heard();
         let drained = self.drained.take();
         if rings.is_some() && drained == rings && hears(self.subscription.as_ref()) {
@@ -162,7 +158,7 @@ impl<T: Payload> Consumer<T> {
     /// heard. `messages` is what the poller dequeues for it.
     async fn wait(
         &mut self,
-        messages: Option<(usize, Dequeue)>,
+        messages: Option<(usize, DequeueMode)>,
         rings: Option<u64>,
         until: Option<Instant>,
     ) -> Result<WakeUp> {

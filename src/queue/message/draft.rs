@@ -39,11 +39,26 @@ pub struct Draft<P> {
     key: Option<Box<str>>,
 }
 
-/// When a message is due.
-#[derive(Debug, Clone, Copy)]
+/// When a message is due, by the server's clock: [`Queue::reschedule`](crate::Queue::reschedule)
+/// takes one, or a [`Duration`] or a [`SystemTime`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
+    /// After a delay from now, at most 36,500 days; at once for [`Duration::ZERO`].
     After(Duration),
+    /// At a time, to the microsecond, before the year 10000; at once if the time has passed.
     At(SystemTime),
+}
+
+impl From<Duration> for Due {
+    fn from(delay: Duration) -> Self {
+        Self::After(delay)
+    }
+}
+
+impl From<SystemTime> for Due {
+    fn from(time: SystemTime) -> Self {
+        Self::At(time)
+    }
 }
 
 impl<P> Draft<P> {
@@ -119,7 +134,7 @@ impl<P> Draft<P> {
 impl Due {
     /// As the statements take it: seconds from now; or, where it is negative, a time in seconds
     /// since 1970.
-    pub fn number(self) -> Result<f64> {
+    pub(crate) fn number(self) -> Result<f64> {
         match self {
             Self::After(delay) if delay > MAX_DELAY => Err(Error::invalid(format!(
                 "a delay of {} days is out of bounds: at most 36,500",

@@ -23,9 +23,9 @@ const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 /// # use trunkline::{Draft, Enqueued, Queue, Result, Unique};
 /// # async fn example(reports: Queue<String>) -> Result<()> {
 /// let report = || Draft::new("of acme".to_owned());
-/// let id = reports.enqueue(report().unique("acme")).await?; // of the one that waits already, where one does
+/// let id = reports.enqueue(report().unique("acme")).await?.id(); // of the one that waits already, where one does
 /// let hourly = Unique::key("acme, hourly").within(Duration::from_secs(3600));
-/// if let Enqueued::Duplicate(first) = reports.enqueue_unique(report().unique(hourly)).await? {
+/// if let Enqueued::Duplicate(first) = reports.enqueue(report().unique(hourly)).await? {
 ///     println!("{first} was enqueued within the last hour");
 /// }
 /// // Once no call has asked for ten seconds.
@@ -98,7 +98,8 @@ impl From<String> for Unique {
     }
 }
 
-/// What became of a message that was enqueued, with an id.
+/// The outcome of an enqueue, with the id of the message that is in the queue. Without a unique
+/// key ([`Unique`]) it is always [`Enqueued::New`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
     /// It is there, under this id.
@@ -111,7 +112,7 @@ pub enum Enqueued {
 }
 
 impl Enqueued {
-    /// Of the message that is there.
+    /// Returns the id of the message that is in the queue.
     #[must_use]
     pub fn id(self) -> i64 {
         match self {
@@ -119,13 +120,12 @@ impl Enqueued {
         }
     }
 
-    /// Whether there is one message more.
+    /// Returns whether the queue has one message more.
     #[must_use]
     pub fn is_new(self) -> bool {
         matches!(self, Self::New(_))
     }
 
-    /// As the statements tell it.
     pub(crate) fn of(id: i64, outcome: i32) -> Self {
         match outcome {
             0 => Self::New(id),

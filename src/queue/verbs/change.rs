@@ -23,16 +23,15 @@ use crate::{
 #[derive(Clone, Copy)]
 enum Change {
     Cancelled,
-    /// After this many seconds.
-    DueAfter(f64),
-    DueAt(SystemTime),
+    /// The new due time, as [`Due::number`] writes it.
+    Due(f64),
 }
 
 impl Change {
     fn span(self, queue: &str, n: usize) -> Span {
         match self {
             Self::Cancelled => span::cancel(queue, n),
-            Self::DueAfter(_) | Self::DueAt(_) => span::reschedule(queue, n),
+            Self::Due(_) => span::reschedule(queue, n),
         }
     }
 
@@ -66,26 +65,17 @@ impl<T> Queue<T> {
         self.change(Change::Cancelled, ids).await
     }
 
-    /// Makes messages that wait due after that time, sooner or later than they were; at once for
-    /// [`Duration::ZERO`]. Returns the ids of those, in order. Leased, dead and archived messages
-    /// are passed over. At most 36,500 days.
+    /// Makes messages that wait due after a delay or at a time, sooner or later than they were; at
+    /// once for [`Duration::ZERO`] and for a time that has passed. Returns the ids of those, in
+    /// order. Leased, dead and archived messages are passed over. At most 36,500 days from now.
     ///
     /// What is due already and is to be due at once keeps its place. A message that failed keeps
     /// its error and its attempts.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
-    pub async fn reschedule(&self, ids: &[i64], after: Duration) -> Result<Vec<i64>> {
-        self.change(Change::DueAfter(Due::After(after).number()?), ids).await
-    }
-
-    /// As [`Queue::reschedule`], at a time by the server's clock; one that has passed is now.
-    ///
-    /// # Errors
-    /// As [`Queue::cancel`].
-    pub async fn reschedule_at(&self, ids: &[i64], at: SystemTime) -> Result<Vec<i64>> {
-        Due::After(at.duration_since(SystemTime::now()).unwrap_or_default()).number()?;
-        self.change(Change::DueAt(at.max(SystemTime::UNIX_EPOCH)), ids).await
+    pub async fn reschedule(&self, ids: &[i64], due: impl Into<Due>) -> Result<Vec<i64>> {
+        self.change(Change::Due(within_bounds(due.into())?), ids).await
     }
 
     /// As [`Queue::cancel`], in the caller's transaction: the messages are gone if and when it
@@ -105,9 +95,9 @@ impl<T> Queue<T> {
         &self,
         transaction: &impl InTransaction,
         ids: &[i64],
-        after: Duration,
+        due: impl Into<Due>,
     ) -> Result<Vec<i64>> {
-        self.change_in(transaction, Some(Due::After(after).number()?), ids).await
+        self.change_in(transaction, Some(within_bounds(due.into())?), ids).await
     }
 
     /// Tries again what others have locked, in a transaction of its own each time: one that waits
@@ -128,22 +118,21 @@ impl<T> Queue<T> {
         }
     }
 
-    async fn change_in(&self, transaction: &impl InTransaction, after: Option<f64>, ids: &[i64]) -> Result<Vec<i64>> {
+    async fn change_in(&self, transaction: &impl InTransaction, due: Option<f64>, ids: &[i64]) -> Result<Vec<i64>> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let (shared, name, change) =
-            (&self.shared, self.shared.name(), after.map_or(Change::Cancelled, Change::DueAfter));
+        let (shared, name, change) = (&self.shared, self.shared.name(), due.map_or(Change::Cancelled, Change::Due));
         // Neighbours in the same row must not wait for the caller's commit: cut them off, in a
         // transaction of our own.
         shared.query_again(&shared.sql.pick, &[&ids, &change.ends_leases()]).await?;
-        let sql = match after {
+        let sql = match due {
             None => shared.db.statement("cancel_in", include_str!("../../../sql/statements/cancel_in.sql")),
             Some(_) => shared.db.statement("reschedule_in", include_str!("../../../sql/statements/reschedule_in.sql")),
         };
         let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&name, Type::TEXT), (&ids, Type::INT8_ARRAY)];
-        if let Some(after) = &after {
-            params.push((after, Type::FLOAT8));
+        if let Some(due) = &due {
+            params.push((due, Type::FLOAT8));
         }
         let (began, span) = (Instant::now(), change.span(name, ids.len()));
         let rows = transaction.fetch(&sql.text, &params).instrument(span.clone()).await;
@@ -165,8 +154,7 @@ impl Shared {
             let began = Instant::now();
             let rows = match &change {
                 Change::Cancelled => shared.query(&shared.sql.cancel, &[&ids]).await?,
-                Change::DueAfter(after) => shared.query(&shared.sql.reschedule, &[&ids, after]).await?,
-                Change::DueAt(at) => shared.query(&shared.sql.reschedule_at, &[&ids, at]).await?,
+                Change::Due(due) => shared.query(&shared.sql.reschedule, &[&ids, due]).await?,
             };
             let (mut done, mut busy) = (Vec::new(), Vec::new());
             for row in rows {
@@ -186,9 +174,17 @@ impl Shared {
         span.record("got", messages);
         match change {
             Change::Cancelled => self.metrics.cancelled(messages, began),
-            Change::DueAfter(_) | Change::DueAt(_) => self.metrics.rescheduled(messages, began),
+            Change::Due(_) => self.metrics.rescheduled(messages, began),
         }
     }
+}
+
+/// Returns the due time as the statements take it, if it is at most 36,500 days from now.
+fn within_bounds(due: Due) -> Result<f64> {
+    if let Due::At(time) = due {
+        Due::After(time.duration_since(SystemTime::now()).unwrap_or_default()).number()?;
+    }
+    due.number()
 }
 
 /// How long a call waits for a message that another session has locked.

@@ -19,7 +19,7 @@ use crate::{
     postgres::{array::Received, db::Class, in_transaction::Fetched, sql::Sql, time::Time},
     queue::{
         batch::{
-            dequeues::{Batches, Dequeue, DequeuePermit, DequeueRequest, PAGE},
+            dequeues::{Batches, DequeueMode, DequeuePermit, DequeueRequest, PAGE},
             unclaimed::{Unclaimed, Unreadable},
         },
         handle::Shared,
@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-impl Dequeue {
+impl DequeueMode {
     fn span(self, queue: &str, n: i32) -> Span {
         match self {
             Self::Take => span::take(queue, n as usize),
@@ -45,7 +45,7 @@ impl Dequeue {
 
 impl Shared {
     /// Dequeues up to `n` messages, each statement in a transaction of its own.
-    pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Dequeued<T>> {
+    pub async fn dequeue<T: Payload>(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Dequeued<T>> {
         self.put_back_unclaimed();
         let mut pages = Vec::new();
         let mut got = 0;
@@ -70,7 +70,7 @@ impl Shared {
     pub async fn dequeue_and_ack<T: Payload>(
         self: &Arc<Self>,
         n: usize,
-        how: Dequeue,
+        how: DequeueMode,
         done: Ranges,
         linger: Option<Linger>,
     ) -> Result<(Dequeued<T>, Vec<Settled>)> {
@@ -88,11 +88,11 @@ impl Shared {
             let (floor, rows) = (shared.floor(), shared.rows_for(n as usize));
             let ack: [&(dyn ToSql + Sync); 3] = [&done.ids, &done.sizes, &done.attempts];
             let (sql, lease): (_, [&(dyn ToSql + Sync); 4]) = match &how {
-                Dequeue::Lanes(holder, time) => (&shared.sql.lanes, [&n, time, holder, &floor]),
-                Dequeue::Lease(time) | Dequeue::LeaseApart(time) => {
+                DequeueMode::Lanes(holder, time) => (&shared.sql.lanes, [&n, time, holder, &floor]),
+                DequeueMode::Lease(time) | DequeueMode::LeaseApart(time) => {
                     (&shared.sql.lease_apart, [&n, time, &floor, &rows])
                 }
-                Dequeue::Take => return,
+                DequeueMode::Take => return,
             };
             let both: [(&Sql, &[&(dyn ToSql + Sync)]); 2] = [(&shared.sql.ack, &ack), (sql, &lease)];
             let session = shared.db.session(Class::Main).await;
@@ -119,7 +119,7 @@ impl Shared {
     }
 
     /// Up to `n` messages of one statement.
-    pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: Dequeue) -> Result<Batches> {
+    pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Batches> {
         let (answer, answered) = oneshot::channel();
         let request = DequeueRequest { n, how, answer };
         if let Some(permit) = self.dequeue_batcher.join(|requests| requests.add(request)) {
@@ -147,14 +147,14 @@ impl Shared {
         }
     }
 
-    async fn dequeue_now(self: &Arc<Self>, n: i32, how: Dequeue, span: &Span) -> Result<Batches> {
+    async fn dequeue_now(self: &Arc<Self>, n: i32, how: DequeueMode, span: &Span) -> Result<Batches> {
         let began = Instant::now();
         let (floor, rows) = (self.floor(), self.rows_for(n as usize));
         let (sql, params): (_, [&(dyn ToSql + Sync); 4]) = match &how {
-            Dequeue::Take => (&self.sql.take, [&n, &floor, &rows, &true]),
-            Dequeue::Lease(time) => (&self.sql.lease, [&n, time, &floor, &rows]),
-            Dequeue::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
-            Dequeue::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
+            DequeueMode::Take => (&self.sql.take, [&n, &floor, &rows, &true]),
+            DequeueMode::Lease(time) => (&self.sql.lease, [&n, time, &floor, &rows]),
+            DequeueMode::LeaseApart(time) => (&self.sql.lease_apart, [&n, time, &floor, &rows]),
+            DequeueMode::Lanes(holder, time) => (&self.sql.lanes, [&n, time, holder, &floor]),
         };
         let session = self.db.session(Class::Main).await?;
         let rows = session.query_rows(sql, &params, Some(most_rows(n))).await;
@@ -180,8 +180,8 @@ impl Shared {
         let mut dequeued =
             Dequeued { messages: Vec::with_capacity(count.min(PAGE)), unreadable: Vec::new(), met_unreadable: false };
         for page in pages {
-            let apart = matches!(page.how, Dequeue::LeaseApart(_) | Dequeue::Lanes(..));
-            let keyed = matches!(page.how, Dequeue::Lanes(..));
+            let apart = matches!(page.how, DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..));
+            let keyed = matches!(page.how, DequeueMode::Lanes(..));
             for row in &page.rows {
                 let ran_out = apart && row.read(6)?;
                 let keys: Vec<&str> = if keyed { row.read(8)? } else { Vec::new() };
@@ -196,7 +196,7 @@ impl Shared {
                     batch: row.read(4)?,
                     metadata: row.read(5)?,
                     released,
-                    own: if page.how == Dequeue::Take { row.read(8)? } else { None },
+                    own: if page.how == DequeueMode::Take { row.read(8)? } else { None },
                 };
                 let message = |message: Message<U>| {
                     let (key, rate) = (key_of(&keys, message.id - row.id), rate.clone());
@@ -213,7 +213,7 @@ impl Shared {
     pub fn keep<U>(self: &Arc<Self>, pages: Vec<Batches>, mut dequeued: Dequeued<U>) -> Dequeued<U> {
         for mut page in pages {
             page.rows.clear();
-            if page.how == Dequeue::Take {
+            if page.how == DequeueMode::Take {
                 self.send_back(dequeued.unreadable.drain(..).map(Unclaimed::Unreadable).collect());
             }
         }
@@ -221,7 +221,7 @@ impl Shared {
     }
 
     /// Decodes the rows of a statement in the caller's transaction.
-    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: Dequeue) -> Result<Dequeued<T>> {
+    pub fn read_fetched<T: Payload>(&self, rows: &[Fetched], how: DequeueMode) -> Result<Dequeued<T>> {
         let mut dequeued = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for row in rows {
             let row = Opened {
@@ -232,7 +232,7 @@ impl Shared {
                 batch: row.read(4)?,
                 metadata: row.read(5)?,
                 released: row.read(7)?,
-                own: if how == Dequeue::Take { row.read(8)? } else { None },
+                own: if how == DequeueMode::Take { row.read(8)? } else { None },
             };
             self.open_row(&row, (|message| message, &mut |payload: T| Ok(payload)), &mut dequeued)?;
         }

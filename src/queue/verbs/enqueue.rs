@@ -47,7 +47,8 @@ const SCRATCH_KEPT: usize = 1 << 20;
 impl<T: Payload> Queue<T> {
     /// Enqueues a message and returns its id once it is committed, as durable as the server's
     /// settings make a commit. A message is a payload, or a [`Draft`](crate::Draft) of one, which
-    /// says when it is due and has metadata.
+    /// says when it is due and has metadata. If it has a unique key ([`Unique`](crate::Unique)),
+    /// [`Enqueued`] also says whether the message is new, or another one has the key.
     ///
     /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the
     /// message may be enqueued all the same. For a message that need not survive and should be
@@ -57,18 +58,9 @@ impl<T: Payload> Queue<T> {
     /// A payload that cannot be stored fails its own caller only.
     /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer, and the
     /// message may or may not be in the queue. A delay or time is out of bounds, or the metadata is
-    /// larger than [`MAX_METADATA`](crate::MAX_METADATA).
-    pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<i64> {
-        self.enqueue_unique(message).await.map(Enqueued::id)
-    }
-
-    /// As [`Queue::enqueue`], and says whether the message is new, or another has its unique key:
-    /// see [`Unique`](crate::Unique).
-    ///
-    /// # Errors
-    /// As [`Queue::enqueue`]; and the key is out of bounds, or the queue was created without
-    /// [`Settings::uniqueness`](crate::Settings::uniqueness).
-    pub async fn enqueue_unique(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
+    /// larger than [`MAX_METADATA`](crate::MAX_METADATA). A unique key is out of bounds, or the
+    /// queue was created without [`Settings::uniqueness`](crate::Settings::uniqueness).
+    pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         message.unique().map_or(Ok(()), |unique| self.shared.check_unique(unique))?;
         let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
         let mut element = SCRATCH.take();
@@ -115,16 +107,19 @@ impl<T: Payload> Queue<T> {
     /// Enqueues all messages in one transaction, and returns their ids in their order. Neighbours
     /// that are due together share rows.
     ///
+    /// If some messages have unique keys, all go in one statement: enqueue fewer at a time than
+    /// take some hundred MiB. Of several messages with one key the first is enqueued, and the
+    /// others are duplicates of it or replace it.
+    ///
     /// # Errors
     /// As [`Queue::enqueue`]; one bad payload fails the whole call, and then none is stored.
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: impl IntoIterator<Item = M>,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<Enqueued>> {
         let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
         if messages.iter().any(|message| message.unique().is_some()) {
-            let all = self.enqueue_unique_many(messages).await?;
-            return Ok(all.into_iter().map(Enqueued::id).collect());
+            return self.claim_many(&messages, trace).await;
         }
         let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
         if !self.shared.is_laned() && !self.shared.is_keyed() {
@@ -149,7 +144,7 @@ impl<T: Payload> Queue<T> {
         &self,
         messages: &[M],
         trace: Option<TraceContext>,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<Enqueued>> {
         let lanes = messages
             .iter()
             .map(|message| self.shared.lane_of(message.priority(), message.key()))
@@ -158,15 +153,15 @@ impl<T: Payload> Queue<T> {
         order.sort_by_key(|at| lanes[*at]);
         let sorted = order.iter().map(|at| &messages[*at]);
         let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).await?;
-        let mut placed: Vec<(usize, i64)> = order.into_iter().zip(ids).collect();
-        placed.sort_unstable();
+        let mut placed: Vec<(usize, Enqueued)> = order.into_iter().zip(ids).collect();
+        placed.sort_unstable_by_key(|(at, _)| *at);
         Ok(placed.into_iter().map(|(_, id)| id).collect())
     }
 
     async fn enqueue_cut<'a, M: IntoDraft<T> + 'a>(
         &'a self,
         mut cut: Cut<'a, impl ExactSizeIterator<Item = &'a M>, T>,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<Enqueued>> {
         let mut ids = Vec::with_capacity(cut.len());
         let mut rows = cut.next_rows()?;
         if rows.is_empty() {
@@ -217,10 +212,10 @@ async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
 
 impl Shared {
     /// Inserts rows by one statement and adds the ids of all their messages.
-    async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<i64>) -> Result<()> {
+    async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<Enqueued>) -> Result<()> {
         let rows: Vec<NewRow<'_>> = rows.iter().map(NewRow::of_cuttings).collect();
         for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
-            ids.extend(first..first + row.count as i64);
+            ids.extend((first..first + row.count as i64).map(Enqueued::New));
         }
         Ok(())
     }

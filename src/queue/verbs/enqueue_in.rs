@@ -33,6 +33,13 @@ impl<T: Payload> Queue<T> {
     /// Enqueues a message in the caller's transaction: it is there if and when that commits, and
     /// then wakes consumers.
     ///
+    /// If the message has a unique key ([`Unique`](crate::Unique)) that another transaction has
+    /// claimed, this waits for the end of that transaction, as others wait for the end of yours.
+    /// Two transactions that wait for each other are a deadlock, which Postgres ends with an error
+    /// for one of them: enqueue several messages with keys in the order of the keys, or by one call
+    /// of [`Queue::enqueue_many_in`]. If the transaction is repeatable read or serializable, this
+    /// errs with `40001` where another transaction claimed the key after its snapshot was taken.
+    ///
     /// The notification is part of the transaction, which therefore takes a database-wide lock for
     /// the time of its commit, as every `NOTIFY` does.
     ///
@@ -40,63 +47,28 @@ impl<T: Payload> Queue<T> {
     /// A payload that cannot be stored; the database's, after which the transaction can only be
     /// rolled back. `TL002`: the queue got more lanes while this was under way (see
     /// [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
-    pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<i64> {
-        if message.unique().is_some() {
-            return self.enqueue_unique_in(transaction, message).await.map(Enqueued::id);
-        }
-        let together = self.together(&[message])?;
-        let ids = self.enqueue_all_in(transaction, together).await?;
-        ids.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
+    pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<Enqueued> {
+        let all = self.enqueue_many_in(transaction, [message]).await?;
+        all.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
     /// Enqueues messages in the caller's transaction, by a statement for each due time and each
-    /// priority that they have.
+    /// priority that they have; by one statement if some have unique keys.
+    ///
+    /// # Errors
+    /// As [`Queue::enqueue_in`].
     pub async fn enqueue_many_in<M: IntoDraft<T>>(
         &self,
         transaction: &impl InTransaction,
         messages: impl IntoIterator<Item = M>,
-    ) -> Result<Vec<i64>> {
+    ) -> Result<Vec<Enqueued>> {
         let messages: Vec<M> = messages.into_iter().collect();
         if messages.iter().any(|message| message.unique().is_some()) {
-            let all = self.enqueue_unique_many_in(transaction, messages).await?;
-            return Ok(all.into_iter().map(Enqueued::id).collect());
+            let trace = trace::next();
+            return self.claim_in(transaction, self.shared.parcel(&messages, trace.as_ref())?, trace).await;
         }
         let together = self.together(&messages)?;
         self.enqueue_all_in(transaction, together).await
-    }
-
-    /// As [`Queue::enqueue_in`], and says whether the message is new, or another has its unique
-    /// key: see [`Unique`](crate::Unique). Where another transaction has claimed the key, this
-    /// waits for its end, as others wait for yours.
-    ///
-    /// A transaction that enqueues several messages with keys does so in the order of the keys, or
-    /// by one call of [`Queue::enqueue_unique_many_in`]: two that wait for each other are a
-    /// deadlock, which Postgres ends with an error for one. If it is repeatable read or
-    /// serializable, it errs with `40001` where another transaction claimed the key after its
-    /// snapshot was taken.
-    pub async fn enqueue_unique_in(
-        &self,
-        transaction: &impl InTransaction,
-        message: impl IntoDraft<T>,
-    ) -> Result<Enqueued> {
-        let (shared, trace) = (&self.shared, trace::next());
-        let all = self.claim_in(transaction, shared.parcel(&[message], trace.as_ref())?, trace).await?;
-        all.first().copied().ok_or_else(|| shared.not_stored(1, 0))
-    }
-
-    /// As [`Queue::enqueue_unique_in`], for many messages, by one statement.
-    pub async fn enqueue_unique_many_in<M: IntoDraft<T>>(
-        &self,
-        transaction: &impl InTransaction,
-        messages: impl IntoIterator<Item = M>,
-    ) -> Result<Vec<Enqueued>> {
-        let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
-        if messages.iter().all(|message| message.unique().is_none()) {
-            let together = self.together(&messages)?;
-            let ids = self.enqueue_all_in(transaction, together).await?;
-            return Ok(ids.into_iter().map(Enqueued::New).collect());
-        }
-        self.claim_in(transaction, self.shared.parcel(&messages, trace.as_ref())?, trace).await
     }
 
     async fn claim_in(
@@ -116,7 +88,7 @@ impl<T: Payload> Queue<T> {
         Ok(all)
     }
 
-    async fn enqueue_all_in(&self, transaction: &impl InTransaction, together: Vec<Together>) -> Result<Vec<i64>> {
+    async fn enqueue_all_in(&self, transaction: &impl InTransaction, together: Vec<Together>) -> Result<Vec<Enqueued>> {
         let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
         let mut all = Vec::new();
         for Together { due, lane, places, elements, mut metadata, keys, trace } in together {
@@ -153,15 +125,9 @@ impl<T: Payload> Queue<T> {
         &self,
         transaction: &Transaction,
         message: impl IntoDraft<T>,
-    ) -> Result<BoxFuture<'static, Result<i64>>> {
-        if message.unique().is_some() {
-            let sent = self.send_parcel(transaction, &[message]).await?;
-            let shared = self.shared.clone();
-            return Ok(Box::pin(async move { sent.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }));
-        }
-        let together = self.together(&[message])?;
-        let (ids, shared) = (self.send_all(transaction, together).await?, self.shared.clone());
-        Ok(Box::pin(async move { ids.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
+    ) -> Result<BoxFuture<'static, Result<Enqueued>>> {
+        let (sent, shared) = (self.send_enqueue_many(transaction, [message]).await?, self.shared.clone());
+        Ok(Box::pin(async move { sent.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
     }
 
     /// As [`Queue::enqueue_many_in`], without waiting, as [`Queue::send_enqueue`].
@@ -172,7 +138,7 @@ impl<T: Payload> Queue<T> {
         &self,
         transaction: &Transaction,
         messages: impl IntoIterator<Item = M>,
-    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+    ) -> Result<BoxFuture<'static, Result<Vec<Enqueued>>>> {
         let messages: Vec<M> = messages.into_iter().collect();
         if messages.iter().any(|message| message.unique().is_some()) {
             return self.send_parcel(transaction, &messages).await;
@@ -185,7 +151,7 @@ impl<T: Payload> Queue<T> {
         &self,
         transaction: &Transaction,
         messages: &[M],
-    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+    ) -> Result<BoxFuture<'static, Result<Vec<Enqueued>>>> {
         let (shared, trace) = (self.shared.clone(), trace::next());
         let parcel = shared.parcel(messages, trace.as_ref())?;
         let (params, count) = (parcel.params(), parcel.len());
@@ -200,7 +166,7 @@ impl<T: Payload> Queue<T> {
             if all.len() != count {
                 return Err(shared.not_stored(count, all.len()));
             }
-            Ok(all.into_iter().map(|(id, _)| id).collect())
+            Ok(all.into_iter().map(|(id, outcome)| Enqueued::of(id, outcome)).collect())
         }))
     }
 
@@ -208,7 +174,7 @@ impl<T: Payload> Queue<T> {
         &self,
         transaction: &Transaction,
         together: Vec<Together>,
-    ) -> Result<BoxFuture<'static, Result<Vec<i64>>>> {
+    ) -> Result<BoxFuture<'static, Result<Vec<Enqueued>>>> {
         let mut sent = Vec::with_capacity(together.len());
         for Together { due, lane, places, elements, mut metadata, keys, trace } in together {
             let count = places.len();
@@ -278,7 +244,7 @@ struct Together {
 }
 
 /// The ids as the caller's messages stood.
-fn in_order(mut ids: Vec<(usize, i64)>) -> Vec<i64> {
+fn in_order(mut ids: Vec<(usize, i64)>) -> Vec<Enqueued> {
     ids.sort_unstable();
-    ids.into_iter().map(|(_, id)| id).collect()
+    ids.into_iter().map(|(_, id)| Enqueued::New(id)).collect()
 }

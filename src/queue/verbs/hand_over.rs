@@ -27,6 +27,7 @@ use crate::{
             metadata::Metadata,
             payload::Payload,
             trace,
+            unique::Enqueued,
         },
     },
 };
@@ -48,7 +49,7 @@ impl<T: Payload> Queue<T> {
     ///
     /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a
     /// unique key, is enqueued, too.
-    pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<i64> {
+    pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         if message.due().number()? != 0.0 || message.unique().is_some() {
             return self.enqueue(message).await;
         }
@@ -63,7 +64,7 @@ impl<T: Payload> Queue<T> {
         match only(&rows)?.read(0)? {
             Some(id) => {
                 self.shared.metrics.handed_over();
-                Ok(id)
+                Ok(Enqueued::New(id))
             }
             None => self.enqueue(Draft::new(message.payload()).metadata(metadata)).await,
         }

@@ -9,9 +9,9 @@ use crate::{
     error::Result,
     postgres::{in_transaction::Fetched, transaction::Transaction},
     queue::{
-        batch::dequeues::{Batches, Dequeue, PAGE},
+        batch::dequeues::{Batches, DequeueMode, PAGE},
         handle::Queue,
-        message::{Lease, Message, Ranges, payload::Payload},
+        message::{Lease, Message, Ranges, dequeue::Dequeue, payload::Payload},
         verbs::{
             ack::{checked, lost},
             dequeue::Dequeued,
@@ -22,7 +22,7 @@ use crate::{
 
 impl<T: Payload> Queue<T> {
     /// Dequeues up to `n` messages; none where none is due that can be read.
-    pub(crate) async fn dequeue(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
+    pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
             let nothing_else = dequeued.messages.is_empty() && dequeued.met_unreadable;
@@ -39,7 +39,8 @@ impl<T: Payload> Queue<T> {
         Ok(self.readable(self.shared.open(vec![batches], count)?))
     }
 
-    /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
+    /// Leases up to `n` messages, oldest first, for the queue's lease time or another
+    /// ([`Dequeue`]); none where none is due.
     ///
     /// Each is charged with an attempt now, so that a crash counts. Until the lease ends, no other
     /// consumer gets them. What is neither acknowledged nor retried by then comes back, one message
@@ -48,13 +49,13 @@ impl<T: Payload> Queue<T> {
     ///
     /// A message that cannot be read as `T` fails its attempt with that error; the others are
     /// returned.
-    pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
-        self.dequeue(n, Dequeue::Lease(None)).await
-    }
-
-    /// As [`Queue::lease`], with a lease time of its own: more than zero, at most 365 days.
-    pub async fn lease_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
-        self.dequeue(n, Dequeue::Lease(Some(seconds(lease)))).await
+    ///
+    /// # Errors
+    /// The lease time ([`Dequeue::lease_for`]) is out of bounds, or the request has a longest wait:
+    /// only a [`Consumer`](crate::Consumer) waits.
+    pub async fn lease(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
+        let request = request.into().without_wait()?;
+        self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await
     }
 
     /// Those that are `T`s; the others fail their attempt.
@@ -68,8 +69,7 @@ impl<T: Payload> Queue<T> {
         dequeued.messages
     }
 
-    /// Leases up to `n` messages for the queue's lease time, in the caller's transaction and
-    /// without waiting: they are leased if and when it commits. Others pass over them meanwhile.
+    /// Leases up to `n` messages in the caller's transaction, without waiting for the answer: they are leased if and when it commits. Others pass over them meanwhile.
     ///
     /// # Errors
     /// As [`Transaction::send`]; what is returned errs with the statement's error.
@@ -79,17 +79,17 @@ impl<T: Payload> Queue<T> {
     pub async fn send_lease(
         &self,
         transaction: &Transaction,
-        n: usize,
+        request: impl Into<Dequeue>,
     ) -> Result<BoxFuture<'static, Result<Vec<Message<T>>>>> {
-        let shared = self.shared.clone();
-        let (n, rows) = (n.min(PAGE) as i32, shared.rows_for(n));
-        let params: [&(dyn ToSql + Sync); 4] = [&n, &None::<f64>, &shared.floor(), &rows];
+        let (shared, request) = (self.shared.clone(), request.into().without_wait()?);
+        let (n, rows) = (request.n().min(PAGE) as i32, shared.rows_for(request.n()));
+        let params: [&(dyn ToSql + Sync); 4] = [&n, &request.lease(), &shared.floor(), &rows];
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
             // A message that cannot be read comes back when its lease ends: before the commit it
             // cannot be retried.
-            let dequeued = shared.read_fetched(&leased.await?, Dequeue::Lease(None))?;
+            let dequeued = shared.read_fetched(&leased.await?, DequeueMode::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)
         }))
@@ -99,34 +99,32 @@ impl<T: Payload> Queue<T> {
     /// commit. Returns the leased messages, and the ids of those whose lease was lost before they
     /// were acknowledged.
     ///
-    /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365
-    /// days. For callers that work on many messages at a time: one whose last lease ran out may
+    /// For callers that work on many messages at a time: one whose last lease ran out may
     /// have killed its worker, so it comes alone, in a call of its own. For the rest see
     /// [`Queue::lease`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
-        n: usize,
-        lease: Option<Duration>,
+        request: impl Into<Dequeue>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        self.ack_and_lease_soon(done, n, (lease, true), None, None).await
+        self.ack_and_lease_soon(done, request.into().without_wait()?, true, None, None).await
     }
 
-    /// The same, after a pause, and along the lanes of a holder where there is one. With the lease
-    /// time, whether a message whose lease ran out comes apart.
+    /// As [`Queue::ack_and_lease`], after a pause, and along the lanes of a holder where there is
+    /// one. `apart`: a message whose lease ran out comes alone.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
-        n: usize,
-        (lease, apart): (Option<Duration>, bool),
+        request: Dequeue,
+        apart: bool,
         holder: Option<i64>,
         linger: Option<Linger>,
     ) -> Result<(Vec<Message<T>>, Vec<i64>)> {
-        let (done, time) = (checked(self.shared.name(), done)?, lease.map(seconds));
+        let (done, n, time) = (checked(self.shared.name(), done)?, request.n(), request.lease());
         let how = match holder {
-            Some(holder) => Dequeue::Lanes(holder, time),
-            None if apart => Dequeue::LeaseApart(time),
-            None => Dequeue::Lease(time),
+            Some(holder) => DequeueMode::Lanes(holder, time),
+            None if apart => DequeueMode::LeaseApart(time),
+            None => DequeueMode::Lease(time),
         };
         if done.is_empty() {
             let dequeued = self.shared.dequeue(n, how).await?;
@@ -138,10 +136,4 @@ impl<T: Payload> Queue<T> {
         }
         Ok((self.readable(dequeued), lost(&done, settled)))
     }
-}
-
-/// A lease time as a number that Postgres can make an interval of, to say that it is out of bounds
-/// where it is.
-pub(crate) fn seconds(lease: Duration) -> f64 {
-    lease.as_secs_f64().min(1e9)
 }

@@ -3,25 +3,27 @@
 use crate::{
     error::Result,
     queue::{
-        batch::dequeues::Dequeue,
+        batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Message, payload::Payload},
+        message::{Message, dequeue::Dequeue, payload::Payload},
     },
 };
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this
+    /// Takes up to `n` messages, oldest first; none where none is due. The messages are gone when this
     /// returns: if the consumer dies before it is done with them, they are lost. If the call is
     /// dropped before it returns, they are put back. For messages that need not be stored at all,
     /// see [`Queue::hand_over`].
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the
-    /// messages may be lost.
+    /// messages may be lost. The request has a lease time, or a longest wait: only a
+    /// [`Consumer`](crate::Consumer) waits.
     ///
     /// A message that cannot be read as `T` is put back and fails an attempt with that error; the
     /// others are returned.
-    pub async fn take(&self, n: usize) -> Result<Vec<Message<T>>> {
-        self.dequeue(n, Dequeue::Take).await
+    pub async fn take(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
+        let request = request.into().without_wait()?.without_lease()?;
+        self.dequeue(request.n(), DequeueMode::Take).await
     }
 }

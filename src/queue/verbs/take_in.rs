@@ -10,9 +10,9 @@ use crate::{
     error::Result,
     postgres::in_transaction::InTransaction,
     queue::{
-        batch::dequeues::Dequeue,
+        batch::dequeues::DequeueMode,
         handle::{Queue, Shared},
-        message::{Message, payload::Payload},
+        message::{Message, dequeue::Dequeue, payload::Payload},
         observe::span,
         verbs::dequeue::Dequeued,
     },
@@ -33,8 +33,13 @@ impl<T: Payload> Queue<T> {
     /// A message that cannot be read as `T` stays in the queue and fails an attempt with that
     /// error, if the transaction commits; the others are returned. So commit where nothing was
     /// returned, too.
-    pub async fn take_in(&self, transaction: &impl InTransaction, n: usize) -> Result<Vec<Message<T>>> {
-        Ok(self.take_and_charge(transaction, n).await?.messages)
+    pub async fn take_in(
+        &self,
+        transaction: &impl InTransaction,
+        request: impl Into<Dequeue>,
+    ) -> Result<Vec<Message<T>>> {
+        let request = request.into().without_wait()?.without_lease()?;
+        Ok(self.take_and_charge(transaction, request.n()).await?.messages)
     }
 
     /// As [`Queue::take_in`], with what could not be read and is charged by the transaction.
@@ -86,7 +91,7 @@ impl Shared {
         if left_alone {
             taken.pop();
         }
-        let dequeued = self.read_fetched(&taken, Dequeue::Take)?;
+        let dequeued = self.read_fetched(&taken, DequeueMode::Take)?;
         let got = dequeued.messages.len();
         span.record("got", got);
         self.metrics.taken(got, began);

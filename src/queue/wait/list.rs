@@ -19,7 +19,7 @@ use crate::{
     queue::{
         batch::{
             batcher::{Batcher, Permit, Running, Waiting},
-            dequeues::{Batches, Dequeue},
+            dequeues::{Batches, DequeueMode},
         },
         wait::{
             Pace, SAFETY_POLL, Wait,
@@ -197,9 +197,9 @@ impl Poller {
 
     /// Takes all waiters out of the list, by the way in which they dequeue. [`Poller::answer`] puts
     /// them back.
-    pub fn groups(&mut self) -> Vec<(Dequeue, Vec<Waiter>)> {
+    pub fn groups(&mut self) -> Vec<(DequeueMode, Vec<Waiter>)> {
         let waiters = std::mem::take(&mut self.permit.state().waiting.list);
-        let mut groups: Vec<(Dequeue, Vec<Waiter>)> = Vec::new();
+        let mut groups: Vec<(DequeueMode, Vec<Waiter>)> = Vec::new();
         for waiter in waiters {
             let Some((_, how)) = waiter.messages.filter(|_| !waiter.answer.is_closed()) else { continue };
             match groups.iter_mut().find(|(known, _)| *known == how) {

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     postgres::db::{Heard, Subscription},
     queue::{
-        batch::dequeues::{Batches, Dequeue, PAGE},
+        batch::dequeues::{Batches, DequeueMode, PAGE},
         wait::hooks::Hooks,
     },
 };
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct Wanted<'a> {
     /// Messages to dequeue for it, and how; `None` if it only has to know that something may be
     /// due.
-    pub messages: Option<(usize, Dequeue)>,
+    pub messages: Option<(usize, DequeueMode)>,
     pub alarm: Alarm<'a>,
     pub hooks: &'a Hooks,
 }
@@ -47,7 +47,7 @@ pub(crate) enum WakeUp {
 /// A consumer in the list.
 pub(crate) struct Waiter {
     pub nr: u64,
-    pub messages: Option<(usize, Dequeue)>,
+    pub messages: Option<(usize, DequeueMode)>,
     pub alarm: Armed,
     pub until: Option<Instant>,
     pub hooks: Hooks,

@@ -27,7 +27,7 @@ async fn is_woken(sleeper: JoinHandle<Result<Vec<Message<i64>>>>, id: i64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_was_moved_wakes_who_waits() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
-    let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued");
+    let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued").id();
     let sleeper = sleeper(&queue).await;
     dropped_under_way(&url, &sql, queue.reschedule(&[id], NOW)).await;
     is_woken(sleeper, id).await;

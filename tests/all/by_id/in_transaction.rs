@@ -4,7 +4,7 @@ use tokio::time::timeout;
 use trunkline::{Draft, Settings, State, Wait};
 
 use super::{HOUR, NOW, found};
-use crate::fixture::{Place, SOON, enqueued, place, until_asleep};
+use crate::fixture::{Ids, Place, SOON, enqueued, place, until_asleep};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
@@ -40,7 +40,7 @@ async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
 async fn what_is_moved_in_a_transaction_wakes_who_waits_when_that_commits() {
     let Place { queue, db, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let drafts = (0..3).map(|nr| Draft::new(nr).after(HOUR));
-    let ids = queue.enqueue_many(drafts).await.expect("enqueued");
+    let ids = queue.enqueue_many(drafts).await.expect("enqueued").ids();
     let mut consumer = queue.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { consumer.take(9).await });
     until_asleep(&sql).await;

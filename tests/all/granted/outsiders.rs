@@ -123,7 +123,7 @@ async fn what_others_made_of_a_queue_goes_with_it_where_that_is_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wild_id_of_a_dead_letter_ends_no_sequence() {
     let (here, sql) = outsider("consumer", "outsider_consumer", Settings::new("int8")).await;
-    let last = here.queue.enqueue(1).await.expect("enqueued");
+    let last = here.queue.enqueue(1).await.expect("enqueued").id();
     for id in [i64::MAX, i64::MAX - 2000, i64::MAX / 2 + 1] {
         for _ in 0..2 {
             let letter = format!(
@@ -132,18 +132,18 @@ async fn a_wild_id_of_a_dead_letter_ends_no_sequence() {
             sql.batch_execute(&letter).await.expect("it may");
         }
     }
-    let next = here.queue.enqueue(2).await.expect("enqueued");
+    let next = here.queue.enqueue(2).await.expect("enqueued").id();
     assert!(next > last && next < last + 64 * 1024, "{next} after {last}");
     // A sequence that has reached its end is repaired.
     here.sql.batch_execute("select setval('trunkline.id_q', 9223372036854775807)").await.expect("set");
     here.queue.enqueue(3).await.expect_err("no number is left");
     here.sql.batch_execute("select trunkline.rebuild('q')").await.expect("rebuilt");
-    let again = here.queue.enqueue(3).await.expect("enqueued");
+    let again = here.queue.enqueue(3).await.expect("enqueued").id();
     assert!(again > next && again < next + 64 * 1024, "{again} after {next}");
     here.sql.batch_execute("select setval('trunkline.id_q', 9223372036854775807)").await.expect("set");
     here.db.drop_queue("q").await.expect("dropped");
     here.db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let anew = here.db.queue::<i64>("q").await.expect("opened").enqueue(4).await.expect("enqueued");
+    let anew = here.db.queue::<i64>("q").await.expect("opened").enqueue(4).await.expect("enqueued").id();
     assert!(anew > again && anew < again + 64 * 1024, "{anew} after {again}");
 }
 

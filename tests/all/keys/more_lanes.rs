@@ -7,7 +7,7 @@ use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Changes, Db, Draft, Failure, Message, Queue, Result, Settings, Worker};
 
 use super::{History, nth, settings, worker};
-use crate::fixture::{Place, Runs, grows_to, place};
+use crate::fixture::{Ids, Place, Runs, grows_to, place};
 
 /// Counts messages that are in the wrong lane for their key.
 const ASTRAY: &str = "select count(*) from trunkline.queue_q q, unnest(q.keys) k(key), trunkline.queue s
@@ -83,10 +83,10 @@ async fn whoever_opened_the_queue_before_enqueues_as_ever() {
     for lanes in [6, 12] {
         raise(&db, lanes).await;
         // Messages that share rows, and fill several rows at a time.
-        ids.extend(try_join_all((0..300).map(|key| queue.enqueue(nth(key, 0)))).await.expect("enqueued"));
+        ids.extend(try_join_all((0..300).map(|key| queue.enqueue(nth(key, 0)))).await.expect("enqueued").ids());
         raise(&db, lanes * 2).await;
         let many = (0..3000).map(|key| nth(key % 500, 1)).collect::<Vec<_>>();
-        ids.extend(queue.enqueue_many(&many).await.expect("enqueued"));
+        ids.extend(queue.enqueue_many(&many).await.expect("enqueued").ids());
         let one = "select trunkline.enqueue('q', 7::int8, key => 'key 3')";
         ids.insert(sql.query_one(one, &[]).await.expect("enqueued").get(0));
     }

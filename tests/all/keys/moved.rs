@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use trunkline::{Draft, Failure, Limits, Message, Worker, testing};
 
 use super::{History, nth, settings, worker};
-use crate::fixture::{Place, Runs, eventually, place};
+use crate::fixture::{Ids, Place, Runs, eventually, place};
 
 /// Ids and keys of all messages, in the order of the payloads.
 async fn keys(sql: &Client) -> Vec<(i64, String)> {
@@ -20,14 +20,18 @@ async fn keys(sql: &Client) -> Vec<(i64, String)> {
 #[tokio::test]
 async fn it_is_stored_however_it_was_enqueued() {
     let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
-    let mut ids = vec![queue.enqueue(nth(1, 0)).await.expect("enqueued")];
+    let mut ids = vec![queue.enqueue(nth(1, 0)).await.expect("enqueued").id()];
     ids.extend(
-        queue.enqueue_many(&(1..30).map(|at| nth(at as usize % 5, at)).collect::<Vec<_>>()).await.expect("enqueued"),
+        queue
+            .enqueue_many(&(1..30).map(|at| nth(at as usize % 5, at)).collect::<Vec<_>>())
+            .await
+            .expect("enqueued")
+            .ids(),
     );
     let transaction = db.begin().await.expect("begun");
     let more: Vec<_> = (30..40).map(|at| nth(at as usize % 5, at)).collect();
-    ids.extend(queue.enqueue_many_in(&transaction, &more).await.expect("enqueued"));
-    ids.push(queue.enqueue_in(&transaction, nth(3, 40)).await.expect("enqueued"));
+    ids.extend(queue.enqueue_many_in(&transaction, &more).await.expect("enqueued").ids());
+    ids.push(queue.enqueue_in(&transaction, nth(3, 40)).await.expect("enqueued").id());
     transaction.commit().await.expect("committed");
     let expected = (0..=40).map(|at: usize| {
         if at == 0 {
@@ -95,7 +99,7 @@ fn fails_first(
 async fn a_key_goes_on_when_what_it_waits_for_is_cancelled_purged_or_due() {
     let Place { db, queue, .. } = place::<i64>(settings().lanes(1)).await;
     for way in ["cancelled", "purged", "due"] {
-        let ids = queue.enqueue_many(&(0..3).map(|at| nth(0, at)).collect::<Vec<_>>()).await.expect("enqueued");
+        let ids = queue.enqueue_many(&(0..3).map(|at| nth(0, at)).collect::<Vec<_>>()).await.expect("enqueued").ids();
         let history = History::default();
         let runs = Runs::start(Worker::new(queue.clone(), fails_first(&history)));
         eventually("it waits for its first", async || {

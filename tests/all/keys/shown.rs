@@ -3,12 +3,13 @@
 use trunkline::{Readable, Settings};
 
 use super::{nth, settings};
-use crate::fixture::{Place, place};
+use crate::fixture::{Ids, Place, place};
 
 #[tokio::test]
 async fn a_message_tells_its_key_wherever_it_is() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
-    let ids = queue.enqueue_many(&(0..6).map(|at| nth(at as usize, at)).collect::<Vec<_>>()).await.expect("enqueued");
+    let ids =
+        queue.enqueue_many(&(0..6).map(|at| nth(at as usize, at)).collect::<Vec<_>>()).await.expect("enqueued").ids();
     let key = |payload: i64| format!("key {payload}");
     let peeked = queue.peek(10).await.expect("looked at");
     assert!(peeked.len() == 6 && peeked.iter().all(|peeked| peeked.key.as_deref() == Some(&key(peeked.payload))));
@@ -39,7 +40,7 @@ async fn a_message_tells_its_key_wherever_it_is() {
     }
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let plain = db.queue::<Readable<i64>>("plain").await.expect("opened");
-    let id = db.queue::<i64>("plain").await.expect("opened").enqueue(1).await.expect("enqueued");
+    let id = db.queue::<i64>("plain").await.expect("opened").enqueue(1).await.expect("enqueued").id();
     assert_eq!(plain.find(id).await.expect("looked for").expect("there").key, None);
     assert_eq!(plain.peek(1).await.expect("looked at")[0].key, None);
     let none = "select count(*) from trunkline.messages('plain') where key is null";

@@ -14,7 +14,7 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     db.create_queue("q", &two_attempts()).await.expect("created");
     db.create_queue("emails", &Settings::new("jsonb")).await.expect("created");
     let queue = db.queue::<String>("q").await.expect("opened");
-    let id = queue.enqueue("kept".to_owned()).await.expect("enqueued");
+    let id = queue.enqueue("kept".to_owned()).await.expect("enqueued").id();
     let wanted = schema(&sql).await;
     // Functions of another library version: one differs, one is missing, and one template does not
     // exist yet.

@@ -101,7 +101,7 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     assert_eq!(db.schedules().await.expect("listed")[0].name, "yearly");
     db.resume_queue("once").await.expect("resumed");
     let once = db.queue::<i64>("once").await.expect("opened");
-    let again = once.enqueue_unique(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
+    let again = once.enqueue(Draft::new(2).unique(Unique::key("claimed"))).await.expect("enqueued");
     assert!(!again.is_new(), "the claim came along");
     assert_eq!(once.take(9).await.expect("taken").len(), 1);
     // The backlog waits for its first message, and then comes in order.

@@ -20,7 +20,7 @@ async fn after_a_restore_what_was_done_since_comes_again_and_ids_are_new_only_if
     queue.ack([&left.leased]).await.expect("held");
     let since = queue.take(9).await.expect("taken").iter().map(|message| message.payload).collect::<Vec<_>>();
     assert_eq!(since, [2, 3, 7]);
-    let gone = queue.enqueue(10).await.expect("enqueued");
+    let gone = queue.enqueue(10).await.expect("enqueued").id();
     drop((queue, db));
     server.stop();
     server.is_restored();
@@ -31,10 +31,10 @@ async fn after_a_restore_what_was_done_since_comes_again_and_ids_are_new_only_if
     queue.ack([&left.leased]).await.expect("the lease of then is one again, for whoever has its name");
     let again = queue.take(9).await.expect("taken").iter().map(|message| message.payload).collect::<Vec<_>>();
     assert_eq!(again, since, "what was done since comes again");
-    assert_eq!(queue.enqueue(11).await.expect("enqueued"), gone, "the id of a message that is gone");
+    assert_eq!(queue.enqueue(11).await.expect("enqueued").id(), gone, "the id of a message that is gone");
     let sql = connect(&server.url()).await;
     let jump = "select setval('trunkline.id_q', last_value + 1024 * 1000000) from trunkline.id_q";
     sql.batch_execute(jump).await.expect("moved");
-    let id = queue.enqueue(12).await.expect("enqueued");
+    let id = queue.enqueue(12).await.expect("enqueued").id();
     assert!(id > gone + 1024 * 999_999 && id % 1024 == 0, "{id}");
 }

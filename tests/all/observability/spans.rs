@@ -97,7 +97,7 @@ async fn each_verb_has_a_span_and_says_what_it_did() {
     );
     assert_eq!(kept.all("settle"), ["n=1 outcome=done queue=q", "n=2 outcome=retried queue=q"]);
 
-    let id = queue.enqueue(6).await.expect("enqueued");
+    let id = queue.enqueue(6).await.expect("enqueued").id();
     queue.find(id).await.expect("looked for");
     queue.reschedule(&[id, 7], Duration::from_secs(60)).await.expect("moved");
     queue.cancel(&[id]).await.expect("cancelled");
@@ -110,7 +110,7 @@ async fn each_verb_has_a_span_and_says_what_it_did() {
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let trace = TraceContext::parse(trace, None).expect("valid");
     queue.purge().await.expect("purged");
-    let id = trace.scope(queue.enqueue(5)).await.expect("enqueued");
+    let id = trace.scope(queue.enqueue(5)).await.expect("enqueued").id();
     let enqueued = kept.all("enqueue").pop().expect("a span");
     let span_id = enqueued.split("span_id=").last().and_then(|rest| rest.split(' ').next()).expect("its id").to_owned();
     let trace_id = "trace_id=4bf92f3577b34da6a3ce929d0e0e4736";

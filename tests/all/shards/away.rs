@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use tokio::{task::JoinSet, time::timeout};
-use trunkline::{Db, Failure, Message, Wait, Worker, shards};
+use trunkline::{Db, Dequeue, Failure, Message, Wait, Worker, shards};
 use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop};
 
 use super::{counts, numbers, shard};
@@ -79,7 +79,7 @@ impl Load {
     }
 
     async fn produce(self: Arc<Self>, spread: shards::Routing) {
-        let queue = self.queue.spread(spread);
+        let queue = self.queue.routing(spread);
         while !self.ends.load(Ordering::Relaxed) {
             let n = self.number.fetch_add(1, Ordering::Relaxed);
             let began = Instant::now();
@@ -101,7 +101,10 @@ impl Load {
     async fn consume(self: Arc<Self>, wait: Wait) {
         let mut consumer = self.queue.consumer(wait);
         while !self.ends.load(Ordering::Relaxed) {
-            let messages = consumer.lease_within(20, Duration::from_millis(100)).await.expect("the others are there");
+            let messages = consumer
+                .lease(Dequeue::up_to(20).within(Duration::from_millis(100)))
+                .await
+                .expect("the others are there");
             {
                 let mut told = self.told();
                 for message in &messages {
@@ -129,7 +132,7 @@ impl Load {
     /// all of these numbers could land on one shard.
     async fn probe(&self, count: i64) -> BTreeMap<shards::Id, usize> {
         let first = self.number.fetch_add(count, Ordering::Relaxed);
-        let queue = self.queue.spread(shards::Routing::RoundRobin);
+        let queue = self.queue.routing(shards::Routing::RoundRobin);
         let ids = try_join_all((first..first + count).map(|n| queue.enqueue(n))).await.expect("no error");
         self.told().enqueued.extend(first..first + count);
         counts(ids)
@@ -150,7 +153,13 @@ async fn one_of_three_servers_dies_and_comes_back() {
     let (told, number, enqueues, ends) = Default::default();
     let load = Arc::new(Load { queue: queue.clone(), told, number, enqueues, ends });
     let mut tasks = JoinSet::new();
-    for spread in [shards::Routing::RoundRobin, shards::Routing::LeastLoaded, shards::Routing::Hash(1), shards::Routing::Hash(2), shards::Routing::Hash(3)] {
+    for spread in [
+        shards::Routing::RoundRobin,
+        shards::Routing::LeastLoaded,
+        shards::Routing::Hash(1),
+        shards::Routing::Hash(2),
+        shards::Routing::Hash(3),
+    ] {
         for _ in 0..4 {
             tasks.spawn(load.clone().produce(spread));
         }
@@ -174,7 +183,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
         servers.with(1, move |server| server.stop(how)).await;
         load.more(2000).await; // on the two servers that are left
         assert!(!load.probe(20).await.contains_key(&dead));
-        assert!(shards.list().iter().any(|state| state.id == Some(dead) && state.away.is_some()));
+        assert!(shards.list().iter().any(|state| state.id == Some(dead) && state.down.is_some()));
         servers.with(1, Cluster::start_again).await;
         eventually("it is used again, by itself", || async { load.probe(6).await.contains_key(&dead) }).await;
         load.more(1000).await;
@@ -222,7 +231,7 @@ async fn a_server_that_says_nothing_holds_up_only_those_that_wait_for_it_already
     try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
     proxy.hold(Hold::Both);
     let call = |n| {
-        let queue = queue.spread(shards::Routing::RoundRobin);
+        let queue = queue.routing(shards::Routing::RoundRobin);
         tokio::spawn(async move { queue.enqueue(n).await })
     };
     let stuck: Vec<_> = (0..20).map(call).collect();
@@ -249,7 +258,7 @@ async fn a_server_that_says_nothing_holds_up_only_those_that_wait_for_it_already
     let begun = Instant::now();
     while queue.stats().await.sum.due > 0 {
         assert!(begun.elapsed() < SOON, "its messages are consumed, too");
-        consumer.lease_within(100, Duration::from_millis(50)).await.expect("leased");
+        consumer.lease(Dequeue::up_to(100).within(Duration::from_millis(50))).await.expect("leased");
     }
 }
 
@@ -292,7 +301,7 @@ async fn nobody_waits_for_a_host_that_does_not_answer_but_whoever_finds_it_out()
         slow += took.iter().filter(|took| **took > Duration::from_secs(1) + control).count();
     }
     assert!(slow <= 10, "{slow} calls waited, in more than one round");
-    assert!(shards.list().iter().any(|state| state.away.is_some()));
+    assert!(shards.list().iter().any(|state| state.down.is_some()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -303,14 +312,14 @@ async fn a_server_that_is_away_at_the_beginning_joins_when_it_is_there() {
     let shards = shards::Set::connect(servers.urls()).await.expect("one is there");
     let queue = shards.queue::<i64>("q").await.expect("opened");
     let state = shards.list().swap_remove(1);
-    assert!(state.id.is_none() && state.away.is_some(), "{state:?}");
+    assert!(state.id.is_none() && state.down.is_some(), "{state:?}");
     assert_eq!(counts(try_join_all((0..9).map(|n| queue.enqueue(n))).await.expect("enqueued")).len(), 1);
     let mut consumer = queue.consumer(Wait::Adaptive);
     assert_eq!(consumer.lease(9).await.expect("leased").len(), 9);
     let error = queue.on(late).expect_err("not reached");
     assert!(error.to_string().contains("none of those that were reached"), "{error}");
     servers.with(1, Cluster::start_again).await;
-    eventually("it takes part", || async { queue.parts().len() == 2 }).await;
+    eventually("it takes part", || async { queue.queues().len() == 2 }).await;
     assert_eq!(counts(try_join_all((0..10).map(|n| queue.enqueue(n))).await.expect("enqueued")).len(), 2);
     assert_eq!(counts(consumer.lease(10).await.expect("leased")).len(), 2);
 }
@@ -334,7 +343,7 @@ async fn where_all_are_away_a_call_waits_for_the_first_that_is_back() {
             }
         }
     });
-    eventually("both are known to be away", || async { shards.list().iter().all(|state| state.away.is_some()) }).await;
+    eventually("both are known to be away", || async { shards.list().iter().all(|state| state.down.is_some()) }).await;
     assert!(!waiter.is_finished());
     let mut consumer = queue.consumer(Wait::Adaptive);
     let consuming = tokio::spawn(async move { consumer.take(1).await });

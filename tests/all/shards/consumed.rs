@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Attempt, Failure, Message, Wait, Worker, postgres::Statement, shards};
+use trunkline::{Attempt, Dequeue, Failure, Message, Wait, Worker, postgres::Statement, shards};
 
 use super::{counts, numbers, three};
 use crate::fixture::{Runs, SOON, Seen, connect, drained, eventually};
@@ -29,7 +29,7 @@ async fn a_consumer_of_every_kind_gets_what_comes_to_any_shard() {
             }
             Ok::<_, trunkline::Error>(got)
         });
-        for part in three.queue.parts() {
+        for part in three.queue.queues() {
             for n in 0..3 {
                 part.enqueue(n).await.expect("enqueued");
                 tokio::task::yield_now().await;
@@ -44,7 +44,7 @@ async fn a_consumer_of_every_kind_gets_what_comes_to_any_shard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shard_with_much_does_not_hold_up_one_with_little() {
     let three = three(numbers()).await;
-    let parts = three.queue.parts();
+    let parts = three.queue.queues();
     parts[0].enqueue_many(0..20_000).await.expect("enqueued");
     parts[1].enqueue_many(0..10).await.expect("enqueued");
     let mut consumer = three.queue.consumer(Wait::Adaptive);
@@ -69,11 +69,11 @@ async fn a_shard_with_much_does_not_hold_up_one_with_little() {
 async fn a_wait_with_a_limit_ends_and_takes_nothing_for_nobody() {
     let three = three(numbers()).await;
     let mut consumer = three.queue.consumer(Wait::Adaptive);
-    assert_eq!(consumer.lease_within(5, Duration::from_millis(50)).await.expect("nothing"), []);
-    assert_eq!(consumer.take_within(5, Duration::ZERO).await.expect("nothing"), []);
+    assert_eq!(consumer.lease(Dequeue::up_to(5).within(Duration::from_millis(50))).await.expect("nothing"), []);
+    assert_eq!(consumer.take(Dequeue::up_to(5).within(Duration::ZERO)).await.expect("nothing"), []);
     assert_eq!(consumer.take(0).await.expect("nothing"), []);
     three.queue.enqueue(1).await.expect("enqueued");
-    assert_eq!(consumer.take_within(5, Duration::ZERO).await.expect("taken").len(), 1);
+    assert_eq!(consumer.take(Dequeue::up_to(5).within(Duration::ZERO)).await.expect("taken").len(), 1);
     // A call that is dropped while it waits leaves nothing leased.
     drop(tokio::time::timeout(Duration::from_millis(20), consumer.lease(5)).await);
     let ids = try_join_all((0..6).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
@@ -141,7 +141,7 @@ async fn what_is_done_in_the_transaction_of_the_shard_is_done_exactly_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_works_on_all_shards_and_settles_where_a_message_came_from() {
     let three = three(numbers().max_attempts(2)).await;
-    for part in three.queue.parts() {
+    for part in three.queue.queues() {
         part.enqueue_many(0..200).await.expect("enqueued");
     }
     let (seen, on) = (Seen::default(), Arc::new(std::sync::Mutex::new(BTreeSet::<shards::Id>::new())));
@@ -162,7 +162,7 @@ async fn a_worker_works_on_all_shards_and_settles_where_a_message_came_from() {
     });
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let working = tokio::spawn(worker.concurrency(5).run(async { stopped.await.unwrap_or(()) }));
-    for part in three.queue.parts() {
+    for part in three.queue.queues() {
         drained(&part).await;
     }
     stop.send(()).expect("it runs");
@@ -176,7 +176,7 @@ async fn a_worker_works_on_all_shards_and_settles_where_a_message_came_from() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_whose_queue_is_dropped_on_one_shard_says_so() {
     let three = three(numbers()).await;
-    let part = three.queue.parts().swap_remove(1);
+    let part = three.queue.queues().swap_remove(1);
     let worker =
         shards::Worker::new(three.queue.clone(), |_, queue| Worker::new(queue, |_| async { Ok::<(), Failure>(()) }));
     let working = tokio::spawn(worker.run(std::future::pending()));
@@ -184,7 +184,7 @@ async fn a_worker_whose_queue_is_dropped_on_one_shard_says_so() {
     let error = timeout(SOON, working).await.expect("in time").expect("no panic").expect_err("an error");
     assert!(error.is_no_queue(), "{error}");
     // A worker for one shard still works as a worker of a single queue.
-    let rest = three.queue.parts().swap_remove(0);
+    let rest = three.queue.queues().swap_remove(0);
     let one = Runs::start(Worker::new(rest.of.clone(), |_| async { Ok::<(), Failure>(()) }));
     rest.enqueue(1).await.expect("enqueued");
     drained(&rest).await;

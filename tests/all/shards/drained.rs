@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Db, Draft, Failure, Message, Wait, Worker, shards};
+use trunkline::{Dequeue, Draft, Failure, Message, Wait, Worker, shards};
 
 use super::{counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually};
@@ -18,10 +18,10 @@ use crate::fixture::{SOON, connect, eventually};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
     let three = three(numbers()).await;
-    let part = three.queue.parts().swap_remove(1);
+    let part = three.queue.queues().swap_remove(1);
     let id = part.shard;
     part.enqueue_many(0..10).await.expect("enqueued");
-    let delayed = part.enqueue(Draft::new(10).after(Duration::from_secs(3600))).await.expect("enqueued");
+    let delayed = part.enqueue(Draft::new(10).after(Duration::from_secs(3600))).await.expect("enqueued").id();
     let leased = part.lease(2).await.expect("leased");
     part.bury(&leased[..1], "never").await.expect("buried");
     // Another process. It has just checked for draining shards, and will not check again for five
@@ -41,7 +41,7 @@ async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let mut got = Vec::new();
     while last().is_none_or(|left| left.messages != 2) {
-        let some = consumer.lease_within(100, Duration::from_millis(20)).await.expect("leased");
+        let some = consumer.lease(Dequeue::up_to(100).within(Duration::from_millis(20))).await.expect("leased");
         three.queue.ack(&some).await.expect("acknowledged");
         got.extend(some);
     }
@@ -66,7 +66,7 @@ async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
     let ids = try_join_all((0..6).map(|n| other.enqueue_many([n, n]))).await.expect("enqueued");
     assert!(ids.iter().flatten().all(|one| one.shard != id));
     let state = three.shards.list().into_iter().find(|state| state.id == Some(id)).expect("it is listed");
-    assert!(state.drains && state.away.is_none());
+    assert!(state.drains && state.down.is_none());
 
     // The shard can return, with everything in it.
     three.shards.resume(id).await.expect("resumed");
@@ -94,7 +94,8 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     let (enough, mut producers) = (Arc::new(AtomicBool::new(false)), Vec::new());
     for nr in 0..4 {
         let enough = enough.clone();
-        let queue = shards::Set::connect(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
+        let queue =
+            shards::Set::connect(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
         producers.push(tokio::spawn(async move {
             let mut sent = Vec::new();
             for n in (nr * 1_000_000).. {

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use trunkline::{Db, Message, Right::{Consumer, Producer}, Wait, Worker, shards};
+use trunkline::{
+    Db, Message,
+    Right::{Consumer, Producer},
+    Wait, Worker, shards,
+};
 
 use super::{counts, numbers, shard, three};
 use crate::fixture::{Seen, connect, database, eventually, of_role, settled, superuser};
@@ -57,7 +61,7 @@ async fn a_shard_more_is_taken_in_by_what_runs_already() {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let working = tokio::spawn(worker.run(async { stopped.await.unwrap_or(()) }));
     three.shards.add(&url).await.expect("added");
-    eventually("the queue is open there, too", || async { three.queue.parts().len() == 4 }).await;
+    eventually("the queue is open there, too", || async { three.queue.queues().len() == 4 }).await;
     let ids = try_join_all((0..40).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
     assert_eq!(counts(ids).len(), 4);
     eventually("all are worked on", || async { seen.all().len() == 40 }).await;
@@ -72,10 +76,10 @@ async fn a_shard_more_is_taken_in_by_what_runs_already() {
     let sql = connect(&three.urls[0]).await;
     crate::fixture::until_asleep(&sql).await;
     three.shards.add(&url).await.expect("added");
-    eventually("the queue is open there, too", || async { three.queue.parts().len() == 5 }).await;
+    eventually("the queue is open there, too", || async { three.queue.queues().len() == 5 }).await;
     let number = connect(&url).await.query_one("select number from trunkline.stripe", &[]).await.expect("one row");
     let id = shards::Id(number.get::<_, i32>(0).cast_unsigned());
-    let part = three.queue.parts().into_iter().find(|part| part.shard == id).expect("the fifth");
+    let part = three.queue.queues().into_iter().find(|part| part.shard == id).expect("the fifth");
     part.enqueue(7).await.expect("enqueued");
     let leased = tokio::time::timeout(Duration::from_secs(10), waiter)
         .await
@@ -112,5 +116,5 @@ async fn roles_with_the_least_rights_can_use_shards() {
     let id = leased[0].shard;
     let error = consumed.drain(id, |_| ()).await.expect_err("the owner's");
     assert_eq!(error.sqlstate().map(|code| code.code().to_owned()).as_deref(), Some("42501"), "{error}");
-    assert!(consumed.drain(trunkline::ShardId(1), |_| ()).await.is_err());
+    assert!(consumed.drain(trunkline::shards::Id(1), |_| ()).await.is_err());
 }

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Failure, Message, Wait, Worker, shards};
+use trunkline::{Dequeue, Failure, Message, Wait, Worker, shards};
 
 use super::{counts, numbers, three};
 use crate::fixture::{SOON, eventually, superuser};
@@ -42,7 +42,7 @@ async fn a_drained_shard_leaves_what_runs_and_can_join_again() {
     assert!(error.to_string().contains("it is not drained (0 messages are left there)"), "{error}");
     timeout(SOON, three.shards.drain_and_move(id, |_| ())).await.expect("in time").expect("drained");
     three.shards.remove(id).await.expect("removed");
-    eventually("the queue has let go of it", || async { three.queue.parts().len() == 2 }).await;
+    eventually("the queue has let go of it", || async { three.queue.queues().len() == 2 }).await;
     assert_eq!(three.shards.list().len(), 2);
     drop(part);
     // This process has no connection there any more, and the running work does not need one.
@@ -73,11 +73,11 @@ async fn a_shard_is_abandoned_only_if_asked_and_the_last_one_stays() {
     three.queue.on(ids[0]).expect("open").enqueue(7).await.expect("enqueued");
     let error = three.shards.remove(ids[0]).await.expect_err("it has a message");
     assert!(error.to_string().contains("1 messages") && error.to_string().contains("`abandon`"), "{error}");
-    assert!(consumer.take_within(1, Duration::ZERO).await.is_ok_and(|taken| taken.len() == 1));
+    assert!(consumer.take(Dequeue::up_to(1).within(Duration::ZERO)).await.is_ok_and(|taken| taken.len() == 1));
     for id in &ids[..2] {
         three.shards.abandon(*id).expect("abandoned");
     }
-    eventually("one is left", || async { three.queue.parts().len() == 1 }).await;
+    eventually("one is left", || async { three.queue.queues().len() == 1 }).await;
     let error = three.shards.abandon(ids[2]).expect_err("the last one");
     assert!(error.to_string().contains("it is the last one"), "{error}");
     three.queue.enqueue(8).await.expect("enqueued");

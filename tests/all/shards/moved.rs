@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Db, Draft, Metadata, State, Wait, shards};
+use trunkline::{Dequeue, Draft, Metadata, State, Wait, shards};
 
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
@@ -13,7 +13,7 @@ use crate::fixture::{SOON, connect, eventually, superuser};
 /// All messages of the queue: ids by payload.
 async fn there(three: &Three) -> BTreeMap<i64, Vec<String>> {
     let mut there = BTreeMap::<i64, Vec<String>>::new();
-    for part in three.queue.parts() {
+    for part in three.queue.queues() {
         for one in part.of.peek(100_000).await.expect("read") {
             there.entry(one.payload).or_default().push(format!("{}:{}", part.shard, one.id));
         }
@@ -28,14 +28,14 @@ async fn what_waits_moves_with_all_that_it_has_and_what_is_leased_is_waited_for(
         let column = "alter table trunkline.queue_q add tenant text default current_setting('test.tenant', true)";
         superuser(url).await.batch_execute(column).await.expect("added");
     }
-    let part = three.queue.parts().swap_remove(1);
+    let part = three.queue.queues().swap_remove(1);
     let id = part.shard;
     let sql = superuser(&three.url(id).await).await;
     sql.batch_execute("set test.tenant = 'acme'; select trunkline.enqueue('q', 0::bigint)").await.expect("enqueued");
     let metadata = Metadata::new().with("tenant", "acme");
     part.enqueue_many((1..100).map(|n| Draft::new(n).metadata(metadata.clone()))).await.expect("enqueued");
     let delayed = Draft::new(100).after(Duration::from_secs(3600));
-    let delayed = part.enqueue(delayed).await.expect("enqueued");
+    let delayed = part.enqueue(delayed).await.expect("enqueued").id();
     let due_at = part.find(delayed).await.expect("looked for").expect("it waits").due_at;
     let leased = part.lease(12).await.expect("leased");
     part.retry(&leased[..2], Duration::from_secs(1800), "not yet").await.expect("given back");
@@ -77,13 +77,13 @@ async fn what_waits_moves_with_all_that_it_has_and_what_is_leased_is_waited_for(
 #[tokio::test(flavor = "multi_thread")]
 async fn priorities_and_the_order_go_along() {
     let three = three(numbers().priorities(3)).await;
-    let part = three.queue.parts().swap_remove(0);
+    let part = three.queue.queues().swap_remove(0);
     for n in 0..90 {
         part.enqueue(Draft::new(n).priority((n % 3) as u8)).await.expect("enqueued");
     }
     timeout(SOON, three.shards.drain_and_move(part.shard, |_| ())).await.expect("in time").expect("drained");
     let mut seen = Vec::new();
-    for part in &three.queue.parts()[1..] {
+    for part in &three.queue.queues()[1..] {
         let taken: Vec<i64> = part.of.take(100).await.expect("taken").iter().map(|message| message.payload).collect();
         assert!(taken.len() > 20, "in turns: {}", taken.len());
         for priority in 0..3 {
@@ -127,7 +127,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
     }
     // The messages are out of their queue and not yet in another, because the receiving shard
     // cannot record them.
-    let others = three.queue.parts().into_iter().filter(|part| part.shard != id).map(|part| part.shard);
+    let others = three.queue.queues().into_iter().filter(|part| part.shard != id).map(|part| part.shard);
     let others: Vec<String> = futures_util::future::join_all(others.map(|other| three.url(other))).await;
     let [one, other] = &others[..] else { panic!("two") };
     let locker = superuser(other).await;
@@ -209,9 +209,9 @@ async fn two_that_move_at_the_same_time_under_load_move_each_message_once() {
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let mut seen = Vec::new();
     while seen.len() < 2_200 {
-        let some = consumer.take_within(500, SOON).await.expect("taken");
+        let some = consumer.take(Dequeue::up_to(500).within(SOON)).await.expect("taken");
         assert!(!some.is_empty(), "{} are there, and no more", seen.len());
-        assert!(!counts(some.iter().map(trunkline::Sharded::id)).contains_key(&id));
+        assert!(!counts(some.iter().map(|message| message.id())).contains_key(&id));
         seen.extend(some.iter().map(|one| one.payload));
     }
     seen.sort_unstable();

@@ -67,13 +67,13 @@ async fn what_is_handed_over_on_any_shard_reaches_who_waits_on_all_of_them() {
         }
         lists
     };
-    let queue = three.queue.spread(shards::Routing::RoundRobin);
+    let queue = three.queue.routing(shards::Routing::RoundRobin);
     let mut consumer = three.queue.consumer(Wait::Notify);
     let mut handed: Vec<shards::MessageId> = Vec::new();
     for n in 0..9 {
         let hand_over = async {
             eventually("it waits on all shards", || async { lists().await == 3 }).await;
-            queue.hand_over(n).await.expect("handed over")
+            queue.hand_over(n).await.expect("handed over").id()
         };
         let (message, id) =
             timeout(SOON, async { tokio::join!(consumer.handed_over(), hand_over) }).await.expect("in time");
@@ -86,7 +86,7 @@ async fn what_is_handed_over_on_any_shard_reaches_who_waits_on_all_of_them() {
     assert_eq!(three.queue.stats().await.sum.messages, 0, "nothing was stored");
 
     // Without a waiting consumer the message is stored, and the next consumer finds it.
-    let id = queue.hand_over(9).await.expect("enqueued");
+    let id = queue.hand_over(9).await.expect("enqueued").id();
     assert_eq!(three.queue.stats().await.sum.due, 1);
     assert_eq!(timeout(SOON, consumer.handed_over()).await.expect("in time").expect("taken").id(), id);
     // A call that was dropped while it waited leaves no entry to which a message could be lost.

@@ -7,13 +7,13 @@ use tokio_postgres::Client;
 use trunkline::{Draft, Message, Queue, RetryPolicy, Worker};
 
 use super::{HOUR, held, of, settings};
-use crate::fixture::{Place, Runs, connect, drained, place, run_out};
+use crate::fixture::{Ids, Place, Runs, connect, drained, place, run_out};
 
 /// Enqueues messages of one row: three with a key, and others among them.
 async fn filled(queue: &Queue<i64>) -> Vec<i64> {
     let drafts: Vec<Draft<i64>> =
         (0..9).map(|nr| if nr % 3 == 0 { of(nr, &format!("k{nr}")) } else { Draft::new(nr) }).collect();
-    queue.enqueue_many(drafts).await.expect("enqueued")
+    queue.enqueue_many(drafts).await.expect("enqueued").ids()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,7 +154,7 @@ async fn a_message_that_stays_keeps_its_key() {
     sql.batch_execute("select trunkline.shift('q', '2 hours')").await.expect("moved");
     assert_eq!(held(&sql).await, all, "charge");
     for nr in [0, 3, 6] {
-        let found = queue.enqueue(of(100, &format!("k{nr}"))).await.expect("enqueued");
+        let found = queue.enqueue(of(100, &format!("k{nr}"))).await.expect("enqueued").id();
         assert_eq!(found, ids[nr], "{nr}");
     }
 }
@@ -162,15 +162,15 @@ async fn a_message_that_stays_keeps_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_whose_last_lease_ran_out_is_dead_and_its_key_free_and_replayed_it_has_none() {
     let Place { queue, sql, .. } = place::<i64>(settings().max_attempts(1)).await;
-    let first = queue.enqueue(of(1, "a")).await.expect("enqueued");
+    let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     queue.lease(1).await.expect("leased");
     run_out(&sql).await;
-    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), first, "nobody has found it yet");
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first, "nobody has found it yet");
     assert!(queue.lease(1).await.expect("buried").is_empty());
-    let second = queue.enqueue_unique(of(2, "a")).await.expect("enqueued");
+    let second = queue.enqueue(of(2, "a")).await.expect("enqueued");
     assert!(second.is_new());
     assert_eq!(queue.replay(&[first]).await.expect("replayed"), 1);
-    assert_eq!(queue.enqueue(of(3, "a")).await.expect("enqueued"), second.id());
+    assert_eq!(queue.enqueue(of(3, "a")).await.expect("enqueued").id(), second.id());
     let both = queue.lease(10).await.expect("leased");
     assert_eq!(both.len(), 2, "it goes on beside the one that has the key");
     queue.ack(both.iter().filter(|message| message.id == first)).await.expect("held");
@@ -199,12 +199,12 @@ async fn what_a_worker_ends_has_no_key_any_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_freed_in_a_transaction_is_free_at_its_commit() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
-    let first = queue.enqueue(of(1, "a")).await.expect("enqueued");
+    let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     let other: Client = connect(&url).await;
     other.batch_execute("begin; select trunkline.take('q')").await.expect("taken");
     // Under read committed, an uncommitted end has not happened.
-    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), first);
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first);
     other.batch_execute("commit").await.expect("committed");
-    assert!(queue.enqueue_unique(of(3, "a")).await.expect("enqueued").is_new());
+    assert!(queue.enqueue(of(3, "a")).await.expect("enqueued").is_new());
     assert_eq!(held(&sql).await, ["a"]);
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use proptest::{prelude::*, test_runner::TestRunner};
-use trunkline::{Draft, Enqueued, Message, Queue, Unique};
+use trunkline::{Dequeue, Draft, Enqueued, Message, Queue, Unique};
 
 use super::{HOUR, held, older, settings};
 use crate::fixture::{Place, place};
@@ -78,8 +78,8 @@ impl Model {
             })
             .collect();
         let told = match &drafts[..] {
-            [one] => vec![queue.enqueue_unique(one).await.expect("enqueued")],
-            many => queue.enqueue_unique_many(many).await.expect("enqueued"),
+            [one] => vec![queue.enqueue(one).await.expect("enqueued")],
+            many => queue.enqueue_many(many).await.expect("enqueued"),
         };
         for ((payload, (key, timed, replaces)), one) in (first..).zip(brought).zip(told) {
             let holder = key.and_then(|key| self.keys.get(&key)).map(|(holder, _)| *holder);
@@ -111,7 +111,7 @@ impl Model {
                 }
             }
             Op::Lease(n) => {
-                for message in queue.lease_for(*n, HOUR).await.expect("leased") {
+                for message in queue.lease(Dequeue::up_to(*n).lease_for(HOUR)).await.expect("leased") {
                     assert_eq!(self.there.get(&message.id), Some(&message.payload));
                     self.leased.push(message);
                 }

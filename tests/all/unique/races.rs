@@ -26,7 +26,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
-            tokio::spawn(async move { queue.enqueue_unique(draft).await.expect("nobody errs") })
+            tokio::spawn(async move { queue.enqueue(draft).await.expect("nobody errs") })
         });
         let calls: Vec<_> = calls.collect();
         let by_sql = clients.iter().map(|client| async move {
@@ -68,7 +68,7 @@ async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
                         _ => of(key as i64, &format!("{key}")).after(HOUR * (key % 3) as u32),
                     })
                     .collect();
-                let all = queue.enqueue_unique_many(&drafts).await.expect("nobody errs");
+                let all = queue.enqueue_many(&drafts).await.expect("nobody errs");
                 for (draft, one) in drafts.iter().zip(all).filter(|(draft, _)| format!("{draft:?}").contains("key")) {
                     let text = format!("{draft:?}");
                     let key =
@@ -105,8 +105,8 @@ async fn callers_with_keys_share_rows_beside_callers_without() {
         let queue = queue.clone();
         tokio::spawn(async move {
             match nr % 3 {
-                0 => (nr, queue.enqueue_unique(Draft::new(nr)).await.expect("enqueued")),
-                _ => (nr, queue.enqueue_unique(of(nr % 1000, &(nr % 1000).to_string())).await.expect("enqueued")),
+                0 => (nr, queue.enqueue(Draft::new(nr)).await.expect("enqueued")),
+                _ => (nr, queue.enqueue(of(nr % 1000, &(nr % 1000).to_string())).await.expect("enqueued")),
             }
         })
     });
@@ -133,9 +133,9 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
     for commits in [true, false] {
         let transaction = db.begin().await.expect("begun");
-        let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued");
+        let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued").id();
         let other = queue.clone();
-        let second = tokio::spawn(async move { other.enqueue_unique(of(2, "k")).await });
+        let second = tokio::spawn(async move { other.enqueue(of(2, "k")).await });
         eventually("the second waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
         match commits {
             true => transaction.commit().await.expect("committed"),
@@ -148,9 +148,9 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
     }
     // The losing transaction holds no lock: the winner's message can end while it goes on.
     let transaction = db.begin().await.expect("begun");
-    let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued");
+    let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued").id();
     let loser = db.begin().await.expect("begun");
-    let lost = async { queue.enqueue_unique_in(&loser, of(2, "k")).await.expect("enqueued") };
+    let lost = async { queue.enqueue_in(&loser, of(2, "k")).await.expect("enqueued") };
     let commits = async {
         eventually("the second waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
         transaction.commit().await.expect("committed");
@@ -169,7 +169,7 @@ async fn where_sessions_are_serializable_a_call_of_its_own_is_tried_again() {
     let handles = handles(&url, 4).await;
     let calls = (0..40).map(|nr| {
         let queue = handles[nr % 4].clone();
-        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("nobody errs") })
+        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("nobody errs").id() })
     });
     let mut ids = BTreeSet::new();
     for call in calls.collect::<Vec<_>>() {

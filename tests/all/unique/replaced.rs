@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use trunkline::{Draft, Enqueued, Queue, State, Unique};
 
 use super::{HOUR, of, settings};
-use crate::fixture::{Place, connect, place, run_out};
+use crate::fixture::{Ids, Place, connect, place, run_out};
 
 fn replacing(payload: i64, key: &str) -> Draft<i64> {
     Draft::new(payload).unique(Unique::key(key).replacing())
@@ -20,9 +20,9 @@ async fn payload(queue: &Queue<i64>, id: i64) -> i64 {
 async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_next() {
     let Place { queue, .. } = place::<i64>(settings()).await;
     let drafts: Vec<Draft<i64>> = (0..100).map(|nr| of(nr, &nr.to_string())).collect();
-    let ids = queue.enqueue_many(&drafts).await.expect("enqueued");
+    let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
     let again = replacing(1007, "7").after(HOUR).with("tenant", "acme");
-    assert_eq!(queue.enqueue_unique(again).await.expect("enqueued"), Enqueued::Replaced(ids[7]));
+    assert_eq!(queue.enqueue(again).await.expect("enqueued"), Enqueued::Replaced(ids[7]));
     let found = queue.find(ids[7]).await.expect("looked for").expect("there");
     assert_eq!((found.payload, found.state, found.metadata.get("tenant")), (1007, State::Delayed, Some("acme")));
     let at = SystemTime::now() + HOUR * 2;
@@ -33,7 +33,7 @@ async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_
     assert!(due.max(at).duration_since(due.min(at)).expect("ordered") < Duration::from_millis(1), "{due:?}");
     // Many messages of one row, some of them several times in one call: the last one counts.
     let many = [(1, "1"), (2, "2"), (3, "1"), (4, "new"), (5, "new"), (6, "7")];
-    let all = queue.enqueue_unique_many(many.map(|(payload, key)| replacing(payload, key))).await.expect("enqueued");
+    let all = queue.enqueue_many(many.map(|(payload, key)| replacing(payload, key))).await.expect("enqueued");
     assert_eq!(all[..3], [ids[1], ids[2], ids[1]].map(Enqueued::Replaced));
     assert!(all[3].is_new() && all[4] == Enqueued::Replaced(all[3].id()), "{all:?}");
     for (id, is) in [(ids[0], 0), (ids[1], 3), (ids[2], 2), (ids[3], 3), (all[3].id(), 5), (ids[7], 6), (ids[8], 8)] {
@@ -50,28 +50,28 @@ async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leased_message_is_not_replaced_and_one_that_failed_is() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().max_attempts(5)).await;
-    let id = queue.enqueue(of(1, "k")).await.expect("enqueued");
+    let id = queue.enqueue(of(1, "k")).await.expect("enqueued").id();
     let leased = queue.lease(1).await.expect("leased");
-    assert_eq!(queue.enqueue_unique(replacing(2, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
+    assert_eq!(queue.enqueue(replacing(2, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
     assert_eq!(payload(&queue, id).await, 1);
     queue.retry(&leased, HOUR, "no").await.expect("held");
-    assert_eq!(queue.enqueue_unique(replacing(3, "k")).await.expect("enqueued"), Enqueued::Replaced(id));
+    assert_eq!(queue.enqueue(replacing(3, "k")).await.expect("enqueued"), Enqueued::Replaced(id));
     let again = queue.lease(1).await.expect("due now");
     assert_eq!((again[0].payload, again[0].attempt), (3, 2), "what was charged stays charged");
     run_out(&sql).await;
-    assert_eq!(queue.enqueue_unique(replacing(4, "k").after(HOUR)).await.expect("enqueued"), Enqueued::Replaced(id));
+    assert_eq!(queue.enqueue(replacing(4, "k").after(HOUR)).await.expect("enqueued"), Enqueued::Replaced(id));
     assert!(queue.ack(&again).await.expect_err("its lease had ended").is_lease_lost());
     // Another transaction has the message locked. The call does not wait for it.
     let other = connect(&url).await;
     other.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
-    assert_eq!(queue.enqueue_unique(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
+    assert_eq!(queue.enqueue(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
     other.batch_execute("rollback").await.expect("let go");
     assert_eq!(payload(&queue, id).await, 4);
     // Within its time a key stays held, even after its message has ended.
     let timed = || Draft::new(1).unique(Unique::key("timed").within(HOUR).replacing());
-    let id = queue.enqueue(timed()).await.expect("enqueued");
+    let id = queue.enqueue(timed()).await.expect("enqueued").id();
     queue.cancel(&[id]).await.expect("cancelled");
-    assert_eq!(queue.enqueue_unique(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
+    assert_eq!(queue.enqueue(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
 }
 
 /// Each taken message was current when it was taken, and no new message is lost.
@@ -84,7 +84,7 @@ async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
             let mut stored = 0;
             for nr in 0..100_i64 {
                 let draft = replacing(producer * 1000 + nr, &(nr % 10).to_string());
-                stored += u64::from(queue.enqueue_unique(draft).await.expect("nobody errs").is_new());
+                stored += u64::from(queue.enqueue(draft).await.expect("nobody errs").is_new());
             }
             stored
         })

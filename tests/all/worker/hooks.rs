@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use tokio::{sync::mpsc, time::timeout};
 use trunkline::{Failure, Message, RetryPolicy, Settings, Wait, Worker};
 
-use crate::fixture::{Place, Runs, SOON, drained, place};
+use crate::fixture::{Ids, Place, Runs, SOON, drained, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
@@ -49,7 +49,7 @@ async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
     let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)).wait(Wait::Notify));
     timeout(SOON, asleep.recv()).await.expect("nothing is due").expect("it runs");
     for payload in [0, 1, 2] {
-        let id = queue.enqueue(payload).await.expect("enqueued");
+        let id = queue.enqueue(payload).await.expect("enqueued").id();
         let expected = match payload {
             0 => vec![None],
             1 => vec![Some("not yet".to_owned()), None],
@@ -93,7 +93,7 @@ async fn a_policy_decides_by_the_handlers_own_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_tells_of_the_work_that_it_committed_and_of_that_which_failed() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    let ids = queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+    let ids = queue.enqueue_many(&[1, 2]).await.expect("enqueued").ids();
     let told = Arc::new(Mutex::new(Vec::new()));
     let tells = told.clone();
     let mut consumer =

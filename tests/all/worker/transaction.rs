@@ -203,7 +203,7 @@ async fn renewal_held_up<'a>(own: &'a mut Client, sql: &Client) -> tokio_postgre
 #[tokio::test(flavor = "multi_thread")]
 async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worker() {
     let Place { queue, sql, url, db, .. } = with_effects(0).await;
-    let a_row_each = [queue.enqueue(&0).await.expect("enqueued"), queue.enqueue(&1).await.expect("enqueued")];
+    let a_row_each = [queue.enqueue(&0).await.expect("enqueued").id(), queue.enqueue(&1).await.expect("enqueued").id()];
     let last = a_row_each.into_iter().max();
     let (works, until_work) = watch::channel(false);
     let (gave_up, mut until_given_up) = watch::channel(0);
@@ -239,7 +239,7 @@ async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worke
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;
-    let a_row_each = [queue.enqueue(&0).await.expect("enqueued"), queue.enqueue(&1).await.expect("enqueued")];
+    let a_row_each = [queue.enqueue(&0).await.expect("enqueued").id(), queue.enqueue(&1).await.expect("enqueued").id()];
     let last = a_row_each.into_iter().max();
     let (works, until_work) = watch::channel(false);
     let (opened, mut until_opened) = watch::channel(false);

@@ -7,7 +7,7 @@ use crate::postgres::wire::Row;
 
 /// How messages leave the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Dequeue {
+pub(crate) enum DequeueMode {
     Take,
     /// For this many seconds, or the queue's lease time.
     Lease(Option<f64>),
@@ -19,7 +19,7 @@ pub(crate) enum Dequeue {
 
 pub(crate) trait PutBack: Send + Sync {
     /// Puts dequeued rows back, in a task.
-    fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue);
+    fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: DequeueMode);
 }
 
 /// Rows on their way to a caller. Rows that are still here when this is dropped are put back.
@@ -27,12 +27,12 @@ pub(crate) struct Batches {
     pub rows: Vec<Row>,
     /// Messages in them.
     pub size: usize,
-    pub how: Dequeue,
+    pub how: DequeueMode,
     queue: Arc<dyn PutBack>,
 }
 
 impl Batches {
-    pub fn of(rows: Vec<Row>, how: Dequeue, queue: Arc<dyn PutBack>) -> Self {
+    pub fn of(rows: Vec<Row>, how: DequeueMode, queue: Arc<dyn PutBack>) -> Self {
         let size = rows.iter().map(|row| row.read::<i32>(2).unwrap_or_default().unsigned_abs() as usize).sum();
         Self { rows, size, how, queue }
     }

@@ -18,7 +18,7 @@ use crate::{
     postgres::{array::Received, db::Class, in_transaction::InTransaction, time::Time, wire::Row},
     queue::{
         batch::{
-            dequeues::{Batches, Dequeue, PutBack},
+            dequeues::{Batches, DequeueMode, PutBack},
             unclaimed::{Unclaimed, Unreadable},
         },
         handle::Shared,
@@ -31,10 +31,10 @@ use crate::{
 const PAUSE: f64 = 1.0;
 
 impl PutBack for Shared {
-    fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: Dequeue) {
+    fn put_rows_back(self: Arc<Self>, rows: Vec<Row>, how: DequeueMode) {
         self.send_back(match how {
-            Dequeue::Take => rows.into_iter().map(Unclaimed::Taken).collect(),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => {
+            DequeueMode::Take => rows.into_iter().map(Unclaimed::Taken).collect(),
+            DequeueMode::Lease(_) | DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..) => {
                 [Unclaimed::Leased(ranges(&rows))].into()
             }
         });
@@ -108,12 +108,14 @@ fn is_not_back(error: &Error) -> bool {
 
 impl Shared {
     /// The rows of a statement that was sent at `began`.
-    pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: Dequeue, began: Instant, span: &Span) -> Batches {
+    pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: DequeueMode, began: Instant, span: &Span) -> Batches {
         let batches = Batches::of(rows, how, self.clone());
         span.record("got", batches.size);
         match how {
-            Dequeue::Take => self.metrics.taken(batches.size, began),
-            Dequeue::Lease(_) | Dequeue::LeaseApart(_) | Dequeue::Lanes(..) => self.metrics.leased(batches.size, began),
+            DequeueMode::Take => self.metrics.taken(batches.size, began),
+            DequeueMode::Lease(_) | DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..) => {
+                self.metrics.leased(batches.size, began)
+            }
         }
         self.saw_batches(batches.size, batches.rows.len());
         self.saw_bytes(batches.bytes_each());

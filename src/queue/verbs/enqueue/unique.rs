@@ -41,25 +41,14 @@ const TRIES_APART: usize = 5;
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// As [`Queue::enqueue_many`], and says of each message whether it is new, or another has its
-    /// unique key: see [`Unique`](crate::Unique). Of those with one key the first is enqueued, and
-    /// the others are duplicates of it or replace it.
-    ///
-    /// All of them go in one statement: hand over fewer at a time than take some hundred MiB.
-    ///
-    /// # Errors
-    /// As [`Queue::enqueue_many`] and [`Queue::enqueue_unique`].
-    pub async fn enqueue_unique_many<M: IntoDraft<T> + Send + Sync>(
+    /// Enqueues messages of which some have unique keys, in one statement.
+    pub(super) async fn claim_many<M: IntoDraft<T> + Send + Sync>(
         &self,
-        messages: impl IntoIterator<Item = M>,
+        messages: &[M],
+        trace: Option<TraceContext>,
     ) -> Result<Vec<Enqueued>> {
-        let (messages, trace): (Vec<M>, _) = (messages.into_iter().collect(), trace::next());
-        if messages.iter().all(|message| message.unique().is_none()) {
-            let ids = Box::pin(self.enqueue_many(messages)).await?;
-            return Ok(ids.into_iter().map(Enqueued::New).collect());
-        }
         let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
-        let (parcel, shared) = (self.shared.parcel(&messages, trace.as_ref())?, self.shared.clone());
+        let (parcel, shared) = (self.shared.parcel(messages, trace.as_ref())?, self.shared.clone());
         finish(ENQUEUE, async move { shared.claim(parcel.params(), TRIES).await }).instrument(span).await
     }
 }
