@@ -1,5 +1,5 @@
-//! Messages that are named by their ids: gone, or due at another time; by statements of their own,
-//! or in the caller's transaction.
+//! Messages named by their ids: cancelled, or due at another time; in transactions of their own, or
+//! in the caller's.
 
 use std::{
     sync::Arc,
@@ -19,11 +19,10 @@ use crate::{
     },
 };
 
-/// The change to be made to messages.
 #[derive(Clone, Copy)]
 enum Change {
     Cancelled,
-    /// After this many seconds.
+    /// The seconds until the messages are due.
     DueAfter(f64),
     DueAt(SystemTime),
 }
@@ -36,71 +35,73 @@ impl Change {
         }
     }
 
-    /// Whether leased messages are changed, too.
+    /// Returns true if leased messages are changed, too.
     fn ends_leases(self) -> bool {
         matches!(self, Self::Cancelled)
     }
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages for good. Returns the ids that are gone, in order; others are passed over.
-    /// What is dead or archived is not touched: see [`Queue::discard`] and [`Queue::prune`].
+    /// Deletes messages for good. Returns the ids of the deleted messages, in order; other ids are
+    /// ignored. Dead letters and archived messages are not touched: see [`Queue::discard`] and
+    /// [`Queue::prune`].
     ///
-    /// A message that waits is never delivered any more; the rest of its batch stays as it was.
-    /// **The lease of a leased one ends now**: its handler may have done its work, and goes on
-    /// until it notices, but whatever acknowledges, retries or renews it then finds the lease lost
-    /// ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker) looks
-    /// after its leases twice a second, and so cancels the token of
-    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements are not
-    /// answered it cannot look: then the token is cancelled when they are, or when the lease has
-    /// ended by the worker's own clock.
+    /// A waiting message is not delivered any more; the rest of its batch stays as it was. **The
+    /// lease of a leased message ends now**: its handler may have done its work, and continues
+    /// until it notices. Whatever acknowledges, retries or renews the message then finds the lease
+    /// lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker)
+    /// checks its leases twice a second, and so cancels the token of
+    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements get no answer
+    /// it cannot check. Then the token is cancelled after their answer, or when the lease has ended
+    /// by the worker's own clock.
     ///
-    /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for,
-    /// for up to ten seconds: gone with its commit, it is not among the ids; nor is one that is not
-    /// let go of by then. If the call is dropped, it waits for none of them any more, and what was
-    /// under way happens all the same.
+    /// The call waits up to ten seconds for a message that a transaction has taken (exactly once,
+    /// or with an acknowledgement in it). If that transaction deletes it with its commit, or still
+    /// holds it by then, the message is not among the ids. If the call is dropped, it waits for no
+    /// more messages, and a running statement still takes effect.
     ///
     /// # Errors
-    /// The database's; some of the messages may be gone then.
+    /// A database error; some of the messages may be deleted then.
     pub async fn cancel(&self, ids: &[i64]) -> Result<Vec<i64>> {
         self.change(Change::Cancelled, ids).await
     }
 
-    /// Makes messages that wait due after that time, sooner or later than they were; at once for
-    /// [`Duration::ZERO`]. Returns the ids of those, in order. Leased, dead and archived messages
-    /// are passed over. At most 36,500 days.
+    /// Makes waiting messages due after this time, sooner or later than they were; at once for
+    /// [`Duration::ZERO`]. Returns their ids, in order. Leased, dead and archived messages are
+    /// ignored. At most 36,500 days.
     ///
-    /// What is due already and is to be due at once keeps its place. A message that failed keeps
-    /// its error and its attempts.
+    /// A message that is due already and is to be due at once keeps its position. A message that
+    /// failed keeps its error and its attempts.
     ///
     /// # Errors
-    /// As [`Queue::cancel`].
+    /// The errors of [`Queue::cancel`].
     pub async fn reschedule(&self, ids: &[i64], after: Duration) -> Result<Vec<i64>> {
         self.change(Change::DueAfter(Due::After(after).number()?), ids).await
     }
 
-    /// As [`Queue::reschedule`], at a time by the server's clock; one that has passed is now.
+    /// Reschedules like [`Queue::reschedule`], to a time by the server's clock; a past time means
+    /// at once.
     ///
     /// # Errors
-    /// As [`Queue::cancel`].
+    /// The errors of [`Queue::cancel`].
     pub async fn reschedule_at(&self, ids: &[i64], at: SystemTime) -> Result<Vec<i64>> {
         Due::After(at.duration_since(SystemTime::now()).unwrap_or_default()).number()?;
         self.change(Change::DueAt(at.max(SystemTime::UNIX_EPOCH)), ids).await
     }
 
-    /// As [`Queue::cancel`], in the caller's transaction: the messages are gone if and when it
-    /// commits. Until then, a worker that ends or renews a lease of them waits.
+    /// Cancels like [`Queue::cancel`], in the caller's transaction: the messages are deleted if and
+    /// when it commits. Until then, a worker that ends or renews a lease of theirs waits.
     ///
-    /// What another session has locked for longer than a tenth of a second is passed over: a
-    /// transaction that waits for others with locks in its hands could be what they wait for.
-    /// Larger batches are split beforehand, outside the transaction.
+    /// Messages that another session has locked for longer than a tenth of a second are ignored,
+    /// because waiting while holding locks could end in a deadlock. Larger batches are split
+    /// beforehand, outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
         self.change_in(transaction, None, ids).await
     }
 
-    /// As [`Queue::reschedule`], in the caller's transaction: the messages are due at their new
-    /// time if and when it commits, and then consumers are woken. What another session has locked
-    /// is passed over, as with [`Queue::cancel_in`].
+    /// Reschedules like [`Queue::reschedule`], in the caller's transaction: the messages are due at
+    /// their new time if and when it commits, and consumers are woken then. Messages that another
+    /// session has locked are ignored, as by [`Queue::cancel_in`].
     pub async fn reschedule_in(
         &self,
         transaction: &impl InTransaction,
@@ -110,8 +111,8 @@ impl<T> Queue<T> {
         self.change_in(transaction, Some(Due::After(after).number()?), ids).await
     }
 
-    /// Tries again what others have locked, in a transaction of its own each time: one that waits
-    /// for them with locks in its hands could be what they wait for.
+    /// Tries messages that other sessions have locked again, in a new transaction each time,
+    /// because waiting while holding locks could end in a deadlock.
     async fn change(&self, change: Change, ids: &[i64]) -> Result<Vec<i64>> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
@@ -134,8 +135,8 @@ impl<T> Queue<T> {
         }
         let (shared, name, change) =
             (&self.shared, self.shared.name(), after.map_or(Change::Cancelled, Change::DueAfter));
-        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a
-        // transaction of our own.
+        // Neighbours in the same row must not wait for the caller's commit, so a separate
+        // transaction splits the row.
         shared.query_again(&shared.sql.pick, &[&ids, &change.ends_leases()]).await?;
         let sql = match after {
             None => shared.db.statement("cancel_in", include_str!("../../../sql/statements/cancel_in.sql")),
@@ -156,8 +157,8 @@ impl<T> Queue<T> {
 }
 
 impl Shared {
-    /// One try, in a transaction of its own; returns what was changed, and what is locked. What is
-    /// due at another time wakes who waits, whether or not the caller stays.
+    /// Makes one try in its own transaction. Returns the changed ids, and the locked ones. Messages
+    /// due at another time wake waiting consumers even if the caller leaves.
     async fn change(self: &Arc<Self>, change: Change, ids: Vec<i64>) -> Result<(Vec<i64>, Vec<i64>)> {
         let (shared, span) = (self.clone(), change.span(self.name(), ids.len()));
         let noted = span.clone();
@@ -173,7 +174,7 @@ impl Shared {
                 if row.read(1)? { &mut done } else { &mut busy }.push(row.read(0)?);
             }
             shared.changed(change, &noted, done.len(), began);
-            // A cancel makes nothing due, and a try that met only locks has moved nothing.
+            // A cancel makes nothing due, and a try that found only locks has changed nothing.
             if !change.ends_leases() && !done.is_empty() {
                 shared.db.wake(&shared.channel);
             }
@@ -191,8 +192,8 @@ impl Shared {
     }
 }
 
-/// How long a call waits for a message that another session has locked.
+/// The longest wait for a message that another session has locked.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most locks are held for a neighbour's sake, until a commit that is on its way.
+/// The first pause is short, because most locks are held only until a commit that is under way.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! `enqueue_in` and `send_enqueue`: in the caller's transaction, by a statement that cuts messages
-//! into rows itself.
+//! `enqueue_in` and `send_enqueue`: enqueues in the caller's transaction, by a statement that
+//! splits messages into rows itself.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -26,19 +26,19 @@ use crate::{
     },
 };
 
-/// Ids of rows that are inserted, and so of their first messages, are multiples of this.
+/// Ids of inserted rows, and so of their first messages, are multiples of this.
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message in the caller's transaction: it is there if and when that commits, and
-    /// then wakes consumers.
+    /// Enqueues a message in the caller's transaction: it is in the queue, and wakes consumers, if
+    /// and when that commits.
     ///
-    /// The notification is part of the transaction, which therefore takes a database-wide lock for
-    /// the time of its commit, as every `NOTIFY` does.
+    /// The notification is part of the transaction, so its commit takes a database-wide lock, as
+    /// with every `NOTIFY`.
     ///
     /// # Errors
-    /// A payload that cannot be stored; the database's, after which the transaction can only be
-    /// rolled back. `TL002`: the queue got more lanes while this was under way (see
+    /// A payload that cannot be stored; a database error, after which the transaction can only be
+    /// rolled back. `TL002`: the queue got more lanes meanwhile (see
     /// [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<i64> {
         if message.unique().is_some() {
@@ -49,8 +49,8 @@ impl<T: Payload> Queue<T> {
         ids.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
-    /// Enqueues messages in the caller's transaction, by a statement for each due time and each
-    /// priority that they have.
+    /// Enqueues messages in the caller's transaction, by one statement for each of their due times
+    /// and priorities.
     pub async fn enqueue_many_in<M: IntoDraft<T>>(
         &self,
         transaction: &impl InTransaction,
@@ -65,15 +65,15 @@ impl<T: Payload> Queue<T> {
         self.enqueue_all_in(transaction, together).await
     }
 
-    /// As [`Queue::enqueue_in`], and says whether the message is new, or another has its unique
-    /// key: see [`Unique`](crate::Unique). Where another transaction has claimed the key, this
-    /// waits for its end, as others wait for yours.
+    /// Enqueues like [`Queue::enqueue_in`]. Returns whether the message is new, or another message
+    /// has its unique key: see [`Unique`](crate::Unique). If another transaction has claimed the
+    /// key, this call waits for that transaction's end.
     ///
-    /// A transaction that enqueues several messages with keys does so in the order of the keys, or
-    /// by one call of [`Queue::enqueue_unique_many_in`]: two that wait for each other are a
-    /// deadlock, which Postgres ends with an error for one. If it is repeatable read or
-    /// serializable, it errs with `40001` where another transaction claimed the key after its
-    /// snapshot was taken.
+    /// A transaction that enqueues several messages with keys should do so in the order of the
+    /// keys, or by one call of [`Queue::enqueue_unique_many_in`]. Two transactions that wait for
+    /// each other are a deadlock, which Postgres ends with an error for one of them. A repeatable
+    /// read or serializable transaction fails with `40001` if another transaction claimed the key
+    /// after its snapshot was taken.
     pub async fn enqueue_unique_in(
         &self,
         transaction: &impl InTransaction,
@@ -84,7 +84,7 @@ impl<T: Payload> Queue<T> {
         all.first().copied().ok_or_else(|| shared.not_stored(1, 0))
     }
 
-    /// As [`Queue::enqueue_unique_in`], for many messages, by one statement.
+    /// Enqueues many messages like [`Queue::enqueue_unique_in`], by one statement.
     pub async fn enqueue_unique_many_in<M: IntoDraft<T>>(
         &self,
         transaction: &impl InTransaction,
@@ -144,11 +144,11 @@ impl<T: Payload> Queue<T> {
         Ok(in_order(all))
     }
 
-    /// As [`Queue::enqueue_in`], without waiting: the message leaves with the transaction's next
-    /// statements, and what is returned waits for its id.
+    /// Enqueues like [`Queue::enqueue_in`], without waiting: the statement is sent with the
+    /// transaction's next ones, and the returned future waits for the id.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_in`].
+    /// The errors of [`Transaction::send`]; the returned future has those of [`Queue::enqueue_in`].
     pub async fn send_enqueue(
         &self,
         transaction: &Transaction,
@@ -164,10 +164,11 @@ impl<T: Payload> Queue<T> {
         Ok(Box::pin(async move { ids.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
     }
 
-    /// As [`Queue::enqueue_many_in`], without waiting, as [`Queue::send_enqueue`].
+    /// Enqueues many messages like [`Queue::enqueue_many_in`], without waiting, like
+    /// [`Queue::send_enqueue`].
     ///
     /// # Errors
-    /// As [`Queue::send_enqueue`].
+    /// The errors of [`Queue::send_enqueue`].
     pub async fn send_enqueue_many<M: IntoDraft<T>>(
         &self,
         transaction: &Transaction,
@@ -180,7 +181,7 @@ impl<T: Payload> Queue<T> {
         self.send_all(transaction, self.together(&messages)?).await
     }
 
-    /// Those of which some have unique keys.
+    /// Sends messages of which some have unique keys.
     async fn send_parcel<M: IntoDraft<T>>(
         &self,
         transaction: &Transaction,
@@ -237,13 +238,13 @@ impl<T: Payload> Queue<T> {
         }))
     }
 
-    /// Those that are due together and have one priority, a statement each.
+    /// Groups messages by due time and priority; each group is one statement.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
         let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
-            let lane = if self.shared.is_keyed() { 0 } else { lane }; // which the statement finds itself
+            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes it
             let at = *by_due.entry((due.to_bits(), lane)).or_insert_with(|| {
                 all.push(Together { due, lane: lane.into(), trace: trace.clone(), ..Together::default() });
                 all.len() - 1
@@ -264,12 +265,12 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// Messages for one statement that cuts them into rows itself.
+/// Messages for one statement, which splits them into rows.
 #[derive(Default)]
 struct Together {
     due: f64,
     lane: i32,
-    /// Where they stand among the caller's messages.
+    /// The messages' positions among the caller's messages.
     places: Vec<usize>,
     elements: BytesMut,
     metadata: Stamped,
@@ -277,7 +278,7 @@ struct Together {
     trace: Option<TraceContext>,
 }
 
-/// The ids as the caller's messages stood.
+/// Returns the ids in the order of the caller's messages.
 fn in_order(mut ids: Vec<(usize, i64)>) -> Vec<i64> {
     ids.sort_unstable();
     ids.into_iter().map(|(_, id)| id).collect()

@@ -1,4 +1,5 @@
-//! At least once: leased, and ended by `ack`, `archive`, `retry`, `bury`, `release` or time.
+//! At least once: messages are leased, and leases end by `ack`, `archive`, `retry`, `bury`,
+//! `release` or time.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Dequeues up to `n` messages; none where none is due that can be read.
+    /// Dequeues up to `n` messages; none if no readable message is due.
     pub(crate) async fn dequeue(&self, n: usize, how: Dequeue) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
@@ -33,49 +34,49 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// The messages of a statement that was made for this consumer and others.
+    /// Decodes the messages of a statement that served this consumer and others.
     pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
         let count = batches.size;
         Ok(self.readable(self.shared.open(vec![batches], count)?))
     }
 
-    /// Leases up to `n` messages, oldest first, for the queue's lease time; none where none is due.
+    /// Leases up to `n` messages, oldest first, for the queue's lease time; none if none is due.
     ///
-    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends, no other
-    /// consumer gets them. What is neither acknowledged nor retried by then comes back, one message
-    /// a row; after the last attempt it is a dead letter. If the call is dropped before it returns,
-    /// they are given back and the attempt is not charged.
+    /// Each lease counts an attempt at once, so that a crash counts. Until the lease ends, no other
+    /// consumer gets the message. A message that is neither acknowledged nor retried by then comes
+    /// back, one message per row; after the last attempt it is a dead letter. If the call is
+    /// dropped before it returns, the messages are released, and no attempt is counted.
     ///
-    /// A message that cannot be read as `T` fails its attempt with that error; the others are
-    /// returned.
+    /// A message that cannot be read as `T` fails its attempt with that error; the other messages
+    /// are returned.
     pub async fn lease(&self, n: usize) -> Result<Vec<Message<T>>> {
         self.dequeue(n, Dequeue::Lease(None)).await
     }
 
-    /// As [`Queue::lease`], with a lease time of its own: more than zero, at most 365 days.
+    /// Leases like [`Queue::lease`], with its own lease time: more than zero, at most 365 days.
     pub async fn lease_for(&self, n: usize, lease: Duration) -> Result<Vec<Message<T>>> {
         self.dequeue(n, Dequeue::Lease(Some(seconds(lease)))).await
     }
 
-    /// Those that are `T`s; the others fail their attempt.
+    /// Returns the readable messages; the unreadable ones fail their attempt.
     pub(crate) fn readable<U>(&self, dequeued: Dequeued<U>) -> Vec<Message<U>> {
         for unreadable in dequeued.unreadable {
             let (queue, pause) = (self.clone(), Duration::from_secs(1));
             let leases: Vec<Lease> = unreadable.leases().collect();
-            // If it cannot be said now, the lease ends, and that is charged just as well.
+            // If the retry fails, the lease expires, which counts the attempt as well.
             tokio::spawn(async move { queue.retry(leases, pause, unreadable.reason).await });
         }
         dequeued.messages
     }
 
     /// Leases up to `n` messages for the queue's lease time, in the caller's transaction and
-    /// without waiting: they are leased if and when it commits. Others pass over them meanwhile.
+    /// without waiting: they are leased if and when it commits. Other sessions skip them meanwhile.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs with the statement's error.
+    /// The errors of [`Transaction::send`]; the returned future has the statement's error.
     ///
-    /// A message that cannot be read as `T` is passed over: it comes back when its lease ends, and
-    /// is charged for it.
+    /// A message that cannot be read as `T` is skipped: it comes back when its lease ends, and the
+    /// attempt counts.
     pub async fn send_lease(
         &self,
         transaction: &Transaction,
@@ -87,22 +88,22 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            // A message that cannot be read comes back when its lease ends: before the commit it
-            // cannot be retried.
+            // An unreadable message comes back when its lease ends: before the commit it cannot be
+            // retried.
             let dequeued = shared.read_fetched(&leased.await?, Dequeue::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)
         }))
     }
 
-    /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one
-    /// commit. Returns the leased messages, and the ids of those whose lease was lost before they
-    /// were acknowledged.
+    /// Acknowledges messages and leases up to `n` new ones, at most 32,768, in one round trip and
+    /// one commit. Returns the leased messages, and the ids of messages whose lease was lost before
+    /// the acknowledgement.
     ///
     /// The leases last for the queue's lease time, or for `lease`: more than zero, at most 365
-    /// days. For callers that work on many messages at a time: one whose last lease ran out may
-    /// have killed its worker, so it comes alone, in a call of its own. For the rest see
-    /// [`Queue::lease`] and [`Queue::ack`].
+    /// days. For callers that work on many messages at a time: a message whose last lease expired
+    /// may have crashed its worker, so a call returns it alone. For the rest see [`Queue::lease`]
+    /// and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -112,8 +113,8 @@ impl<T: Payload> Queue<T> {
         self.ack_and_lease_soon(done, n, (lease, true), None, None).await
     }
 
-    /// The same, after a pause, and along the lanes of a holder where there is one. With the lease
-    /// time, whether a message whose lease ran out comes apart.
+    /// Does the same after a pause, and for the lanes of `holder` if there is one. If `apart` is
+    /// set, a message whose lease expired comes alone.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -140,8 +141,8 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// A lease time as a number that Postgres can make an interval of, to say that it is out of bounds
-/// where it is.
+/// Converts a lease time to seconds that Postgres can make an interval of, so that the server can
+/// report what is out of bounds.
 pub(crate) fn seconds(lease: Duration) -> f64 {
     lease.as_secs_f64().min(1e9)
 }

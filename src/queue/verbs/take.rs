@@ -1,4 +1,4 @@
-//! At most once: the same take, in a transaction of its own.
+//! At most once: a take in a transaction of its own.
 
 use crate::{
     error::Result,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages, oldest first; none where none is due. They are gone when this
+    /// Takes up to `n` messages, oldest first; none if none is due. They are deleted when this
     /// returns: if the consumer dies before it is done with them, they are lost. If the call is
     /// dropped before it returns, they are put back. For messages that need not be stored at all,
     /// see [`Queue::hand_over`].
@@ -20,7 +20,7 @@ impl<T: Payload> Queue<T> {
     /// messages may be lost.
     ///
     /// A message that cannot be read as `T` is put back and fails an attempt with that error; the
-    /// others are returned.
+    /// other messages are returned.
     pub async fn take(&self, n: usize) -> Result<Vec<Message<T>>> {
         self.dequeue(n, Dequeue::Take).await
     }
