@@ -1,4 +1,4 @@
-//! What can go wrong, as facts observed. Whether to try again is the caller's verdict.
+//! Errors, as facts observed. The caller decides whether to try again.
 
 pub(crate) mod server;
 mod advice;
@@ -26,14 +26,14 @@ pub(crate) use self::{
     refusal::Search,
 };
 
-/// The result of everything in this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the queue or of the database below it.
 ///
-/// Opaque and cheap to clone (one failure can concern many coalesced callers). Ask it with its
-/// predicates; its text says what happened and what to do, and [`std::error::Error::source`] leads
-/// to the database's own error.
+/// Opaque and cheap to clone, because one failure can concern many coalesced callers. Its
+/// predicates classify it; its text says what happened and what to do, and
+/// [`std::error::Error::source`] leads to the database's own error.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -41,20 +41,20 @@ pub struct Error(Arc<Kind>);
 pub(crate) enum Kind {
     #[error("cannot connect to the database: {0}")]
     Connect(#[source] tokio_postgres::Error),
-    /// The server said no to a connection of our own.
+    /// The server refused a connection of this library.
     #[error("cannot connect to the database: {}", .0.told())]
     Refused(#[source] Arc<ServerError>),
     /// No server was reached, or none that could be understood or trusted.
     #[error("cannot connect to the database: {0}")]
     Unreachable(#[source] io::Error),
-    /// None of several hosts took us, each for a reason of its own.
+    /// Several hosts refused the connection, each for its own reason.
     #[error("cannot connect to the database: {}", reasons(.0))]
     Nowhere(Vec<(String, Error)>),
     #[error("cannot set up TLS: {0}")]
     Tls(String),
     #[error("{0}")]
     Postgres(#[source] Described),
-    /// The server refused a statement of our own.
+    /// The server refused a statement of this library.
     #[error("{}{}", .error.told(), advice(what, .queue.as_deref(), .error))]
     Server {
         what: &'static str,
@@ -62,7 +62,7 @@ pub(crate) enum Kind {
         #[source]
         error: Arc<ServerError>,
     },
-    /// The answer to a statement of our own has another shape.
+    /// The answer to a statement of this library has another shape.
     #[error("the server's answer is not one to the statement: {0}; is the schema `trunkline` the one of this library?")]
     Answer(Box<dyn std::error::Error + Send + Sync>),
     #[error(
@@ -75,7 +75,7 @@ pub(crate) enum Kind {
          Transaction::stream, or allow more with max_answer in the connection string. The statement was {}", shortened(.text)
     )]
     TooMuch { text: String, limit: usize },
-    /// The server refused a statement of the user's.
+    /// The server refused a statement of the user.
     #[error("{}{}", .error.told(), placed(*.place, .text.as_deref()))]
     Statement {
         place: usize,
@@ -83,10 +83,10 @@ pub(crate) enum Kind {
         #[source]
         error: Arc<ServerError>,
     },
-    /// A parameter of the user's cannot be written.
+    /// A parameter of the user cannot be written.
     #[error("{cause}, for statement {}", shortened(.text))]
     Parameters { text: String, cause: Arc<dyn std::error::Error + Send + Sync> },
-    /// The answer to a statement of the user's is not what its type says.
+    /// The answer to a statement of the user does not have its type.
     #[error("{cause}, in the answer to {}", shortened(.text))]
     Rows { text: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("the server rolled the transaction back instead of committing it, because a statement in it had failed")]
@@ -122,7 +122,7 @@ pub(crate) enum Kind {
     TooLarge { bytes: usize, limit: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
-    /// Of several servers that hold the queue, these erred.
+    /// The errors of some of the servers that hold the queue.
     #[error("{}", of_shards(.0))]
     Shards(Vec<(String, Error)>),
     #[error("{0}")]
@@ -144,7 +144,8 @@ impl Error {
         Self::new(Kind::Invalid(text.into()))
     }
 
-    /// Of hosts that did not take us: one's own error, or all of theirs.
+    /// Combines the errors of hosts that refused the connection: one host's own error, or all of
+    /// them.
     pub(crate) fn nowhere(mut refusals: Vec<(String, Self)>) -> Self {
         match (refusals.pop(), refusals.is_empty()) {
             (None, _) => Self::invalid("the connection string names no host"),
@@ -156,17 +157,17 @@ impl Error {
         }
     }
 
-    /// The server refused a statement of our own.
+    /// Creates the error of a statement of this library that the server refused.
     pub(crate) fn of_server(what: &'static str, error: Arc<ServerError>) -> Self {
         Self::new(Kind::Server { what, queue: None, error })
     }
 
-    /// A call whose task is gone, with whatever it had sent by then.
+    /// Creates the error of a call whose task is gone; `sent` is true if its statement was sent.
     pub(crate) fn ended(what: &'static str, sent: bool) -> Self {
         Self::new(Kind::Ended { what, sent })
     }
 
-    /// The outcome of a statement that was sent: a reply of the server, or none.
+    /// Creates the error of a statement that was sent: the server's reply, or a broken connection.
     pub(crate) fn of_statement(what: &'static str, error: tokio_postgres::Error) -> Self {
         if is_broken(&error) {
             Self::new(Kind::Unknown { what, source: error.into() })
@@ -175,8 +176,8 @@ impl Error {
         }
     }
 
-    /// Where a queue's own table or function is missing, the queue is. What the user can do about
-    /// other errors names the queue.
+    /// Turns a missing table or function of a queue into a missing queue. Adds the queue's name to
+    /// other errors, for their advice.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
         if let Kind::Server { what, queue: None, error } = &*self.0 {
             let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
@@ -192,8 +193,8 @@ impl Error {
         }
     }
 
-    /// The lease ended before it was acknowledged, retried or extended: nothing was changed for
-    /// [`Error::lost_ids`].
+    /// Returns true if the lease ended before it was acknowledged, retried or extended: nothing was
+    /// changed for [`Error::lost_ids`].
     #[must_use]
     pub fn is_lease_lost(&self) -> bool {
         match &*self.0 {
@@ -203,8 +204,8 @@ impl Error {
         }
     }
 
-    /// The messages whose lease was lost; empty for every other error. Of several shards, see
-    /// [`Error::shards`].
+    /// Returns the messages whose lease was lost; empty for every other error. For several shards,
+    /// see [`Error::shards`].
     #[must_use]
     pub fn lost_ids(&self) -> &[i64] {
         match &*self.0 {
@@ -213,8 +214,8 @@ impl Error {
         }
     }
 
-    /// The connection broke before the answer, the runtime that waited for it ended, or it was none
-    /// that can be read: what was asked for may or may not have happened.
+    /// Returns true if the call may or may not have taken effect: the connection broke before the
+    /// answer, the runtime that waited for it ended, or the answer could not be read.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         #[cfg(trunkline_mutant)]
@@ -224,14 +225,15 @@ impl Error {
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
-            // Some rows are stored, and it is unknown which; if none is, that is certain.
+            // Some rows are stored, and it is unknown which. If none is stored, the outcome is
+            // certain.
             Kind::NotStored { stored, .. } => *stored > 0,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
             _ => false,
         }
     }
 
-    /// There was no connection to the database, or it is gone.
+    /// Returns true if there was no connection to the database, or it broke.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &*self.0 {
@@ -243,14 +245,14 @@ impl Error {
         }
     }
 
-    /// A call shared another task's statement, and that task ended before the statement was sent or
-    /// answered, for instance with its runtime.
+    /// Returns true if a call shared another task's statement, and that task ended before the
+    /// statement was sent or answered, for instance with its runtime.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }
 
-    /// Of a connection that was not made: not a wrong password or a missing database, but something
-    /// that passes.
+    /// Returns true if the cause of a failed connection may pass, unlike a wrong password or a
+    /// missing database.
     pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         if let Kind::Unreachable(cause) = &*self.0 {
@@ -271,7 +273,7 @@ impl Error {
         })
     }
 
-    /// Permanent: no retry can succeed until the queue, the program or the credentials change.
+    /// Returns true if no retry can succeed until the queue, the program or the credentials change.
     pub(crate) fn is_final(&self) -> bool {
         match &*self.0 {
             Kind::Connect(_) | Kind::Refused(_) | Kind::Unreachable(_) | Kind::Nowhere(_) => !self.may_pass(),
@@ -281,20 +283,20 @@ impl Error {
         }
     }
 
-    /// The queue does not exist, or was dropped.
+    /// Returns true if the queue does not exist, or was dropped.
     #[must_use]
     pub fn is_no_queue(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::NoQueue(_)))
     }
 
-    /// The queue's payload type and the Rust type do not go together.
+    /// Returns true if the queue's payload type and the Rust type do not match.
     #[must_use]
     pub fn is_wrong_type(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::WrongType { .. }))
     }
 
-    /// Which statement of a pipeline the server refused, counted from 0; the one past the last is
-    /// the commit. None of the statements sent together has taken effect.
+    /// Returns the number of the pipeline's statement that the server refused, counted from 0; the
+    /// number after the last is the commit. None of the statements sent together has taken effect.
     #[must_use]
     pub fn failed_statement(&self) -> Option<usize> {
         match &*self.0 {
@@ -303,7 +305,7 @@ impl Error {
         }
     }
 
-    /// The code of the server's error, where there is one.
+    /// Returns the code of the server's error, if there is one.
     #[must_use]
     pub fn sqlstate(&self) -> Option<&SqlState> {
         match &*self.0 {
@@ -319,8 +321,8 @@ impl Error {
     }
 }
 
-/// No answer, or the last words of a backend: what it was doing may have been committed before it
-/// died.
+/// Returns true if there was no answer, or only a backend's last message: its work may have been
+/// committed before it died.
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
         Some(db) => matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),

@@ -1,4 +1,5 @@
-//! What reads bytes of others, for the targets in `lab/tools/fuzz/` and for their twins below.
+//! Functions that read foreign bytes, for the targets in `lab/tools/fuzz/` and for their property
+//! tests below.
 
 use bytes::BytesMut;
 use postgres_types::{FromSql, ToSql, Type};
@@ -11,12 +12,13 @@ use crate::{
     },
 };
 
-/// A server's bytes: the number of statements, where to cut, and the words.
+/// Reads a server's bytes: the first two choose the number of statements and the position of a cut,
+/// the rest are its messages.
 pub fn server_says(bytes: &[u8]) {
     crate::postgres::wire::server_says(bytes);
 }
 
-/// Any array is read or refused; one that we wrote is what it was.
+/// Reads or refuses any array, and checks that an array written here is read unchanged.
 pub fn array(bytes: &[u8]) {
     let received = Received::from_sql(&Type::BYTEA_ARRAY, bytes).expect("nothing is looked at yet");
     for array in [Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY] {
@@ -37,8 +39,8 @@ pub fn array(bytes: &[u8]) {
     assert!(read.into_iter().map(|(_, payload)| payload).eq(payloads), "another payload");
 }
 
-/// Any metadata is read, as nothing if need be; what we wrote is what it was, in its message's
-/// place.
+/// Reads any metadata, as empty if need be. Checks that metadata written here is read unchanged,
+/// for its own message.
 pub fn metadata(bytes: &[u8]) {
     let _ = Metadata::from_sql(&Type::JSONB, bytes);
     let mut carried = Carried::of(Received::from_sql(&Type::JSONB_ARRAY, bytes).ok());
@@ -71,8 +73,7 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Any connection string is read or refused; whatever else it says, a mode that demands TLS is
-/// kept.
+/// Reads or refuses any connection string, and checks that a mode that requires TLS is kept.
 pub fn connection_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Target::parse_in(text, |_| None);
@@ -90,7 +91,7 @@ pub fn connection_string(bytes: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    /// Words of the protocol, and of everything else that is read here.
+    /// Parts of the protocol, and of the other inputs.
     fn pieces() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             Just(b"D\0\0\0\x0b\0\x01\0\0\0\x01a".to_vec()),
@@ -109,7 +110,7 @@ mod tests {
         proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
     }
 
-    /// What was found by these targets, and mended.
+    /// Findings of these targets, which were fixed.
     #[test]
     fn what_was_found_stays_mended() {
         super::array(b""); // an id at the very end of its type

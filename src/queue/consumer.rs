@@ -1,4 +1,4 @@
-//! A consumer: the three guarantees behind the three ways to wait.
+//! A consumer waits for messages in one of three ways, with each of the three guarantees.
 
 pub(crate) mod hearing;
 mod step;
@@ -24,21 +24,21 @@ use crate::{
     },
 };
 
-/// Waits for messages of one queue. Make one for each task that consumes.
+/// Waits for messages of one queue. Create one for each task that consumes.
 ///
-/// Every method waits until at least one message is due. All of them may be dropped while they
-/// wait, at no cost. While the database is away they wait for it, up to half a minute.
+/// Every method waits until at least one message is due. A call may be dropped while it waits, at
+/// no cost. While the database is unreachable, a call waits for it, up to half a minute.
 #[derive(Debug)]
 pub struct Consumer<T> {
     queue: Queue<T>,
     pace: Pace,
     subscription: Option<Subscription>,
-    /// Notifications heard before the last dequeue, if that left nothing due.
+    /// The notifications before the last dequeue, if it left nothing due.
     drained: Option<u64>,
     retry_after: Duration,
-    /// After work on several messages failed: how many to try one at a time.
+    /// The number of messages to try one at a time, after work on several failed.
     alone: usize,
-    /// Where messages are handed over, once [`Consumer::handed_over`] was called.
+    /// The mailbox for directly sent messages, once [`Consumer::handed_over`] was called.
     place: Option<Inbox>,
     hooks: Hooks,
 }
@@ -52,7 +52,7 @@ impl<T> Drop for Consumer<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// A consumer that waits in the given way; `Wait::default()` is adaptive.
+    /// Returns a consumer that waits in the given way; `Wait::default()` is adaptive.
     #[must_use]
     pub fn consumer(&self, wait: Wait) -> Consumer<T> {
         Consumer {
@@ -69,23 +69,23 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// The queue that it consumes.
+    /// Returns the consumer's queue.
     #[must_use]
     pub fn queue(&self) -> &Queue<T> {
         &self.queue
     }
 
-    /// How long a message whose work failed in [`Consumer::take_with`] waits for its next attempt,
-    /// at most 365 days; 1 s if not set.
+    /// Sets how long a message waits for its next attempt after its work failed in
+    /// [`Consumer::take_with`]: at most 365 days; 1 s if not set.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = delay.min(Duration::from_secs(365 * 86_400));
         self
     }
 
-    /// Calls the function whenever nothing is due and the consumer is about to wait for a
-    /// notification: what is enqueued from then on wakes it. Each further function is called too. A
-    /// consumer that polls never calls it.
+    /// Calls `hook` whenever nothing is due and the consumer is about to wait for a notification:
+    /// messages that are enqueued from then on wake it. Further hooks are called too. A consumer
+    /// that polls never calls it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -107,15 +107,15 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Calls the function after each attempt of [`Consumer::take_with`], for each message: when the
-    /// work was committed, or rolled back and charged. Each further function is called too.
+    /// Calls `hook` for each message after each attempt of [`Consumer::take_with`]: after its
+    /// commit, or after its rollback, when the attempt is counted. Further hooks are called too.
     #[must_use]
     pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
         self.hooks.add_after_attempt(hook);
         self
     }
 
-    /// Tells these.
+    /// Replaces the hooks.
     pub(crate) fn watched(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
@@ -124,32 +124,33 @@ impl<T: Payload> Consumer<T> {
     /// Waits, without an end or for at most [`Dequeue::within`], then takes up to `n` messages:
     /// [`Queue::take`]. With `n` = 0 returns at once.
     ///
-    /// Where the connection breaks under a take, what it took may be lost, and the consumer takes
-    /// again without an error; [`Queue::take`] says that the outcome is unknown.
+    /// If the connection breaks during a take, its messages may be lost, and the consumer takes
+    /// again without an error; [`Queue::take`] reports an unknown outcome instead.
     ///
     /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
-    /// Waits for one message, at most once, and while it waits takes what [`Queue::hand_over`]
-    /// hands it inside a notification. Use this where messages are few and should be fast: before
-    /// and after each wait this consumer enters and leaves a list of those that wait.
+    /// Waits for one message, delivered at most once. While it waits, it receives messages that
+    /// [`Queue::hand_over`] sends inside notifications. Use this for few messages that should be
+    /// fast: before and after each wait, this consumer enters and leaves a list of waiting
+    /// consumers.
     pub async fn handed_over(&mut self) -> Result<Message<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
             let (rings, was_hearing) = heard_and_hears(subscription);
-            // Also a message that an earlier call, dropped while it waited, left behind.
+            // This may be a message for an earlier call that was dropped while it waited.
             if let Some(message) = place.leave().await? {
                 return Ok(message);
             }
             if let Some(message) = queue.take(1).await?.pop() {
                 return Ok(message);
             }
-            // Not before both channels are heard: the second to be heard would make it leave the
-            // list again at once.
+            // Enters only when both channels are listened to: otherwise the start of the second
+            // would make the consumer leave the list again at once.
             if was_hearing {
                 place.enter().await?;
             }
@@ -163,7 +164,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits no more for what is handed over, without a call that would.
+    /// Leaves the list of waiting consumers, where no call waits any more.
     pub(crate) async fn withdraw(&mut self) -> Result<()> {
         match &mut self.place {
             Some(place) => place.withdraw().await,
@@ -178,11 +179,11 @@ impl<T: Payload> Consumer<T> {
         self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
-    /// Acknowledges what is done, waits, and leases up to `n` messages: [`Queue::ack_and_lease`].
-    /// Where messages are due, all of it is one round trip and one commit; where none is, the
-    /// acknowledgement waits for the next one, for 2 ms at most. Returns the messages, and the ids
-    /// of those whose lease was lost before they were acknowledged. With `n` = 0 returns once they
-    /// are acknowledged.
+    /// Acknowledges `done`, waits, and leases up to `n` messages, as [`Queue::ack_and_lease`] does.
+    /// If messages are due, all of it is one round trip and one commit. If none is due, the
+    /// acknowledgement waits for the next message, for at most 2 ms. Returns the messages, and the
+    /// ids of messages whose lease was lost before the acknowledgement. With `n` = 0 returns after
+    /// the acknowledgement.
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not
@@ -208,11 +209,12 @@ impl<T: Payload> Consumer<T> {
         Ok((messages, lost))
     }
 
-    /// Waits, then takes up to `n` messages inside the caller's transaction: [`Queue::take_in`].
+    /// Waits, then takes up to `n` messages inside the caller's transaction, as [`Queue::take_in`]
+    /// does.
     ///
-    /// The transaction is not touched before a message is due. It is open meanwhile, so give it
-    /// nothing to hold: neither locks nor, above `read committed`, a snapshot. With `n` = 0 returns
-    /// at once.
+    /// The call uses the transaction only when a message is due. The transaction is open meanwhile,
+    /// so it should hold nothing: neither locks nor, above `read committed`, a snapshot. With `n` =
+    /// 0 returns at once.
     pub async fn take_in(
         &mut self,
         transaction: &impl InTransaction,
@@ -231,12 +233,12 @@ impl<T: Payload> Consumer<T> {
                 return Ok(messages);
             }
             held += 1;
-            sleep(&mut self.subscription, Pace::held(held), rings).await; // it is in someone else's hands
+            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds it
         }
     }
 
-    /// Waits until a message is due, and leaves it where it is. It may be in another consumer's
-    /// hands, or taken by one that is faster.
+    /// Waits until a message is due, and leaves it in the queue. Another consumer may hold it, or
+    /// take it first.
     pub async fn ready(&mut self) -> Result<()> {
         self.until_due().await
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::postgres::time::Time;
 
-/// The result of one look at the queue, all of one snapshot.
+/// The result of one look at the queue, from one snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     /// The oldest due time at or above the floor, of any row, locked ones included.
@@ -25,25 +25,26 @@ pub(crate) struct Look {
     pub next: i64,
 }
 
-/// While messages flow, a look is made this often …
+/// The time between looks while messages flow.
 const EVERY: Duration = Duration::from_millis(100);
-/// … and a sweep for what lies below the floor this often. Both take the server at most 1 % of the
-/// time, once there is a floor.
+/// The time between sweeps for rows below the floor. Once there is a floor, looks take at most 1 %
+/// of the server's time, and sweeps as well.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
-/// A floor is kept for processes that begin later, this often.
+/// The time between updates of the stored floor, at which processes that begin later start.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
 /// After a clock stepped back, the floor lies this far below what it may have shown since the last
 /// look.
 const MARGIN: Duration = Duration::from_secs(1);
-/// Both are made at least this often: a clock that steps during a look makes its cost anything.
+/// The longest pause after a look or a sweep: a clock that steps meanwhile can make its cost any
+/// time.
 const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The floor of one queue in one process.
 #[derive(Debug)]
 pub(crate) struct Floor {
     reached: Time,
-    /// A candidate, and the transaction before which all have to end first.
+    /// A candidate, and the transaction before which all others have to end first.
     pending: Option<(Time, i64)>,
     looked: Instant,
     next: Instant,
@@ -52,7 +53,7 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// Begins where another process left it, at `reached`.
+    /// Starts at `reached`, the floor that another process stored.
     pub fn new(now: Instant, reached: Time) -> Self {
         Self { reached, pending: None, looked: now, next: now, next_sweep: now + SWEEP_EVERY, next_keep: now }
     }
@@ -61,7 +62,7 @@ impl Floor {
         self.reached
     }
 
-    /// Whether a look is due; if so, the caller makes it, and no other does meanwhile.
+    /// Returns true if a look is due. The caller then makes it, and no other caller does meanwhile.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -70,8 +71,8 @@ impl Floor {
         due
     }
 
-    /// Whether a sweep is due; if so, the caller makes it. One that died is followed by another,
-    /// because the claim runs out.
+    /// Returns true if a sweep is due. The caller then makes it. If the caller dies, the claim
+    /// expires, and another caller sweeps.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_sweep;
         if due {
@@ -80,7 +81,7 @@ impl Floor {
         due
     }
 
-    /// Whether the floor should be kept for others now; if so, the caller keeps it.
+    /// Returns true if the stored floor is due for an update. The caller then makes it.
     pub fn claim_keep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_keep && self.reached > Time::EARLIEST;
         if due {
@@ -89,7 +90,7 @@ impl Floor {
         due
     }
 
-    /// Learns from a look that took the server `cost`.
+    /// Updates the floor after a look that cost the server `cost`.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
         // Without a floor every dequeue walks over the dead rows, as this look did: the second look
         // is worth its cost.
@@ -116,8 +117,8 @@ impl Floor {
         }
     }
 
-    /// Learns from a part of a sweep that took the server `cost`: the oldest row below the floor,
-    /// if there is any. Returns how long the next part has to wait.
+    /// Updates the floor after a part of a sweep that cost the server `cost`; `stray` is the oldest
+    /// row below the floor. Returns the pause before the next part.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         let pause = rest(cost);
         self.next_sweep = now + pause + SWEEP_EVERY;
@@ -133,7 +134,7 @@ impl Floor {
     }
 }
 
-/// The rest after what took the server that long.
+/// Returns the pause after a look or sweep of this cost.
 fn rest(cost: Duration) -> Duration {
     cost.saturating_mul(SHARE).min(SELDOM)
 }

@@ -1,4 +1,4 @@
-//! The handle that all verbs hang on.
+//! The handle of a queue, which has all its methods.
 
 use std::{
     fmt,
@@ -99,8 +99,7 @@ impl Db {
     }
 }
 
-/// A queue of `T`s: the handle for everything. Cheap to clone; clones share batches, floor and
-/// connections.
+/// A handle of a queue of `T`s. Cheap to clone; clones share batches, floor and connections.
 pub struct Queue<T> {
     pub(crate) shared: Arc<Shared>,
     payload: PhantomData<fn() -> T>,
@@ -119,13 +118,13 @@ impl<T> fmt::Debug for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// The queue as it was when this handle was opened.
+    /// Returns the queue's description from the time when this handle was opened.
     #[must_use]
     pub fn description(&self) -> &Description {
         &self.shared.description
     }
 
-    /// The database that it lives in.
+    /// Returns the queue's database.
     #[must_use]
     pub fn db(&self) -> &Db {
         &self.shared.db
@@ -140,7 +139,7 @@ pub(crate) struct Shared {
     pub column: PayloadColumn,
     pub sql: Statements,
     pub coalescer: Coalescer,
-    /// Of messages with unique keys, if the queue has uniqueness.
+    /// The coalescer of messages with unique keys, if the queue has uniqueness.
     pub unique: Option<Coalescer>,
     pub settle_batcher: SettleBatcher,
     pub dequeue_batcher: DequeueBatcher,
@@ -148,17 +147,17 @@ pub(crate) struct Shared {
     pub metrics: Metrics,
     /// Dequeued messages without a caller that their runtime could not send back.
     pub unclaimed: Kept,
-    /// One for all handles of the queue in this process.
+    /// Shared by all handles of the queue in this process.
     lanes: Arc<Mutex<Lanes>>,
-    /// Those of keys, as last seen.
+    /// The lanes of keys, as last seen.
     pub key_lanes: KeyLanes,
-    /// Messages a row as last seen, for a guess at how many rows make up n messages.
+    /// Messages in a row as last seen, to estimate how many rows make up `n` messages.
     batch_size: AtomicUsize,
-    /// Bytes of a large message as last seen, for a guess at how many fit in an answer.
+    /// Bytes of a large message as last seen, to estimate how many fit in an answer.
     message_bytes: AtomicUsize,
 }
 
-/// Of `max_answer`, the part that the messages of one dequeue should take.
+/// The messages of one dequeue should take `max_answer` divided by this.
 const OF_ANSWER: usize = 4;
 
 impl Shared {
@@ -166,22 +165,20 @@ impl Shared {
         &self.description.name
     }
 
-    /// Whether others may be waiting for the end of a lease.
+    /// Returns true if other consumers may be waiting for the end of a lease.
     pub fn has_room_for_others(&self) -> bool {
         self.description.limits.max_leased.is_some()
     }
 
-    /// Whether it has priorities.
     pub fn is_laned(&self) -> bool {
         self.description.priorities > 1
     }
 
-    /// Whether its messages have keys.
     pub fn is_keyed(&self) -> bool {
         self.description.lanes > 0
     }
 
-    /// Whether a message can have this key.
+    /// Checks that a message can have this key.
     ///
     /// # Errors
     /// The key or its time is out of bounds, or the queue has no uniqueness.
@@ -200,8 +197,8 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The floor for the next dequeue. Every so often a look that may lift it, or a sweep below it,
-    /// is started beside.
+    /// Returns the floor for the next dequeue. Starts a look that may lift it, or a sweep below it,
+    /// if one is due.
     pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {
             let (mut lanes, now) = (self.lanes(), Instant::now());
@@ -217,8 +214,8 @@ impl Shared {
         floor
     }
 
-    /// Looks at the queue from the floor on and learns from it. Returns the seconds until the
-    /// oldest visible row is due, locked ones included; `None` where nothing waits at all.
+    /// Looks at the queue from the floor on, and updates the floor. Returns the seconds until the
+    /// oldest visible row is due, locked ones included; `None` if nothing waits at all.
     pub async fn look(&self) -> Result<Option<f64>> {
         let start = self.lanes().reached();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
@@ -237,8 +234,8 @@ impl Shared {
         };
         if let Some(reached) = keep {
             let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
-            // The look counts even if the floor cannot be kept for others: a role may lack the
-            // right.
+            // The look counts even if the floor cannot be stored for other processes: a role may
+            // lack the right.
             if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
                 debug!(queue = self.name(), %error, "floor not kept for other processes");
             }
@@ -246,7 +243,7 @@ impl Shared {
         Ok(due_in)
     }
 
-    /// Finds rows below the floor; where much is dead, the rest is swept in the background.
+    /// Finds rows below the floor. If there are many dead rows, a task sweeps the rest.
     pub async fn sweep(self: &Arc<Self>) -> Result<()> {
         if self.lanes().claim_sweep(Instant::now()) {
             let (page, _) = self.sweep_part(0).await?;
@@ -257,8 +254,8 @@ impl Shared {
         Ok(())
     }
 
-    /// One part of a sweep. Returns the page where the next begins, 0 at the end, and how long it
-    /// has to wait.
+    /// Makes one part of a sweep. Returns the page where the next part begins, 0 at the end, and
+    /// the pause before it.
     async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
         let reached = self.lanes().reached();
         let rows = self.query_again(&self.sql.sweep, &[&reached, &page]).await?;
@@ -267,7 +264,7 @@ impl Shared {
         Ok((row.read(1)?, self.lanes().swept(row.read(0)?, Instant::now(), cost)))
     }
 
-    /// How many rows will make up `n` messages, going by what was seen last.
+    /// Estimates the rows of `n` messages from the last dequeue.
     pub fn rows_for(&self, n: usize) -> i32 {
         (n.div_ceil(self.batch_size.load(Ordering::Relaxed).max(1))).clamp(1, 1 << 20) as i32
     }
@@ -280,8 +277,9 @@ impl Shared {
         self.db.query_again(Class::Main, sql, params).await.map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// How many of `n` messages one dequeue should ask for: a page at most, and no more than are
-    /// likely to fit in an answer. If the guess is wrong, what comes is kept all the same.
+    /// Returns how many of `n` messages one dequeue should ask for: at most a page, and no more
+    /// than are likely to fit in an answer. If the estimate is wrong, larger answers are kept
+    /// nevertheless.
     pub fn fitting(&self, n: usize) -> usize {
         let most = match self.message_bytes.load(Ordering::Relaxed) {
             0 => PAGE,
@@ -290,7 +288,7 @@ impl Shared {
         n.min(most)
     }
 
-    /// Remembers how large the messages of a dequeue were. Smaller ones are believed after a while.
+    /// Remembers the size of a dequeue's messages. Smaller ones lower the estimate only gradually.
     pub fn saw_bytes(&self, bytes: usize) {
         if bytes > 0 {
             let before = self.message_bytes.load(Ordering::Relaxed);
@@ -298,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Remembers how many messages a row held, for the next guess.
+    /// Remembers how many messages a row held, for the next estimate.
     pub fn saw_batches(&self, messages: usize, rows: usize) {
         if rows > 0 {
             self.batch_size.store(messages.div_ceil(rows), Ordering::Relaxed);
@@ -306,7 +304,7 @@ impl Shared {
     }
 }
 
-/// Runs work to its end even if the caller leaves: a commit also has to wake consumers.
+/// Runs work to its end even if the caller leaves, because a commit also has to wake consumers.
 pub(crate) async fn finish<R: Send + 'static>(
     what: &'static str,
     work: impl Future<Output = Result<R>> + Send + 'static,
@@ -314,8 +312,7 @@ pub(crate) async fn finish<R: Send + 'static>(
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended(what, true)))
 }
 
-/// Sweeps a queue from a page on, a part at a time, until its end or until its last handle is
-/// dropped.
+/// Sweeps a queue from a page on, part by part, until its end or until its last handle is dropped.
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {
         let pause = match shared.sweep_part(page).await {

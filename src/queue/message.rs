@@ -1,4 +1,4 @@
-//! A message as a consumer gets it, and the names of its lease.
+//! A message as a consumer receives it, and its lease.
 
 pub(crate) mod payload;
 pub(crate) mod readable;
@@ -18,51 +18,52 @@ use crate::{
     queue::message::{keys::Rate, metadata::Metadata, trace::TraceContext},
 };
 
-/// A message as a consumer gets it.
+/// A message as a consumer receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message<T> {
     /// Unique in its queue, and stable: splits, retries and replays keep it.
     pub id: i64,
-    /// Deliveries so far, this one included: 1 for the first lease. 0 if it was taken and never
-    /// leased before. A lease that was released counts here, but not towards the queue's maximum:
-    /// see [`Message::charged`].
+    /// Deliveries so far, including this one: 1 for the first lease. 0 if the message was taken and
+    /// never leased before. A released lease counts here, but not towards the queue's maximum: see
+    /// [`Message::charged`].
     pub attempt: i32,
-    /// When it was enqueued, by the server's clock.
+    /// The time at which the message was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,
     /// The payload.
     pub payload: T,
-    /// The metadata that was enqueued with it; mostly empty.
+    /// The metadata that was enqueued with the message; mostly empty.
     pub metadata: Metadata,
-    /// Its key, where a worker leased it from a queue whose messages have keys.
+    /// The message's key, if a worker leased it from a queue whose messages have keys.
     pub key: Option<Arc<str>>,
-    /// How fast messages of its key may be begun with.
+    /// The rate at which messages of the key may begin.
     pub(crate) rate: Option<Arc<Rate>>,
-    /// Its last lease ran out, so it may have killed the worker that held it; known to
+    /// The last lease expired, so the message may have crashed the worker that held it; set by
     /// [`Queue::ack_and_lease`](crate::Queue) only.
     pub(crate) ran_out: bool,
-    /// Deliveries that were given back without a charge.
+    /// Deliveries that were given back without counting an attempt.
     pub(crate) released: i32,
 }
 
 impl<T> Message<T> {
-    /// The name of this delivery, for `ack`, `retry` and `extend`; small, and without the payload.
+    /// Returns the lease of this delivery, for `ack`, `retry` and `extend`; small, and without the
+    /// payload.
     #[must_use]
     pub fn lease(&self) -> Lease {
         Lease { id: self.id, attempt: self.attempt }
     }
 
-    /// The same message with what the function makes of its payload.
+    /// Returns the same message with its payload converted by `make`.
     #[must_use]
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Message<U> {
         let Self { id, attempt, enqueued_at, payload, metadata, key, rate, ran_out, released } = self;
         Message { id, attempt, enqueued_at, payload: make(payload), metadata, key, rate, ran_out, released }
     }
 
-    /// Attempts that were charged, this one included: what the queue's maximum and a retry policy
-    /// count. A worker that has leased more than it can start soon gives that back without a
-    /// charge, so this is 1 where a handler meets a message for the first time, and
-    /// [`Message::attempt`] may be more.
+    /// Returns the counted attempts, including this one: the number that the queue's maximum and a
+    /// retry policy use. A worker that has leased more than it can start soon releases those
+    /// messages, and no attempt is counted. So this is 1 when a handler receives a message for the
+    /// first time, and [`Message::attempt`] may be more.
     #[must_use]
     pub fn charged(&self) -> u32 {
         self.attempt.saturating_sub(self.released).unsigned_abs()
@@ -75,12 +76,12 @@ impl<T> Message<T> {
 pub struct Lease {
     /// The message.
     pub id: i64,
-    /// The attempt that the lease was given for.
+    /// The attempt of the lease.
     pub attempt: i32,
 }
 
 impl TraceContext {
-    /// The one that all of these messages come from, if it is one.
+    /// Returns the context that all of these messages come from, if they have one in common.
     pub(crate) fn of_all<T>(messages: &[Message<T>]) -> Option<Self> {
         let (first, rest) = messages.split_first()?;
         let traceparent = first.metadata.traceparent()?;
@@ -101,7 +102,7 @@ impl From<&Lease> for Lease {
     }
 }
 
-/// Leases as ranges of neighbouring messages, which is how the statements take them.
+/// Leases as ranges of neighbouring messages, the form that statements take.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     pub ids: Vec<i64>,
@@ -110,12 +111,11 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// How many in all.
     pub fn messages(&self) -> usize {
         self.sizes.iter().map(|size| *size as usize).sum()
     }
 
-    /// Each by itself.
+    /// Splits the ranges: each becomes a value of its own.
     pub fn apart(&self) -> impl Iterator<Item = Self> {
         let range = |at: usize| Self {
             ids: vec![self.ids[at]],
@@ -125,8 +125,8 @@ impl Ranges {
         (0..self.ids.len()).map(range)
     }
 
-    /// Joins neighbours under the same attempt that `also_alike` finds alike. The leases are sorted
-    /// and distinct.
+    /// Joins neighbours of the same attempt for which `also_alike` returns true. The leases must be
+    /// sorted and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();
         for (at, lease) in leases.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Ranges {
     }
 }
 
-/// Messages that a statement settled: `size` of them from an id on, under an attempt.
+/// Messages that a statement settled: `size` of them from `id` on, under one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub id: i64,
@@ -156,7 +156,7 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    /// Some messages, from one that can be.
+    /// Checks that the ids are possible.
     pub fn checked(id: i64, size: i32, attempt: i32) -> Result<Self> {
         if size < 1 || id.checked_add(i64::from(size)).is_none() {
             return Err(Error::new(Kind::Answer(format!("{size} messages from {id} on were settled").into())));
@@ -164,7 +164,6 @@ impl Settled {
         Ok(Self { id, size, attempt })
     }
 
-    /// How many in all.
     pub fn messages(all: impl IntoIterator<Item = Self>) -> usize {
         all.into_iter().map(|settled| settled.size as usize).sum()
     }

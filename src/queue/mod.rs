@@ -1,4 +1,4 @@
-//! The queue: its verbs, a file each, and the rooms below them.
+//! The queue: one file for each of its verbs, and the modules below them.
 
 mod statements;
 pub(crate) mod message;

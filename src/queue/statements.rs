@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use crate::postgres::sql::{Schema, Sql};
 
-/// The statements about one queue.
 #[derive(Debug)]
 pub(crate) struct Statements {
     pub payload_type: Sql,
@@ -43,11 +42,11 @@ pub(crate) struct Statements {
     pub set_schedule: Sql,
     /// `enqueue` for 1, 2, 3 … rows.
     pub enqueue: Vec<Sql>,
-    /// The same, for rows of which some message has metadata.
+    /// `enqueue` for rows in which a message has metadata.
     pub enqueue_with: Vec<Sql>,
-    /// The same, for queues with priorities.
+    /// `enqueue` for queues with priorities.
     pub enqueue_priority: Vec<Sql>,
-    /// The same, for queues with keys.
+    /// `enqueue` for queues with keys.
     pub enqueue_key: Vec<Sql>,
     pub lanes: Sql,
     pub lanes_in: Sql,
@@ -55,7 +54,6 @@ pub(crate) struct Statements {
     pub line: Sql,
 }
 
-/// What a queue's messages have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Has {
     pub priorities: bool,
@@ -63,24 +61,23 @@ pub(crate) struct Has {
 }
 
 impl Statements {
-    /// Rows that one insert has at most.
+    /// The most rows of one insert.
     const ROWS: usize = 8;
-    /// The same in a queue with keys, where each lane has rows of its own.
+    /// The most rows of one insert in a queue with keys, where each lane has rows of its own.
     const ROWS_OF_LANES: usize = 32;
 
-    /// Rows that one insert has at most.
     pub fn rows(&self) -> usize {
         self.enqueue.len().max(self.enqueue_key.len())
     }
 
-    /// A connection remembers statements by their text, with the types that they had; a queue that
-    /// was dropped and created again is another, so its texts say since when it is.
+    /// A connection caches statements by their text, with the types that they had. A queue that was
+    /// dropped and created again is another queue, so each text contains the time of its creation.
     pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
         let Has { priorities: has_priorities, keys: has_keys } = has;
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
         let of = |name, text: &str| Sql::filled(name, text, schema, queue).since(since);
-        // Where a message's priority is told, the text says 0, and in a queue with priorities the
-        // column; so with its key.
+        // Where a statement returns a message's priority, the text has a 0, which a queue with
+        // priorities replaces by the column. The same holds for the key.
         let telling = |name, text: &str, priority: &str, key: &str| {
             if has_priorities {
                 of(name, &text.replace("0 as priority", &format!("{priority} as priority")))
@@ -155,7 +152,7 @@ impl Statements {
     }
 }
 
-/// An insert of one row, and of 2, 3 … rows.
+/// Makes inserts of 1, 2, 3 … `most` rows from the text for one row.
 fn by_rows(
     name: &'static str,
     one: &str,

@@ -1,12 +1,13 @@
-//! For the tests of programs that use queues: a clock that can be moved, and assertions on what was
-//! enqueued.
+//! Help for the tests of programs that use queues: it lets time pass for a queue, and checks what
+//! was enqueued.
 //!
 //! With [`Worker::drain`](crate::Worker::drain), which works until nothing is due, a test needs no
 //! pauses:
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use trunkline::{Draft, Failure, Queue, Worker, testing::{assert_enqueued, assert_not_enqueued, shift}};
+//! use trunkline::{Draft, Failure, Queue, Worker};
+//! use trunkline::testing::{assert_enqueued, assert_not_enqueued, shift};
 //!
 //! const HOUR: Duration = Duration::from_secs(3600);
 //!
@@ -25,7 +26,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A database for each test: see the crate `trunkline-embedded`.
+//! The crate `trunkline-embedded` gives each test a database.
 
 use std::{
     fmt::{Debug, Write},
@@ -45,21 +46,21 @@ use crate::{
     },
 };
 
-/// Lets that much time pass for one queue, at most 36,500 days: what is due within it is due now,
-/// in the order in which it would have been; what is due later is due that much sooner. Leases,
-/// retries and delays are nothing but due times, so a lease that would end within that time has run
-/// out. Returns how many messages the queue holds.
+/// Lets the time `by` pass for one queue, at most 36,500 days. Messages that are due within it are
+/// due now, in the same order; messages that are due later are due that much sooner. Leases,
+/// retries and delays are due times too, so a lease that would end within that time has expired.
+/// Returns the number of messages in the queue.
 ///
-/// Whatever happened (enqueued, died, archived) happened that much longer ago, as [`Queue::prune`]
-/// sees it. Consumers and workers that wait are woken, in every process. The clocks of the server
-/// and of this process are not moved, so a worker's own pauses and timeouts are not either; one
-/// whose lease has run out finds it lost when it renews or settles it.
+/// Past events (an enqueue, a death, an archiving) move back by the same time, as [`Queue::prune`]
+/// sees them. Waiting consumers and workers are woken, in every process. The clocks of the server
+/// and of this process do not change, and neither do a worker's own pauses and timeouts. A worker
+/// whose lease has expired finds it lost when it renews or settles it.
 ///
-/// Waits for transactions that have taken messages of the queue, and so without end for one of the
-/// same task: commit it before.
+/// Waits for transactions that have taken messages of the queue. It would wait forever for a
+/// transaction of the same task: commit that first.
 ///
 /// # Errors
-/// The database's, or the time is out of bounds. The role must be allowed to update the tables of
+/// A database error, or the time is out of bounds. The role must be allowed to update the tables of
 /// dead letters and of the archive, as an operator or the queue's owner is.
 ///
 /// ```no_run
@@ -70,11 +71,11 @@ use crate::{
 /// ```
 pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
-    // Waiting consumers are woken, whether or not the caller stays. No floor is above now, and
-    // nothing becomes due before.
+    // Wakes waiting consumers even if the caller leaves. No floor is above now, and nothing becomes
+    // due before.
     let work = async move {
-        // It locks everything, so a worker may stand in its way that waits for it. Then nothing has
-        // happened yet.
+        // The statement locks the whole queue, so it may deadlock with a worker. Then nothing has
+        // changed yet.
         let rows = loop {
             match shared.query(&shared.sql.shift, &[&seconds]).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
@@ -87,30 +88,33 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     finish("a shift", work).await
 }
 
-/// All messages that the queue holds, waiting and leased ones, in the order in which they were
-/// enqueued. Concurrent callers' messages have no order among each other. Nothing is touched.
+/// Returns all messages that the queue holds, waiting and leased, in the order in which they were
+/// enqueued. Messages of concurrent callers have no order among each other. Changes nothing.
 ///
 /// # Errors
-/// As [`Queue::peek`].
+/// The errors of [`Queue::peek`].
 ///
 /// ```no_run
 /// # async fn example(mails: trunkline::Queue<String>) -> trunkline::Result<()> {
-/// let mails: Vec<String> = trunkline::testing::enqueued(&mails).await?.into_iter().map(|mail| mail.payload).collect();
+/// use trunkline::testing::enqueued;
+/// let mails: Vec<String> =
+///     enqueued(&mails).await?.into_iter().map(|mail| mail.payload).collect();
 /// assert_eq!(mails, ["ada@example.org: hello", "bob@example.org: hello"]);
 /// # Ok(()) }
 /// ```
 pub async fn enqueued<T: Payload>(queue: &Queue<T>) -> Result<Vec<Peeked<T>>> {
     let mut messages = queue.peek(usize::MAX).await?;
     messages.sort_by_key(|message| message.id);
-    messages.dedup_by_key(|message| message.id); // pages are read one after the other, and messages may move meanwhile
+    messages.dedup_by_key(|message| message.id); // a message may move between the reads of two pages
     Ok(messages)
 }
 
-/// Asserts that the queue holds a message that is as expected, and returns the first that was
-/// enqueued.
+/// Asserts that the queue holds a message for which `is_expected` returns true. Returns the first
+/// such message in the order of enqueues.
 ///
 /// # Panics
-/// None is so; the panic names the caller's line and lists what is there, twenty messages at most.
+/// If there is no such message. The panic names the caller's line and lists at most twenty messages
+/// of the queue.
 #[track_caller]
 pub fn assert_enqueued<T: Payload + Debug>(
     queue: &Queue<T>,
@@ -127,10 +131,10 @@ pub fn assert_enqueued<T: Payload + Debug>(
     }
 }
 
-/// Asserts that the queue holds no such message.
+/// Asserts that the queue holds no message for which `is_unexpected` returns true.
 ///
 /// # Panics
-/// Some are so; the panic names the caller's line and lists those, twenty at most.
+/// If there is such a message. The panic names the caller's line and lists at most twenty of them.
 #[track_caller]
 pub fn assert_not_enqueued<T: Payload + Debug>(
     queue: &Queue<T>,
@@ -156,12 +160,12 @@ async fn messages_for<T: Payload>(queue: &Queue<T>, caller: &Location<'_>) -> Ve
     }
 }
 
-/// Where the test called: the place of a panic in a future would be this file.
+/// Panics with the caller's position, because a panic inside a future would name this file.
 fn fail(caller: &Location<'_>, text: &str) -> ! {
     panic!("{caller}: {text}")
 }
 
-/// Messages listed at most.
+/// The most messages in a list.
 const LISTED: usize = 20;
 
 struct List<'a, T>(&'a [Peeked<T>]);
@@ -180,7 +184,7 @@ impl<T: Debug> List<'_, T> {
                 Ok(later) => format!("due in {:.1} s", later.as_secs_f64()),
                 Err(_) => "due".to_owned(),
             };
-            // A text takes whatever is written.
+            // Writing to a string cannot fail.
             let _ = write!(text, "\n  {id}, {due}, attempt {attempt}: {payload:?}");
             if !metadata.is_empty() {
                 let _ = write!(text, ", {metadata:?}");

@@ -1,5 +1,5 @@
-//! How a consumer waits when nothing is due. Pure: it decides the next step from the last dequeue,
-//! and the consumer acts.
+//! The waiting of a consumer when nothing is due. Pure: this module decides the next step from the
+//! last dequeue, and the consumer acts.
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
@@ -8,18 +8,18 @@ pub(super) mod list;
 
 use std::time::{Duration, Instant};
 
-/// How a consumer waits for messages.
+/// The way in which a consumer waits for messages.
 ///
-/// One that waits for messages inside the notifications themselves is
-/// [`Consumer::handed_over`](crate::Consumer::handed_over).
+/// [`Consumer::handed_over`](crate::Consumer::handed_over) waits for messages inside the
+/// notifications themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
-    /// Asks again every so often. Costs a statement each time, and needs nothing else.
+    /// Dequeues at this interval. Costs a statement each time, and needs nothing else.
     Poll(Duration),
-    /// Listens and sends nothing while idle, but for a slow poll as the safety net.
+    /// Listens and sends nothing while idle, except for a slow poll as a safety net.
     Notify,
-    /// Listens, but asks a few times more before it relies on that; under traffic that leaves no
-    /// pause for a second it stops listening.
+    /// Listens, but dequeues a few more times before it relies on notifications. It stops listening
+    /// when traffic leaves no pause for a second.
     #[default]
     Adaptive,
 }
@@ -32,26 +32,26 @@ impl Wait {
     }
 }
 
-/// The slow poll of a consumer that listens.
+/// The poll interval of a consumer that listens.
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
-/// The poll of a consumer that should listen but cannot.
+/// The poll interval of a consumer that should listen but cannot.
 const DEAF_POLL: Duration = Duration::from_millis(100);
-/// An adaptive consumer asks again after these pauses, or when notified, before it relies on
+/// The pauses after which an adaptive consumer dequeues again, unless notified, before it relies on
 /// notifications: those of another process are some milliseconds apart.
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
-/// Traffic without a pause for this long, and an adaptive consumer listens no more.
+/// The time of traffic without a pause after which an adaptive consumer stops listening.
 const TRAFFIC: Duration = Duration::from_secs(1);
-/// Something is due but in someone else's hands: first and longest pause before asking again.
+/// The first and the longest pause while another session holds everything that is due.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 /// The next step after an empty dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Ask again after an interval, and again.
+    /// Dequeue again after each interval.
     Poll(Duration),
-    /// Ask again after a pause.
+    /// Dequeue again after a pause.
     Pause(Duration),
-    /// Start listening, then ask again at once.
+    /// Start listening, then dequeue again at once.
     Listen,
     /// Look when the next message is due, and wait for it or for a notification.
     Look,
@@ -63,10 +63,10 @@ pub(crate) struct Pace {
     wait: Wait,
     /// Pauses since the last message.
     empty: usize,
-    /// Looks in a row that found something due in someone else's hands.
+    /// Looks in a row that found something due but locked.
     locked: u32,
     busy_since: Option<Instant>,
-    /// The present wait was not for a pause.
+    /// The start of a wait that is not a pause.
     looking_since: Option<Instant>,
     /// The last two messages were too far apart for pauses to find the next one.
     is_quiet: bool,
@@ -77,7 +77,7 @@ impl Pace {
         Self { wait, empty: 0, locked: 0, busy_since: None, looking_since: None, is_quiet: false }
     }
 
-    /// A dequeue found something. Says whether listening may end.
+    /// Records that a dequeue found something. Returns whether listening may end.
     pub fn found(&mut self, now: Instant) -> bool {
         self.empty = 0;
         self.locked = 0;
@@ -87,15 +87,15 @@ impl Pace {
         self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
     }
 
-    /// A dequeue waited for a notification before it was sent: there are pauses, and who polls in
-    /// them is late.
+    /// Records that a dequeue waited for a notification before it was sent: there are pauses in the
+    /// traffic, in which polling would be late.
     pub fn lingered(&mut self) {
         self.busy_since = None;
     }
 
-    /// Nothing is due.
+    /// Returns the next step when nothing is due.
     pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
-        self.busy_since = None; // a notification tells sooner than a pause ends
+        self.busy_since = None; // a notification comes before a pause ends
         match self.wait {
             Wait::Poll(every) => Step::Poll(every),
             Wait::Adaptive | Wait::Notify if !listening => Step::Listen,
@@ -110,13 +110,13 @@ impl Pace {
         }
     }
 
-    /// The pause after something due was locked by other sessions `times` times in a row.
+    /// Returns the pause after other sessions had locked everything due, `times` times in a row.
     pub fn held(times: u32) -> Duration {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }
 
-    /// How long to sleep, unless rung, after a look: `due_in` seconds until the oldest visible
-    /// message is due.
+    /// Returns how long to sleep, without a notification, after a look: the oldest visible message
+    /// is due in `due_in` seconds.
     pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
         self.busy_since = None;
         let longest = if hearing { SAFETY_POLL } else { DEAF_POLL };
@@ -125,7 +125,7 @@ impl Pace {
                 self.locked += 1;
                 Self::held(self.locked)
             }
-            // A quarter of a millisecond more: awake when it is due, not just before.
+            // Adds a quarter of a millisecond, to wake when it is due, not just before.
             Some(due_in) => {
                 self.locked = 0;
                 Duration::try_from_secs_f64(due_in + 0.000_25).map_or(longest, |due_in| due_in.min(longest))

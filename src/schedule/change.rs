@@ -1,4 +1,4 @@
-//! What can be done with a schedule that is there.
+//! Changes to an existing schedule.
 
 use crate::{
     error::Result,
@@ -10,19 +10,19 @@ use crate::{
 };
 
 impl Db {
-    /// Pauses a schedule: it makes no ticks until it is resumed. One that is paused stays so.
+    /// Pauses a schedule: it makes no ticks until it is resumed. A paused schedule stays paused.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no schedule of that name.
     pub async fn pause_schedule(&self, name: &str) -> Result<()> {
         let sql = self.statement("pause_schedule", include_str!("../../sql/statements/pause_schedule.sql"));
         self.change_schedule(sql, name).await.map(drop)
     }
 
-    /// Resumes a schedule from its next tick on; those of the pause are not made up for.
+    /// Resumes a schedule from its next tick on; ticks of the pause are not made.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no schedule of that name.
     pub async fn resume_schedule(&self, name: &str) -> Result<()> {
         let sql = self.statement("resume_schedule", include_str!("../../sql/statements/resume_schedule.sql"));
         self.change_schedule(sql, name).await?;
@@ -30,21 +30,22 @@ impl Db {
         Ok(())
     }
 
-    /// Drops a schedule. What it has enqueued stays.
+    /// Drops a schedule. Its enqueued messages stay.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no schedule of that name.
     pub async fn drop_schedule(&self, name: &str) -> Result<()> {
         let sql = self.statement("drop_schedule", include_str!("../../sql/statements/drop_schedule.sql"));
         self.change_schedule(sql, name).await.map(drop)
     }
 
-    /// Enqueues the message of a schedule now, whether it is paused or not, and returns its id. The
-    /// next tick comes when it would have come.
+    /// Enqueues the message of a schedule now, even if it is paused, and returns the message's id.
+    /// The time of the next tick does not change.
     ///
     /// # Errors
-    /// There is none of that name. [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown):
-    /// the message may or may not be there.
+    /// There is no schedule of that name.
+    /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the message may or may not
+    /// be in the queue.
     pub async fn fire_schedule(&self, name: &str) -> Result<i64> {
         let sql = self.statement("fire_schedule", include_str!("../../sql/statements/fire_schedule.sql"));
         only(&self.change_schedule(sql, name).await?)?.read(0)

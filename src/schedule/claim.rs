@@ -1,4 +1,4 @@
-//! Schedules whose time has come, locked; and how many of them one transaction does.
+//! Due schedules, locked, and how many of them one transaction handles.
 
 use std::time::Duration;
 
@@ -11,37 +11,37 @@ use crate::{
     postgres::{db::Db, time::Time, transaction::Transaction},
 };
 
-/// Messages in one transaction. It holds its schedules, and with its id every floor, for as long as
-/// it lasts.
+/// The most messages in one transaction. While it lasts, it locks its schedules, and its id holds
+/// every floor down.
 const MESSAGES: usize = 1000;
-/// A row's next tick where there is none.
+/// The next tick of a row that has none.
 const NEVER: Time = Time(i64::MAX);
 
-/// A schedule that is locked, and what is to be done with it.
+/// A locked schedule, and the work for it.
 pub(super) struct Claimed {
     pub tid: String,
     pub name: String,
     pub queue: String,
-    /// The tick that has come, as its row has it.
+    /// The tick that is due, as stored in the row.
     pub first: Time,
     pub ticks: Vec<Timestamp>,
     pub next: Time,
     pub problem: Option<String>,
-    /// How late the first of the ticks is.
+    /// The lag of the first tick.
     pub late: Duration,
 }
 
-/// As the statement returns it.
+/// The row of the statement.
 pub(super) type ClaimedRow = (String, String, String, String, String, String, bool, Time, Time);
 
-/// Locks up to `most` schedules whose time has come since then, the earliest first.
+/// Locks up to `most` schedules that are due from `since` on, the earliest first.
 pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most: usize) -> Result<Vec<ClaimedRow>> {
     let sql = db.statement("claim_schedules", include_str!("../../sql/statements/claim_schedules.sql"));
     transaction.send_text::<Vec<ClaimedRow>>(&sql.text, &[&since, &(most as i32)]).await?.await
 }
 
-/// Those whose ticks make as many messages as one transaction may, but one at least. What is behind
-/// them is not looked at: so it costs the ticks of one schedule in vain at most.
+/// Returns the first schedules whose messages fit in one transaction, at least one. Later schedules
+/// are not inspected, so at most one schedule's ticks are computed in vain.
 pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
     let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
     for claimed in all {
@@ -55,7 +55,8 @@ pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
 }
 
 impl Claimed {
-    /// What is to be done. What cannot be understood is a problem of this schedule alone.
+    /// Computes the work for a schedule. An expression that cannot be parsed is a problem of this
+    /// schedule alone.
     pub fn of((tid, name, queue, expression, zone, missed, placed, first, clock): ClaimedRow) -> Self {
         let mut claimed =
             Self { tid, name, queue, first, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
@@ -99,7 +100,8 @@ pub(super) fn time_of(timestamp: Timestamp) -> Time {
 mod tests {
     use super::*;
 
-    /// For schedules that missed these numbers of ticks: how many were claimed, and ticks computed.
+    /// Returns how many schedules were claimed and how many were inspected, for these numbers of
+    /// missed ticks.
     fn looked_at(missed: &[usize]) -> (usize, usize) {
         let mut looked = 0;
         let all = missed.iter().map(|ticks| {

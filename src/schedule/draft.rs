@@ -10,29 +10,31 @@ use crate::{
     queue::message::metadata::Metadata,
 };
 
-/// When a message is to be enqueued, again and again. [`Queue::schedule`](crate::Queue::schedule)
-/// puts it in force.
+/// A rule by which a message is enqueued again and again.
+/// [`Queue::schedule`](crate::Queue::schedule) puts it in force.
 ///
 /// The expression is one of
 /// - five fields of cron: minute, hour, day of the month, month, day of the week (`0 9 * *
-///   mon-fri`); besides `*`, ranges, lists and steps, `L` is the last day of a month, `15W` the
-///   weekday nearest to the 15th, `fri#2` the second Friday. Where both days are named, either will
-///   do, as in cron; with `+` before the day of the week (`0 0 1 * +mon`) both have to fit;
+///   mon-fri`). Besides `*`, ranges, lists and steps, `L` is the last day of a month, `15W` the
+///   weekday nearest to the 15th, `fri#2` the second Friday. If both days are named, a match of
+///   either is enough, as in cron. With `+` before the day of the week (`0 0 1 * +mon`), both have
+///   to match;
 /// - six, with seconds first (`*/10 * * * * *`);
 /// - `@hourly`, `@daily` (or `@midnight`), `@weekly`, `@monthly`, `@yearly` (or `@annually`);
 /// - `every 90 seconds`, or minutes, hours, days: multiples since 1970-01-01 UTC, so that all
 ///   processes agree; 1 second to 365 days.
 ///
-/// Fields mean the clock of a time zone, UTC if none is named. Where that clock jumps ahead, a tick
-/// whose hour is named and left out comes at the jump; where it is set back, such a tick comes
-/// once. An expression that ticks each hour, or more often, goes on as time does.
+/// The fields refer to the clock of a time zone, UTC if none is named. If that clock jumps over a
+/// tick at a named hour, the tick comes at the jump; if it is set back, such a tick comes once. An
+/// expression that ticks each hour, or more often, ticks whenever the clock shows a matching time.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};
 /// # use trunkline::Schedule;
 /// # fn main() -> trunkline::Result<()> {
 /// let nightly = Schedule::new("nightly", "0 3 * * *").zone("Europe/Berlin");
-/// let winter = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_547_200); // 2025-12-01, 01:00 in Berlin
+/// // 2025-12-01, 01:00 in Berlin.
+/// let winter = SystemTime::UNIX_EPOCH + Duration::from_secs(1_764_547_200);
 /// assert_eq!(nightly.next_after(winter)?, Some(winter + Duration::from_secs(2 * 3600)));
 /// # Ok(())
 /// # }
@@ -48,23 +50,23 @@ pub struct Schedule {
     pub(super) key: Option<String>,
 }
 
-/// What becomes of ticks that were not made in time, because no process ran. A tick is missed when
-/// it is older than a minute, or when a later one is there already.
+/// The treatment of ticks that were not made in time, because no process ran. A tick is missed if
+/// it is older than a minute, or if a later tick is due already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They are left out. Of several that have come, only the last is made, if it is not older than
-    /// a minute.
+    /// Missed ticks are dropped. If several ticks are due, only the last is made, if it is not
+    /// older than a minute.
     Skip,
-    /// The last of them is made, for all of them.
+    /// The last missed tick is made, for all of them.
     #[default]
     Once,
-    /// Each is made, but for those before the last 1,000.
+    /// Each missed tick is made, except the ticks before the last 1,000.
     Each,
 }
 
 impl Missed {
-    /// Its name in SQL and on the command line.
+    /// Returns the name in SQL and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -81,8 +83,8 @@ impl Missed {
 }
 
 impl Schedule {
-    /// A schedule of a name (1 to 48 characters: a lower-case letter, then a-z, 0-9, `_`, `.`,
-    /// `-`), one of all in the database.
+    /// Creates a schedule with a name (1 to 48 characters: a lower-case letter, then a-z, 0-9, `_`,
+    /// `.`, `-`) that is unique in the database.
     #[must_use]
     pub fn new(name: impl Into<String>, expression: impl Into<String>) -> Self {
         Self {
@@ -96,41 +98,41 @@ impl Schedule {
         }
     }
 
-    /// The time zone whose clock the fields mean, by its IANA name (`Europe/Berlin`); UTC if not
-    /// set.
+    /// Sets the time zone of the fields by its IANA name (`Europe/Berlin`); UTC if not set.
     #[must_use]
     pub fn zone(self, zone: impl Into<String>) -> Self {
         Self { zone: zone.into(), ..self }
     }
 
-    /// What becomes of missed ticks; [`Missed::Once`] if not set.
+    /// Sets the treatment of missed ticks; [`Missed::Once`] if not set.
     #[must_use]
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed, ..self }
     }
 
-    /// Metadata of each message. Beside it stand `schedule`, the name, and `tick`, the time of the
-    /// tick in UTC.
+    /// Sets the metadata of each message. Two names are added: `schedule`, the schedule's name, and
+    /// `tick`, the time of the tick in UTC.
     #[must_use]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self { metadata, ..self }
     }
 
-    /// The priority of each message, in a queue that has some: from 0, the lowest, which counts if
-    /// none is set. See [`Draft::priority`](crate::Draft::priority).
+    /// Sets the priority of each message, in a queue that has some: from 0, the lowest and the
+    /// default. See [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// The key of each message, in a queue whose messages have keys, which wants one: 1 to 1,024
-    /// bytes. See [`Draft::key`](crate::Draft::key).
+    /// Sets the key of each message, 1 to 1,024 bytes. A queue whose messages have keys requires
+    /// one. See [`Draft::key`](crate::Draft::key).
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// The first tick after a time; `None` where none comes within some years, as of `0 0 30 2 *`.
+    /// Returns the first tick after a time; `None` if none comes within some years, as with `0 0 30
+    /// 2 *`.
     ///
     /// # Errors
     /// The expression or the zone is not valid.

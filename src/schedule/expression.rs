@@ -1,4 +1,4 @@
-//! When a schedule ticks.
+//! The expressions of schedules.
 
 mod zoned;
 
@@ -13,10 +13,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use self::zoned::Fields;
 use crate::error::{Error, Result};
 
-/// The longest that `every` may wait.
+/// The longest interval of `every`, in seconds.
 const LONGEST: u64 = 365 * 86_400;
 
-/// An expression, with the clock that its fields mean.
+/// An expression, with the clock of its fields.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
     Cron(Box<Fields>),
@@ -40,7 +40,7 @@ impl Expression {
         }
     }
 
-    /// The first tick after a time. `None` where there is none within some years, as on 30
+    /// Returns the first tick after a time. `None` if there is none within some years, as on 30
     /// February.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
@@ -49,7 +49,7 @@ impl Expression {
         }
     }
 
-    /// The last tick before a time.
+    /// Returns the last tick before a time.
     pub fn previous(&self, before: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(fields) => fields.previous(before),

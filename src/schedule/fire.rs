@@ -1,4 +1,5 @@
-//! Makes the ticks that have come: lock, enqueue, write when the next are, in one transaction.
+//! Makes due ticks: locks schedules, enqueues messages and stores the next ticks, in one
+//! transaction.
 
 use std::time::Duration;
 
@@ -17,19 +18,19 @@ use crate::{
     queue::observe::metric,
 };
 
-/// What one turn did.
+/// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Made {
-    /// Schedules that it is done with.
+    /// Schedules that were handled.
     pub schedules: usize,
-    /// Others were claimed, too, and left to the next turn, because these made messages enough for
-    /// a transaction.
+    /// More schedules were claimed, and left to the next round, because these made enough messages
+    /// for a transaction.
     pub has_left: bool,
 }
 
 impl Db {
-    /// Does what is to be done with up to `most` schedules whose time has come since then. What the
-    /// server refuses is written into its row, whatever the error, and does not hold up the others.
+    /// Handles up to `most` schedules that are due from `since` on. Any refusal by the server is
+    /// written into the schedule's row, and does not hold up other schedules.
     pub(super) async fn fire(&self, since: Time, most: usize) -> Result<Made> {
         let span = debug_span!("tick", schedules = Empty, ticks = Empty);
         let outcome = self.fire_some(since, most).instrument(span).await;
@@ -58,8 +59,8 @@ impl Db {
         Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
     }
 
-    /// The first of those whose time has come, by itself. Its error ends its transaction alone: a
-    /// trigger may raise it as late as at the commit.
+    /// Handles the first due schedule by itself. Its error ends only its own transaction: a trigger
+    /// may raise it as late as at the commit.
     async fn fire_one(&self, since: Time) -> Result<bool> {
         let transaction = self.begin().await?;
         let claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of));
@@ -81,8 +82,9 @@ impl Db {
         transaction.commit().await
     }
 
-    /// Writes into the row of a schedule why its tick was not made. It is tried again, with longer
-    /// and longer pauses, unless the message itself is refused: then the next tick is.
+    /// Writes the reason why a tick was not made into its schedule's row. The tick is tried again,
+    /// with longer and longer pauses. If the message itself is refused, the next tick follows
+    /// instead.
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
         warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
         let next = is_refused(error).then_some(one.next);
@@ -101,7 +103,7 @@ impl Db {
         sent.await.map(drop)
     }
 
-    /// Sent with the commit.
+    /// Stores the next ticks; the statement is sent with the commit.
     async fn place(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
         let tids: Vec<&str> = claimed.iter().map(|one| &*one.tid).collect();
         let nexts: Vec<Time> = claimed.iter().map(|one| one.next).collect();
@@ -111,7 +113,7 @@ impl Db {
         transaction.send_text::<u64>(&sql.text, &[&tids, &nexts, &lasts, &problems]).await.map(drop)
     }
 
-    /// When something is to be done with a schedule next, from a time on.
+    /// Returns when a schedule is due next, from `since` on.
     pub(super) async fn schedules_due_in(&self, since: Time) -> Result<Look> {
         let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
         let rows = self.query_again(Class::Main, &sql, &[&since]).await?;
@@ -120,12 +122,13 @@ impl Db {
     }
 }
 
-/// What a look at the schedules found.
+/// The result of a look at the schedules.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// Seconds, which others may be counting, too; `None` where nothing is to be done.
+    /// Seconds until a schedule is due, for which other processes may be waiting, too; `None` if
+    /// there is none.
     due_in: Option<f64>,
-    /// The server's.
+    /// The server's clock.
     pub clock: Time,
 }
 
@@ -139,21 +142,21 @@ impl Look {
         self.due_in.is_some_and(|seconds| seconds <= 0.0)
     }
 
-    /// The time until something is due, at most `longest`.
+    /// Returns the time until a schedule is due, at most `longest`.
     pub fn pause(&self, longest: Duration) -> Duration {
         let due_in = self.due_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         due_in.unwrap_or(longest).min(longest)
     }
 }
 
-/// Whether the server refused something, and did not end the session or go down: then another tick
-/// may do.
+/// Returns true if the server refused something, without ending the session or going down: then
+/// another tick may succeed.
 fn is_of_a_tick(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| !["08", "57"].contains(&&code.code()[..2]) || code == &SqlState::QUERY_CANCELED)
 }
 
-/// Whether a message itself was refused, by its type, a constraint, a trigger, a missing right.
-/// Whatever else goes wrong may pass, as a full disk does, and no tick is given up for it.
+/// Returns true if a message itself was refused, by its type, a constraint, a trigger or a missing
+/// right. Any other error may pass, as a full disk does, and no tick is given up for it.
 fn is_refused(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
 }

@@ -1,4 +1,4 @@
-//! `schedules`: those of the database.
+//! `schedules`: the list of the database's schedules.
 
 use std::time::SystemTime;
 
@@ -12,41 +12,41 @@ use crate::{
     queue::message::metadata::Metadata,
 };
 
-/// A schedule as the database has it.
+/// A schedule as stored in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scheduled {
-    /// Its name.
+    /// The schedule's name.
     pub name: String,
     /// The queue that gets its messages.
     pub queue: String,
-    /// When it ticks: see [`Schedule`](crate::Schedule).
+    /// The rule for its ticks: see [`Schedule`](crate::Schedule).
     pub expression: String,
-    /// The time zone whose clock the expression means.
+    /// The time zone of the expression.
     pub zone: String,
     /// The payload of each message, as Postgres writes it as text.
     pub payload: String,
-    /// The metadata of each message, but for `schedule` and `tick`.
+    /// The metadata of each message, without `schedule` and `tick`.
     pub metadata: Metadata,
-    /// What becomes of missed ticks.
+    /// The treatment of missed ticks.
     pub missed: Missed,
-    /// The priority of each message; 0 also where the queue has none.
+    /// The priority of each message; 0 if the queue has no priorities.
     pub priority: u8,
-    /// The key of each message, where the queue's messages have keys.
+    /// The key of each message, if the queue's messages have keys.
     pub key: Option<String>,
-    /// Whether it was paused.
+    /// True if the schedule is paused.
     pub is_paused: bool,
-    /// The next tick. `None` while it is paused, where it never ticks again, and until a process
-    /// that makes ticks has seen it; in the past where none runs.
+    /// The next tick. `None` while the schedule is paused, if it never ticks again, and until a
+    /// process that makes ticks has seen it. In the past if no such process runs.
     pub next: Option<SystemTime>,
     /// The last tick that was made.
     pub last: Option<SystemTime>,
-    /// Why the last tick could not be made, or why there is none.
+    /// The reason why the last tick could not be made, or why there is no next one.
     pub problem: Option<String>,
 }
 
 impl Db {
-    /// All schedules, by name.
+    /// Returns all schedules, in the order of their names.
     pub async fn schedules(&self) -> Result<Vec<Scheduled>> {
         self.check_schema().await?;
         let sql = self.statement("schedules", include_str!("../../sql/statements/schedules.sql"));

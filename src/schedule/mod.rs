@@ -1,4 +1,5 @@
-//! Schedules: a message enqueued at every tick of an expression, once over the fleet.
+//! Schedules: a message is enqueued at every tick of an expression, once for all processes
+//! together.
 
 mod expression;
 mod draft;

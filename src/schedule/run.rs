@@ -1,4 +1,4 @@
-//! The loop that makes ticks, in every process that may.
+//! The loop that makes ticks, in every process whose role may.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,44 +16,45 @@ use crate::{
     queue::consumer::hearing,
 };
 
-/// How often the loop looks for what it may have overlooked: a schedule that was committed long
-/// after its clock reading, a clock that stepped.
+/// The pause before the loop looks at all schedules again, for changes that it missed: a schedule
+/// that was committed long after its clock reading, a clock that stepped.
 const OVERLOOKED: Duration = Duration::from_secs(60);
-/// The same in a worker, which does not listen for new schedules: the server would wake it for
-/// every other notification, too.
+/// The same pause in a worker, which does not listen for new schedules: the server would wake it
+/// for every other notification, too.
 const UNHEARD: Duration = Duration::from_secs(30);
-/// The pauses, first and later, before the loop looks again for ticks that another process is about
-/// to make, in case it does not.
+/// The first and the longest pause before the loop looks again for ticks that another process is
+/// about to make, in case it does not.
 const OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// A statement that began this long ago has mostly ended: what is due earlier has been seen.
+/// Most statements that began this long ago have ended, so everything due earlier has been seen.
 const SETTLED: Duration = Duration::from_secs(5);
-/// After an error, the first time and at most.
+/// The first and the longest pause after an error.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// Schedules that are claimed by one transaction: as many ticks come at the same time, on the full
+/// The most schedules that one transaction claims. Many ticks come at the same time, on the full
 /// minute.
 const MOST: usize = 500;
 
 /// The pause before a worker whose role may make no ticks asks again.
 const NOT_YET: Duration = Duration::from_secs(300);
 
-/// The one loop for a database in a process.
+/// The only loop for a database in a process.
 #[derive(Debug, Default)]
 struct Ticking {
     alone: Mutex<()>,
-    /// This process changed a schedule.
+    /// Notified when this process changes a schedule.
     changed: Notify,
 }
 
 impl Db {
-    /// Makes the ticks of all schedules until `shutdown` is ready, as a worker does beside its
-    /// work: for a process that does only that. Run any number of them; each tick is made once.
+    /// Makes the ticks of all schedules until `shutdown` is ready, for a process that does nothing
+    /// else; a worker does the same beside its work. Run any number of them; each tick is made
+    /// once.
     ///
-    /// While the database is away it waits for it.
+    /// While the database is unreachable, it waits.
     ///
     /// # Errors
-    /// What does not pass: the role may not make ticks, or the schema is not this library's
-    /// version.
+    /// An error that does not pass: the role may not make ticks, or the schema is not this
+    /// library's version.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.check_schema().await?;
         tokio::select! {
@@ -62,7 +63,7 @@ impl Db {
         }
     }
 
-    /// Makes ticks for as long as it is polled, once the role may.
+    /// Makes ticks while it is polled, once the role may.
     pub(crate) async fn tick_beside_work(self) {
         while let Err(error) = self.keep_ticking(false).await {
             debug!(%error, "this process makes no ticks of schedules");
@@ -70,12 +71,12 @@ impl Db {
         }
     }
 
-    /// A schedule was changed here.
+    /// Wakes the loop after a schedule was changed in this process.
     pub(super) fn schedule_changed(&self) {
         self.attached::<Ticking>().changed.notify_one();
     }
 
-    /// Makes ticks until an error that does not pass. With `listens` it hears of new schedules at
+    /// Makes ticks until an error that does not pass. With `listens`, new schedules wake it at
     /// once.
     async fn keep_ticking(&self, listens: bool) -> Result<()> {
         let ticking: Arc<Ticking> = self.attached();
@@ -110,20 +111,20 @@ impl Db {
     }
 }
 
-/// Whether rights are missing.
+/// Returns true if rights are missing.
 fn may_not(error: &Error) -> bool {
     error.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
 }
 
-/// What the loop remembers from one look to the next.
+/// The state that the loop keeps between looks.
 #[derive(Debug)]
 struct Round {
-    /// Before it nothing is to be done, as far as was seen.
+    /// The time before which nothing is due, as far as was seen.
     since: Time,
-    /// When all was last looked at.
+    /// The time of the last look at all schedules.
     whole: Option<Instant>,
     rings: Option<u64>,
-    /// Schedules to claim with the next turn.
+    /// The schedules to claim in the next round.
     most: usize,
     others: Duration,
     failed: Duration,
@@ -136,7 +137,7 @@ impl Default for Round {
 }
 
 impl Round {
-    /// From when on to look.
+    /// Returns the time from which to look.
     fn since(&mut self, rings: Option<u64>, now: Instant) -> Time {
         if rings != self.rings || self.whole.is_none_or(|whole| now.duration_since(whole) >= OVERLOOKED) {
             self.since = Time::EARLIEST;
@@ -147,8 +148,8 @@ impl Round {
         self.since
     }
 
-    /// Nothing is due. Returns whether the server's clock was set back meanwhile: then all is
-    /// looked at at once.
+    /// Records that nothing is due. Returns true if the server's clock was set back meanwhile: then
+    /// the loop looks at all schedules at once.
     fn looked(&mut self, look: &Look, rings: Option<u64>) -> bool {
         let since = look.clock.before(SETTLED);
         let is_set_back = since < self.since;
@@ -158,9 +159,10 @@ impl Round {
         is_set_back
     }
 
-    /// Schedules were done with; returns how long to wait until the next look. None were, where
-    /// others are about to. Where many ticks were missed, no more are claimed than the next turn
-    /// will do, give or take: others can do the rest at the same time.
+    /// Records handled schedules, and returns the pause before the next look. If there were none,
+    /// another process is about to handle them. If many ticks were missed, the next round claims
+    /// only about as many schedules as it can handle, so that other processes can handle the rest
+    /// at the same time.
     fn made(&mut self, made: Made) -> Duration {
         self.failed = PAUSE.0;
         self.most = (if made.has_left { made.schedules * 2 } else { self.most * 2 }).min(MOST);

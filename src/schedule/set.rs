@@ -11,17 +11,18 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues the payload at every tick of the schedule from now on: once, however many processes
-    /// there are. Does nothing where the schedule is the same already, so that a program can
-    /// declare its schedules whenever it starts; returns whether something changed. A schedule of
-    /// that name with another expression, zone, queue, payload, priority or the like is changed;
-    /// one that is paused stays so.
+    /// Enqueues the payload at every tick of the schedule from now on, once for all processes
+    /// together. Does nothing if the same schedule exists, so that a program can declare its
+    /// schedules whenever it starts. Returns whether something changed. A schedule of that name
+    /// with another expression, zone, queue, payload, priority or other setting is changed; a
+    /// paused schedule stays paused.
     ///
-    /// Ticks are made by every process with a [`Worker`](crate::Worker) whose role may make them
-    /// (the schema's owner, or an operator of all queues), and by
+    /// Every process with a [`Worker`](crate::Worker) makes ticks if its role may (the schema's
+    /// owner, or an operator of all queues), and so does
     /// [`Db::run_schedules`](crate::Db::run_schedules); none of them is a leader. A message is
-    /// there within 100 ms of its tick, while one of them runs and the database answers. A worker
-    /// learns within 30 s of a schedule that another process made; `run_schedules` at once.
+    /// enqueued within 100 ms of its tick, while one of them runs and the database answers. A
+    /// worker learns within 30 s of a schedule that another process made; `run_schedules` learns of
+    /// it at once.
     ///
     /// ```
     /// # use trunkline::{Queue, Result, Schedule};
@@ -32,8 +33,8 @@ impl<T: Payload> Queue<T> {
     /// ```
     ///
     /// # Errors
-    /// The name, the expression or the zone is not valid, the expression never ticks, the queue has
-    /// no such priority, has no keys or wants one, or the payload cannot be written.
+    /// The name, the expression or the zone is not valid; the expression never ticks; the queue has
+    /// no such priority, has no keys or requires one; or the payload cannot be written.
     pub async fn schedule(&self, schedule: &Schedule, payload: &T) -> Result<bool> {
         let Schedule { name, expression, zone, missed, metadata, priority, key } = schedule;
         let shared = &self.shared;

@@ -1,4 +1,4 @@
-//! Which ticks are to be made now, and when the next one is.
+//! The ticks to make now, and the time of the next tick.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use jiff::Timestamp;
 
 use super::{draft::Missed, expression::Expression};
 
-/// A tick that is no older is made, and not made up for.
+/// The age up to which a tick is made in time.
 const IN_TIME: Duration = Duration::from_secs(60);
-/// As many are made at a time, where each is wanted.
+/// The most ticks that are made at a time, if each is wanted.
 const MOST: usize = 1000;
 
-/// What is to be done with a schedule.
+/// The work for a schedule.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub now: Vec<Timestamp>,
-    /// There were more than can be made.
+    /// True if there were more ticks than can be made.
     pub has_dropped: bool,
     pub next: Option<Timestamp>,
 }
 
 impl Expression {
-    /// The ticks from `first`, which has come, until now.
+    /// Returns the ticks from `first`, which is due, until now.
     pub fn ticks(&self, missed: Missed, first: Timestamp, now: Timestamp) -> Ticks {
         let most = if missed == Missed::Each { MOST } else { 1 };
         #[cfg(trunkline_mutant)]
         let most = if crate::error::mutant::is("leaves-ticks-out") { 1 } else { most };
-        // One more, because backwards none is found where a clock jumped ahead.
+        // One more, because the search backwards finds no tick where a clock jumped ahead.
         let start = self.not_far_behind(now, first, most + 1);
         let (mut ticks, mut next) = (vec![start], self.next(start));
         while let Some(tick) = next.filter(|tick| *tick <= now) {
@@ -42,8 +42,8 @@ impl Expression {
         Ticks { now: ticks, has_dropped, next }
     }
 
-    /// The first tick, or a later one that is `ticks` before now: years of seconds are not gone
-    /// through one by one.
+    /// Returns the first tick, or a later one that is `ticks` ticks before now, so that years of
+    /// seconds are not searched one by one.
     fn not_far_behind(&self, now: Timestamp, first: Timestamp, ticks: usize) -> Timestamp {
         let mut at = now;
         for _ in 0..ticks {

@@ -1,4 +1,4 @@
-//! Limits of a queue, and its pause: for all processes together.
+//! The limits of a queue and its pause, which hold for all processes together.
 
 use tokio_postgres::types::ToSql;
 
@@ -10,9 +10,9 @@ use crate::{
     },
 };
 
-/// How much of a queue may be dequeued, by all processes together. Exact: it is decided in the
-/// transaction that dequeues, and so the dequeues of a queue with limits wait for each other's
-/// commits. While a transaction that took from it is open, others find nothing.
+/// The limits on how many messages all processes together may dequeue from a queue. They are exact:
+/// the transaction that dequeues checks them, so the dequeues of a queue with limits wait for each
+/// other's commits. While a transaction that took messages is open, other dequeues find nothing.
 ///
 /// ```
 /// # use trunkline::{Db, Limits, Result};
@@ -55,34 +55,35 @@ impl Limits {
         Self { per_second: Some(messages), ..self }
     }
 
-    /// As many may be dequeued at once after a rest, where there is a number a second; the messages
-    /// of a second if not set, and at least 1.
+    /// The number of messages that may be dequeued at once after a rest, where `per_second` is set.
+    /// Without a burst it is the messages of one second, and at least 1.
     #[must_use]
     pub const fn burst(self, messages: u32) -> Self {
         Self { burst: Some(messages), ..self }
     }
 
-    /// Messages of each key that workers begin with in a second, in a queue with keys
+    /// The messages of each key that workers begin in a second, in a queue with keys
     /// ([`Settings::lanes`](crate::Settings::lanes)): more than 0, at most a thousand million; 0.1
     /// is one in ten seconds. A message that comes again counts again.
     ///
-    /// The worker that holds the key's lane enforces it, without asking others, and the whole fleet
-    /// never exceeds it: a worker that takes over a lane begins with empty buckets, as of the last
-    /// time at which its predecessor could begin a message. Messages of a key beyond the rate wait,
-    /// and the other keys pass. Lanes of such a queue cannot be leased in SQL.
+    /// The worker that holds the key's lane enforces the rate, without asking other workers, and
+    /// all workers together never exceed it. A worker that takes over a lane begins with empty
+    /// buckets, as of the last time at which its predecessor could begin a message. Messages of a
+    /// key beyond the rate wait, and messages of other keys pass them. Lanes of such a queue cannot
+    /// be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }
     }
 
-    /// As many messages of a key may be begun with at once after a rest, where there is a number a
-    /// second; the messages of a second if not set, and at least 1.
+    /// The number of messages of a key that may be begun at once after a rest, where
+    /// `key_per_second` is set. Without a burst it is the messages of one second, and at least 1.
     #[must_use]
     pub const fn key_burst(self, messages: u32) -> Self {
         Self { key_burst: Some(messages), ..self }
     }
 
-    /// From three columns on, and those of keys from two others.
+    /// Reads three columns from `at` on, and the limits of keys from two columns from `of_keys` on.
     pub(crate) fn of(row: &Row, at: usize, of_keys: usize) -> Result<Self> {
         let (per_second, burst) = per_second_of(row, at + 1)?;
         let (key_per_second, key_burst) = per_second_of(row, of_keys)?;
@@ -91,7 +92,7 @@ impl Limits {
     }
 }
 
-/// A number a second and its burst, from a column on.
+/// Reads a rate and its burst from two columns.
 fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
     let per_second: Option<f64> = row.read(at)?;
     let burst = row.read::<Option<f64>>(at + 1)?.filter(|_| per_second.is_some());
@@ -99,12 +100,12 @@ fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
 }
 
 impl Db {
-    /// Sets the limits of a queue, all of them: those that are not named are none. They hold from
-    /// now on, also for programs that run.
+    /// Sets all limits of a queue: a limit that is not named is removed. They hold from now on,
+    /// also for running programs.
     ///
     /// # Errors
-    /// A limit is out of bounds, or a burst has no number a second; then none is changed. There is
-    /// no such queue ([`Error::is_no_queue`]).
+    /// A limit is out of bounds, or a burst has no rate; then none is changed. There is no such
+    /// queue ([`Error::is_no_queue`]).
     pub async fn limit_queue(&self, name: &str, limits: &Limits) -> Result<()> {
         self.check_schema().await?;
         let number = |number: Option<u32>| {
@@ -119,8 +120,9 @@ impl Db {
         limited.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
-    /// Pauses a queue for everybody: nothing is taken or leased from it from now on. Enqueues go
-    /// on, and so does what is leased. Consumers and workers wait. One that is paused stays so.
+    /// Pauses a queue for all programs: nothing is taken or leased from it from now on. Enqueues go
+    /// on, and leased messages keep their leases. Consumers and workers wait. A paused queue stays
+    /// paused.
     ///
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).

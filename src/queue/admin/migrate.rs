@@ -1,5 +1,5 @@
-//! The schema and its versions: steps change tables, forward only; functions and templates are as
-//! this library has them.
+//! The schema and its versions: steps change tables, and only forward; each migration replaces
+//! functions and templates by those of this library.
 
 use std::fmt::Write;
 
@@ -25,29 +25,28 @@ pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 /// them out, the step adds a row there.
 const OLDEST: i32 = 15;
 
-/// What a schema records of itself.
 struct Found {
     version: i32,
-    /// The oldest version whose programs work with it.
+    /// The oldest version whose programs work with the schema.
     oldest: i32,
 }
 
 impl Found {
-    /// Whether a program of this version works with it.
+    /// Returns true if programs of this version work with the schema.
     fn supports_this(&self) -> bool {
         self.version == SCHEMA_VERSION || (self.version > SCHEMA_VERSION && self.oldest <= SCHEMA_VERSION)
     }
 }
 
 impl Db {
-    /// Brings the schema to this library's version, in one transaction: the steps that are missing,
-    /// then all functions as they are now, then those of every queue. Safe to run again and from
-    /// many processes at once: they queue up behind a lock. Returns how many steps were applied. A
-    /// newer schema that supports this library is left as it is.
+    /// Brings the schema to this library's version, in one transaction: applies the missing steps,
+    /// then replaces all functions, then those of every queue. Safe to call again, and from many
+    /// processes at once: they wait for each other. Returns the number of applied steps. Leaves a
+    /// newer schema that supports this library as it is.
     ///
     /// # Errors
-    /// The schema is newer and does not support this library, it or something in it belongs to
-    /// another role, or the role may not create it.
+    /// The schema is newer and does not support this library, the schema or something in it belongs
+    /// to another role, or the role may not create it.
     pub async fn migrate(&self) -> Result<usize> {
         let session = self.own_session().await?;
         let found = self.found(&session).await?;
@@ -60,7 +59,7 @@ impl Db {
             return Ok(0);
         }
         if found.version == SCHEMA_VERSION && self.functions_are_current(&session).await? {
-            self.give_back(session); // nothing that a role without rights would stumble over
+            self.give_back(session); // needs no rights beyond reading
             return Ok(0);
         }
         self.check_name(&session).await?;
@@ -105,8 +104,9 @@ impl Db {
         Ok(pending.len())
     }
 
-    /// Makes the functions of every queue show their headers in psql. Not in the migration's
-    /// transaction: of a few hundred queues, the server has no room for the locks.
+    /// Writes the headers of each queue's functions where psql shows them. Runs outside the
+    /// migration's transaction, because the server has no room for the locks of a few hundred
+    /// queues.
     async fn describe_queues(&self, session: &Session) -> Result<()> {
         let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
         let mut behind = Some(String::new());
@@ -116,16 +116,15 @@ impl Db {
         Ok(())
     }
 
-    /// Removes the schema with all queues and everything in them, and whatever of others' depends
-    /// on it. Where there is none, it does nothing. Up to twenty queues go in one transaction, all
-    /// or nothing; of more, twenty in each, so that the locks of all find room: if that fails in
-    /// between, call it again.
-    ///
+    /// Removes the schema with all queues and their contents, and every other object that depends
+    /// on it. Does nothing if there is no schema. Removes up to twenty queues in one transaction,
+    /// all or nothing. With more queues, each transaction removes twenty, so that the server has
+    /// room for the locks: after a failure in between, call it again.
     /// # Errors
-    /// The role does not own the schema; or, of more than twenty queues, one is in use for ten
-    /// seconds.
+    /// The role does not own the schema; or there are more than twenty queues, and one of them is
+    /// in use for ten seconds.
     pub async fn teardown(&self) -> Result<()> {
-        /// In a transaction.
+        /// Queues that one transaction removes.
         const FEW: i64 = 20;
         let session = self.own_session().await?;
         if self.found(&session).await?.version > 0 {
@@ -141,7 +140,7 @@ impl Db {
         Ok(())
     }
 
-    /// The schema's name stands in every statement without quotes.
+    /// Checks the schema's name, which statements contain without quotes.
     async fn check_name(&self, session: &Session) -> Result<()> {
         let fits = self.statement("fits_unquoted", include_str!("../../../sql/statements/fits_unquoted.sql"));
         let name = self.schema().name();
@@ -153,12 +152,12 @@ impl Db {
         }
     }
 
-    /// The version of the schema in the database; 0 where there is none.
+    /// Returns the version of the schema in the database, or 0 if there is none.
     pub async fn schema_version(&self) -> Result<i32> {
         Ok(self.found(&*self.session(Class::Main).await?).await?.version)
     }
 
-    /// Errs, and says what to do, unless the schema has this library's version, or a newer one that
+    /// Fails, with advice, unless the schema has this library's version or a newer one that
     /// supports it.
     pub(crate) async fn check_schema(&self) -> Result<()> {
         let found = self.found(&*self.session(Class::Main).await?).await?;
@@ -209,12 +208,12 @@ fn fingerprint() -> String {
         hash.update(text);
     }
     hash.finalize().iter().take(8).fold(String::with_capacity(16), |mut all, byte| {
-        let _ = write!(all, "{byte:02x}"); // a string takes everything
+        let _ = write!(all, "{byte:02x}"); // writing to a string cannot fail
         all
     })
 }
 
-/// The kind of a template: tables are made once, the rest is renewed.
+/// The kind of a template: a migration creates tables once, and replaces functions and views.
 fn kind(text: &str) -> &'static str {
     if text.contains("create or replace function") {
         "function"

@@ -1,4 +1,4 @@
-//! Queues are made, described, limited, paused and granted; the schema is installed.
+//! Creates, describes, limits, pauses and grants queues, and installs the schema.
 
 pub(crate) mod limits;
 pub(crate) mod settings;

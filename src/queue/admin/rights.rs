@@ -5,14 +5,14 @@ use crate::{
     postgres::db::{Class, Db},
 };
 
-/// A role's part in a queue, which comes with the least rights for it.
+/// A role's part in a queue, with the least rights for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
-    /// Enqueues. Reads no payload.
+    /// Enqueues. Cannot read payloads.
     Producer,
-    /// Takes and leases, and ends leases; finds, cancels and reschedules. Enqueues nothing.
+    /// Takes, leases and settles messages; finds, cancels and reschedules them. Cannot enqueue.
     Consumer,
-    /// As a consumer; and reads, replays, discards, purges and prunes.
+    /// Does what a consumer does; also reads, replays, discards, purges and prunes.
     Operator,
 }
 
@@ -27,8 +27,8 @@ impl Right {
 }
 
 impl Db {
-    /// Gives roles the least rights for what they do, in one queue, or in all, those that are
-    /// created later among them. They last through migrations. All roles or none.
+    /// Gives roles the least rights for their parts, in one queue or in all queues, including
+    /// queues that are created later. Migrations keep the rights. Changes all roles or none.
     ///
     /// # Errors
     /// A role or the queue does not exist, or this is not the role that the schema belongs to.
@@ -39,11 +39,12 @@ impl Db {
         self.query(Class::Main, &sql, &[&roles, &kinds, &queue]).await.map(drop)
     }
 
-    /// Takes all from roles that [`Db::grant`] gave them, in one queue or everywhere. All roles or
-    /// none.
+    /// Takes from roles all rights that [`Db::grant`] gave them, in one queue or in all queues.
+    /// Changes all roles or none.
     ///
     /// # Errors
-    /// As with [`Db::grant`]; or a role has rights in every queue, of which one cannot be taken.
+    /// The errors of [`Db::grant`]; or a role was granted rights in all queues, which cannot be
+    /// taken in one.
     pub async fn revoke(&self, roles: &[&str], queue: Option<&str>) -> Result<()> {
         self.exist(roles, queue).await?;
         let sql = self.statement("revoke", include_str!("../../../sql/statements/revoke.sql"));

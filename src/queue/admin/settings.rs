@@ -13,15 +13,17 @@ use crate::{
     queue::{admin::limits::Limits, message::payload::ColumnType},
 };
 
-/// How often a change that meets others in a deadlock is tried.
+/// Retries of a change that ends in a deadlock.
 const ALTERS: usize = 4;
 
 /// The settings of a new queue.
 ///
 /// ```
 /// # use std::time::Duration;
-/// // Slow jobs: one a row, so that they spread over all workers; three attempts of at most ten minutes.
-/// let settings = trunkline::Settings::new("jsonb").max_batch(1).max_attempts(3).lease(Duration::from_secs(600));
+/// // Slow jobs: one per row, so that they spread over all workers.
+/// // Three attempts of at most ten minutes.
+/// let settings = trunkline::Settings::new("jsonb").max_batch(1);
+/// let settings = settings.max_attempts(3).lease(Duration::from_secs(600));
 /// ```
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -37,9 +39,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `payload` is any type that Postgres knows: `bytea`, `text`, `jsonb`, `int8`, `uuid`, a
-    /// composite type, an array. The rest: 10 attempts, leases of 30 seconds, up to 1,024 messages
-    /// a batch, no priorities, no uniqueness.
+    /// Creates settings for payloads of any type that Postgres knows: `bytea`, `text`, `jsonb`,
+    /// `int8`, `uuid`, a composite type, an array. The other settings are 10 attempts, leases of 30
+    /// seconds, up to 1,024 messages a batch, no priorities, no uniqueness.
     #[must_use]
     pub fn new(payload: impl Into<String>) -> Self {
         Self {
@@ -55,8 +57,9 @@ impl Settings {
         }
     }
 
-    /// The same for payloads of this Rust type, in the column that goes with it: `jsonb` for
-    /// [`Json`](crate::Json), `text` for `String`, and whatever else has a [`ColumnType`].
+    /// Creates settings for payloads of this Rust type, in the column type that goes with it:
+    /// `jsonb` for [`Json`](crate::Json), `text` for `String`, and the [`ColumnType`] of each other
+    /// type.
     ///
     /// ```
     /// # use trunkline::{Db, Json, Queue, Result, Settings};
@@ -70,71 +73,75 @@ impl Settings {
         Self::new(T::NAME)
     }
 
-    /// Deliveries before a message is a dead letter; 1 to 2,147,483,647.
+    /// Deliveries before a message becomes a dead letter; 1 to 2,147,483,647.
     #[must_use]
     pub fn max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
     }
 
-    /// How long a lease lasts unless a consumer asks for another; more than zero, at most 365 days.
+    /// The duration of a lease unless a consumer asks for another; more than zero, at most 365
+    /// days.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// Messages in one row at most, 1 to 1,024. With 1, messages that are slow jobs spread over all
-    /// workers.
+    /// The most messages in one row, 1 to 1,024. With 1, messages that are slow jobs spread over
+    /// all workers.
     #[must_use]
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch, ..self }
     }
 
-    /// As many priorities, 1 to 10, numbered from 0, the lowest; for good. See
-    /// [`Settings::head_start`] for what they do, and [`Draft::priority`](crate::Draft::priority).
+    /// The number of priorities, 1 to 10, which cannot be changed later. They are numbered from 0,
+    /// the lowest. See [`Settings::head_start`] for their effect, and
+    /// [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priorities(self, priorities: u32) -> Self {
         Self { priorities, ..self }
     }
 
-    /// What a step of priority is worth: more than zero, at most 36,500 days; a minute if not set.
+    /// The worth of one step of priority: more than zero, at most 36,500 days; a minute if not set.
     ///
-    /// Of what is due, the message goes first that would be the oldest if this were added to its
-    /// age for each step, to within a sixteenth. So the lowest priority is overtaken only by what
-    /// came within that time after it, times the steps, and never starves. [`Duration::MAX`] is
-    /// strict: the highest first, whatever waits.
+    /// Each step of priority adds this time to a message's age. Of the messages that are due, the
+    /// one that is then the oldest leaves first, to within a sixteenth. So a message of the lowest
+    /// priority is overtaken only by messages that came within this time after it, times the steps,
+    /// and never starves. [`Duration::MAX`] is strict: the highest priority leaves first, however
+    /// long other messages wait.
     #[must_use]
     pub fn head_start(self, head_start: Duration) -> Self {
         Self { head_start, ..self }
     }
 
-    /// Whether messages may have unique keys: [`Draft::unique`](crate::Draft::unique); for good.
-    /// Ends of messages cost a little more then. Not together with [`Settings::lanes`].
+    /// Sets whether messages may have unique keys ([`Draft::unique`](crate::Draft::unique)), which
+    /// cannot be changed later. The end of a message then costs a little more. Cannot be combined
+    /// with [`Settings::lanes`].
     #[must_use]
     pub fn uniqueness(self, uniqueness: bool) -> Self {
         Self { uniqueness, ..self }
     }
 
-    /// Each message has a key, and those of one key are handled one after another, in the order in
+    /// Gives each message a key. Messages of one key are handled one after another, in the order in
     /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. The
-    /// number of lanes is 1 to 256; 64 is enough for most, and [`Changes::lanes`] can raise it
-    /// later. Not together with priorities or uniqueness.
+    /// number of lanes is 1 to 256; 64 is enough for most queues, and [`Changes::lanes`] can raise
+    /// it later. Cannot be combined with priorities or uniqueness.
     ///
-    /// A key's hash chooses its lane, and a lane is leased as a whole, by one worker at a time: so
-    /// there are never more workers (processes) at work than lanes.
+    /// A key's hash chooses its lane, and one worker at a time leases a lane as a whole. So there
+    /// are never more workers (processes) at work than lanes.
     #[must_use]
     pub fn lanes(self, lanes: u32) -> Self {
         Self { lanes, ..self }
     }
 
-    /// As many messages of a key are handled at the same time, at most; 1 if not set. With more
-    /// than one they are in no order.
+    /// The most messages of one key that are handled at the same time; 1 if not set. With more than
+    /// 1, messages of a key are in no order.
     #[must_use]
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key, ..self }
     }
 }
 
-/// Changes to the settings of a queue; those that are not named stay as they are.
+/// Changes to the settings of a queue. Settings that are not named stay as they are.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -154,49 +161,49 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// None.
+    /// No changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`Settings::max_attempts`].
+    /// Changes [`Settings::max_attempts`].
     #[must_use]
     pub fn max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts: Some(max_attempts), ..self }
     }
 
-    /// As [`Settings::lease`].
+    /// Changes [`Settings::lease`].
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// As [`Settings::max_batch`].
+    /// Changes [`Settings::max_batch`].
     #[must_use]
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch: Some(max_batch), ..self }
     }
 
-    /// As [`Settings::head_start`].
+    /// Changes [`Settings::head_start`].
     #[must_use]
     pub fn head_start(self, head_start: Duration) -> Self {
         Self { head_start: Some(head_start), ..self }
     }
 
-    /// As [`Settings::per_key`]. Workers that run keep the number that they began with.
+    /// Changes [`Settings::per_key`]. Running workers keep the number that they began with.
     #[must_use]
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key: Some(per_key), ..self }
     }
 
-    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256
-    /// ([`Settings::lanes`]).
+    /// Raises the number of lanes in a queue with keys, to a multiple of the present number, at
+    /// most 256 ([`Settings::lanes`]).
     ///
-    /// The order of keys and their limits hold on, while workers and producers run. The queue
-    /// stands still until what waits in it is put in order: some 20 seconds for each million
-    /// messages. Where that meets transactions in a deadlock, it is tried again, four times; then
-    /// it errs, and has changed nothing.
+    /// Workers and producers may run meanwhile; the order and the limits of keys hold. The queue
+    /// stands still until its waiting messages are in order: some 20 seconds for each million
+    /// messages. A change that ends in a deadlock with other transactions is tried again, four
+    /// times; then it fails, and has changed nothing.
     #[must_use]
     pub fn lanes(self, lanes: u32) -> Self {
         Self { lanes: Some(lanes), ..self }
@@ -211,31 +218,31 @@ pub struct Description {
     pub name: String,
     /// The payload's type, as Postgres names it.
     pub payload: String,
-    /// Deliveries before a message is a dead letter.
+    /// Deliveries before a message becomes a dead letter.
     pub max_attempts: u32,
-    /// How long a lease lasts unless a consumer asks for another.
+    /// The duration of a lease unless a consumer asks for another.
     pub lease: Duration,
-    /// Messages in one row at most.
+    /// The most messages in one row.
     pub max_batch: u32,
-    /// When the queue was created, by the server's clock.
+    /// The time at which the queue was created, by the server's clock.
     pub created_at: SystemTime,
-    /// Whether it is paused: [`Db::pause_queue`].
+    /// True if the queue is paused: [`Db::pause_queue`].
     pub is_paused: bool,
-    /// When it was paused, by the server's clock.
+    /// The time at which the queue was paused, by the server's clock.
     pub paused_at: Option<SystemTime>,
-    /// How much of it may be dequeued: [`Db::limit_queue`].
+    /// The limits on dequeues: [`Db::limit_queue`].
     pub limits: Limits,
-    /// How many priorities it has; 1 is none.
+    /// The number of priorities; 1 is none.
     pub priorities: u32,
-    /// What a step of priority is worth.
+    /// The worth of one step of priority.
     pub head_start: Duration,
-    /// Whether messages may have unique keys.
+    /// True if messages may have unique keys.
     pub uniqueness: bool,
-    /// How many lanes it has, if its messages have keys; 0 if not.
+    /// The number of lanes if messages have keys; otherwise 0.
     pub lanes: u32,
-    /// The number of the first of them.
+    /// The number of the first lane.
     pub(crate) first_lane: u16,
-    /// Messages of a key that are handled at the same time, at most.
+    /// The most messages of a key that are handled at the same time.
     pub per_key: u32,
 }
 
@@ -282,12 +289,12 @@ impl Db {
         Ok(())
     }
 
-    /// Changes settings of a queue, for everybody who uses it. A lease that begins later lasts as
-    /// long as is said now, and what is leased keeps its lease. Handles that are open keep the
-    /// `max_batch`, and workers the lease time, that they began with.
+    /// Changes settings of a queue, for all programs. Leases that begin later have the new lease
+    /// time, and leased messages keep their leases. Open handles keep the `max_batch`, and workers
+    /// the lease time, that they began with.
     ///
     /// # Errors
-    /// A setting is out of bounds, and then none is changed; or there is no such queue
+    /// A setting is out of bounds, and then nothing is changed; or there is no such queue
     /// ([`Error::is_no_queue`]).
     pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
         self.check_schema().await?;
@@ -307,7 +314,7 @@ impl Db {
         }
     }
 
-    /// Drops a queue with all that is in it, dead letters and archive included. Its consumers get
+    /// Drops a queue with its messages, dead letters and archive. Its consumers get
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("drop_queue", include_str!("../../../sql/statements/drop_queue.sql"));
@@ -315,13 +322,13 @@ impl Db {
         Ok(())
     }
 
-    /// All queues, by name.
+    /// Returns all queues, in the order of their names.
     pub async fn list_queues(&self) -> Result<Vec<Description>> {
         self.check_schema().await?;
         self.describe(None).await?.iter().map(Description::of).collect()
     }
 
-    /// One queue.
+    /// Returns the description of one queue.
     ///
     /// # Errors
     /// [`Error::is_no_queue`] where there is none.
@@ -337,12 +344,12 @@ impl Db {
     }
 }
 
-/// A time as Postgres takes it; more than is possible is out of bounds, which the server says.
+/// Converts a time to seconds. The cap is out of bounds everywhere, so the server rejects it.
 fn in_seconds(time: Duration) -> f64 {
     time.as_secs_f64().min(1e10)
 }
 
-/// A head start as Postgres takes it; the longest that there is stands for any.
+/// Converts a head start to seconds. `Duration::MAX` becomes the longest that the server takes.
 fn strict(head_start: Duration) -> f64 {
     match head_start {
         Duration::MAX => 36_500.0 * 86_400.0,
@@ -350,7 +357,7 @@ fn strict(head_start: Duration) -> f64 {
     }
 }
 
-/// A number as Postgres takes it; the server knows the other bounds.
+/// Converts a number; the server checks the other bounds.
 fn bounded(name: &str, number: u32) -> Result<i32> {
     i32::try_from(number).map_err(|_| Error::invalid(format!("{name} is {number}, and can be at most {}", i32::MAX)))
 }

@@ -19,19 +19,19 @@ use std::{
 /// The waiting calls of one kind.
 pub(crate) trait Waiting {
     type Call;
-    /// What one statement serves.
+    /// The calls that one statement serves.
     type Work;
     /// Statements that may run at the same time.
     const STATEMENTS: usize = 1;
 
     fn is_empty(&self) -> bool;
 
-    /// Whether the waiting calls deserve a statement beside the one that runs.
+    /// Returns true if the waiting calls are worth a statement beside the one that runs.
     fn deserve_another(&self, _: &Running) -> bool {
         false
     }
 
-    /// Removes what the next statement serves, and counts its messages. `None` ends the permit.
+    /// Removes the work of the next statement, and counts its messages. `None` ends the permit.
     fn next(&mut self, running: &Running) -> Option<(Self::Work, usize)>;
 
     /// Removes the calls that fail because no permit is left to serve them.
@@ -40,13 +40,12 @@ pub(crate) trait Waiting {
     fn fail(call: Self::Call);
 }
 
-/// The statements that run.
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     pub statements: usize,
     /// Messages in them.
     pub messages: usize,
-    /// How long the last statement took.
+    /// The duration of the last statement.
     pub took: Duration,
 }
 
@@ -68,7 +67,7 @@ impl<W: Waiting> Batcher<W> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. A permit comes back if a statement has to start for it.
+    /// Adds a call. Returns a permit if a statement has to start for it.
     pub fn join(self: &Arc<Self>, add: impl FnOnce(&mut W)) -> Option<Permit<W>> {
         let always = |waiting: &mut W| {
             add(waiting);
@@ -94,14 +93,13 @@ pub(crate) struct Permit<W: Waiting> {
     batcher: Arc<Batcher<W>>,
     /// Messages in its statement.
     messages: usize,
-    /// When its statement began.
     began: Option<Instant>,
     has_ended: bool,
 }
 
 impl<W: Waiting> Permit<W> {
-    /// The work of the next statement. `None`: the permit has ended, and the next call receives
-    /// another.
+    /// Returns the work of the next statement. Returns `None` when the permit has ended; the next
+    /// call then receives another.
     pub fn next(&mut self) -> Option<W::Work> {
         let mut state = self.batcher.state();
         let State { waiting, running } = &mut *state;
@@ -120,10 +118,9 @@ impl<W: Waiting> Permit<W> {
         self.batcher.state()
     }
 
-    /// Lets callers run that were just answered, so that their next calls share a statement with
-    /// each other or with the calls that wait. A lone caller has none to share with, and a task
-    /// that yields where nothing else runs makes the runtime wake another thread, which took a
-    /// third of a lone caller's time.
+    /// Yields, so that callers that were just answered can share the next statement with each other
+    /// or with the calls that wait. A lone caller has none to share with: there, a yield made the
+    /// runtime wake another thread, which took a third of the caller's time.
     pub async fn give_way(&self, answered: usize) {
         if answered > 1 || !self.state().waiting.is_empty() {
             tokio::task::yield_now().await;

@@ -13,25 +13,25 @@ use crate::{
     queue::message::{keys, unique::Unique},
 };
 
-/// A row takes no more bytes, unless its only message is larger. More would cost the server pages:
-/// its allocator returns what is larger than 128 KiB to the system when a statement ends, and has
-/// it cleared again for the next.
+/// The most bytes in a row, unless its only message is larger. A larger row would cost the server
+/// new pages: its allocator returns blocks above 128 KiB to the system when a statement ends, and
+/// needs cleared ones for the next.
 pub(crate) const BATCH_BYTES: usize = 64 << 10;
 /// An insert takes no further row beyond this many bytes.
 pub(crate) const INSERT_BYTES: usize = 1 << 20;
-/// The memory of messages that wait; beyond it, callers wait for room.
+/// The most memory of waiting messages; beyond it, callers wait for room.
 const WAITING_BYTES: usize = 16 << 20;
 /// Bytes that a message counts for besides its own.
 const OVERHEAD: usize = 32;
-/// A second insert starts when this many messages wait, or a full row: while the server stores one
-/// row, the other is encoded.
+/// A second insert starts when this many messages wait, or a full row. While the server stores one
+/// row, the client encodes the other.
 const WORTH_ANOTHER: usize = 128;
-/// The time in which a server stores a message. A second insert does not start before as many wait
-/// as a server stores while an insert runs. Where the disk takes that time, a small insert would
+/// The time in which a server stores a message. A second insert starts only when as many messages
+/// wait as the server stores while an insert runs. Where the disk is slow, a small insert would
 /// only queue behind the flush of the first, and the calls that arrive next behind both.
 const STORED_IN: Duration = Duration::from_micros(16);
-/// While no more than this many messages wait or are in an insert, each goes at once: two commits
-/// that share a flush cost these few less than the second one's wait for the first.
+/// Up to this many messages, waiting and in an insert together, start an insert at once. Two
+/// commits that share a flush cost less than a wait for the first commit.
 const FEW: usize = 4;
 
 /// One encoded message.
@@ -71,15 +71,15 @@ pub(crate) struct Joined {
 }
 
 impl Coalescer {
-    /// All messages of a coalescer have a unique key, or none has. One of a queue with `lanes`
-    /// priorities or partitions inserts `rows` at a time, of at most `max_batch` messages each.
+    /// All messages of a coalescer have a unique key, or none has. The queue has `lanes` priorities
+    /// or partitions. An insert takes at most `rows` rows of at most `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
         let waiting = Rows { max_batch, lanes, at_once: rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
         Self { batcher: Batcher::new(waiting), room }
     }
 
-    /// Adds one message to the row that gathers; waits while the messages that wait take too much
+    /// Adds one message to the row that gathers. Waits while the waiting messages take too much
     /// memory.
     pub async fn join(&self, new: New<'_>) -> Joined {
         loop {
@@ -97,11 +97,10 @@ impl Coalescer {
     }
 }
 
-/// Rows that gather.
 pub(crate) struct Rows {
     max_batch: usize,
     lanes: usize,
-    /// Rows that one insert takes.
+    /// The most rows in one insert.
     at_once: usize,
     batches: VecDeque<Batch>,
     bytes: usize,
@@ -158,8 +157,8 @@ impl Waiting for Rows {
         self.batches.is_empty()
     }
 
-    /// A full row waits, also in each lane; or enough messages; or few wait and few are in the
-    /// other insert.
+    /// A full row is worth another insert: there is one if more rows wait than there are lanes. So
+    /// are enough messages, or few messages while few are in the other insert.
     fn deserve_another(&self, running: &Running) -> bool {
         let least = WORTH_ANOTHER.max((running.took.as_nanos() / STORED_IN.as_nanos()) as usize);
         let waiting = self.messages();
@@ -167,7 +166,7 @@ impl Waiting for Rows {
         self.batches.len() > self.lanes || waiting >= least || are_few
     }
 
-    /// The oldest rows. What does not deserve a second insert is left to the one that runs.
+    /// Takes the oldest rows. Leaves messages that are not worth a second insert to the first.
     fn next(&mut self, running: &Running) -> Option<(Vec<Batch>, usize)> {
         if self.is_empty() || running.statements > 1 && !self.deserve_another(running) {
             return None;

@@ -12,15 +12,14 @@ pub(crate) use self::batches::{Batches, DequeueMode, PutBack};
 use super::batcher::{Batcher, Permit, Running, Waiting};
 use crate::error::{Error, Result};
 
-/// Messages that one statement dequeues at most; larger requests take several.
+/// The most messages that one statement dequeues; larger requests take several statements.
 pub(crate) const PAGE: usize = 1 << 15;
 
-/// A second statement, which has a commit of its own, starts when requests for this many messages
-/// wait; or behind a statement that asks for as many, because small requests should not wait for
-/// large ones.
+/// A second statement, with a commit of its own, starts when requests for this many messages wait.
+/// It also starts beside a statement that asks for this many, because small requests should not
+/// wait for large ones.
 const WORTH_ANOTHER: usize = 1024;
 
-/// A call's request.
 pub(crate) struct DequeueRequest {
     /// Messages that it asks for.
     pub n: usize,
@@ -54,8 +53,8 @@ impl Waiting for Requests {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(|request| request.n).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// The oldest requests, with those behind them that dequeue in the same way, for a page of
-    /// messages at most. Requests whose callers went away are left out.
+    /// Takes the oldest request, with later ones that dequeue in the same way, for at most a page
+    /// of messages. Drops requests whose callers left.
     fn next(&mut self, _: &Running) -> Option<(Vec<DequeueRequest>, usize)> {
         let (mut requests, mut others) = (Vec::<DequeueRequest>::new(), VecDeque::new());
         let (mut asked, mut is_full) = (0, false);

@@ -1,4 +1,4 @@
-//! Wakes the consumers that listen: those of this process at once, those of others by one
+//! Wakes listening consumers: those of this process at once, those of other processes by one
 //! notification for many commits.
 
 use std::{collections::BTreeSet, convert::Infallible, pin::pin, sync::LazyLock, time::Duration};
@@ -41,7 +41,7 @@ impl Waiting for Channels {
         (count > 0).then_some((channels, count))
     }
 
-    /// No caller waits: the next one's task notifies these channels, too.
+    /// Returns none: no caller waits, and the next caller's task notifies these channels, too.
     fn abandoned(&mut self) -> Vec<Infallible> {
         Vec::new()
     }
@@ -66,9 +66,9 @@ impl Drop for Unsent<'_> {
 static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!("../../../sql/statements/notify.sql")));
 
 impl Db {
-    /// Wakes the consumers that listen: those of this process at once, the others by a notification
-    /// that is sent after the commit, outside the transaction. Callers who ask while one is being
-    /// sent share the next.
+    /// Wakes listening consumers: those of this process at once, those of other processes by a
+    /// notification that is sent after the commit, outside the transaction. Calls that arrive while
+    /// one is being sent share the next.
     pub(crate) fn wake(&self, channel: &str) {
         self.listener().ring(channel);
         let add = |waiting: &mut Channels| {
@@ -105,7 +105,7 @@ impl Db {
             self.wake(channel);
             return Ok(rows);
         };
-        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // for those who ask meanwhile
+        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // for calls that arrive meanwhile
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         let rows = first_answer(session.query_rows(sql, params, most), session.query(&NOTIFY, &notification)).await;
@@ -119,7 +119,7 @@ async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) ->
     match select(pin!(first), pin!(second)).await {
         // On a busy machine the answer may come within the first poll, before the second is sent.
         Either::Left((answer, second)) => {
-            let _ = second.now_or_never(); // its answer is not waited for
+            let _ = second.now_or_never(); // sent, its answer is not needed
             answer
         }
         Either::Right((_, first)) => first.await,

@@ -14,25 +14,24 @@ use crate::{
     },
 };
 
-/// How a lease ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ending {
     Ack,
     Archive,
     /// The lease is undone: the attempt does not count.
     Release,
-    /// Seconds until it is due again, and the error.
+    /// The seconds until the message is due again, and the error.
     Retry(f64, String),
     /// The reason of the dead letter.
     Bury(String),
     /// Seconds from now until the lease ends.
     Extend(f64),
-    /// As `Retry`, where a rollback left the message without a lease.
+    /// A retry of a message that a rollback left without a lease.
     Charge(f64, String),
 }
 
 impl Ending {
-    /// The name in metrics and spans; `None` where no lease ends.
+    /// The name in metrics and spans; `None` if no lease ends.
     pub fn end(&self) -> Option<End> {
         match self {
             Self::Ack => Some(End::Done),
@@ -44,7 +43,7 @@ impl Ending {
         }
     }
 
-    /// Whether one statement can do both.
+    /// Returns true if one statement can do both.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
@@ -67,13 +66,13 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<f64>,
     pub errors: Vec<String>,
-    /// Requests, by number, and the ids whose leases an earlier request ends: the later request has
-    /// lost them.
+    /// The number of a request, and an id whose lease an earlier request ends: the later request
+    /// has lost it.
     ended_before: Vec<(usize, i64)>,
 }
 
 impl Settled {
-    /// From the row of a statement that ends leases.
+    /// Reads the row of a statement that ends leases.
     pub fn of(row: &Row) -> Result<Self> {
         Self::checked(row.read(0)?, row.read(1)?, row.read(2)?)
     }
@@ -94,14 +93,14 @@ impl Unsettled {
 
 impl Waiting for Unsettled {
     type Call = SettleRequest;
-    /// One settlement a statement.
+    /// The settlements, each of which is one statement.
     type Work = Vec<Settlement>;
 
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All requests that wait.
+    /// Takes all waiting requests.
     fn next(&mut self, _: &Running) -> Option<(Vec<Settlement>, usize)> {
         let mut groups: Vec<Vec<SettleRequest>> = Vec::new();
         for request in self.0.drain(..) {
@@ -123,11 +122,11 @@ impl Waiting for Unsettled {
     }
 }
 
-/// The name of a call that ends leases, for its error.
+/// The call's name in error messages.
 pub(crate) const ENDING: &str = "the end of a lease";
 
 impl Settlement {
-    /// Makes one statement of at least one request.
+    /// Combines at least one request in one statement.
     fn of(requests: Vec<SettleRequest>) -> Self {
         let ending = requests[0].ending.clone();
         let mut leases: Vec<(Lease, usize)> = requests
@@ -173,12 +172,11 @@ impl Settlement {
         self.requests.into_iter().map(|request| Self::of(vec![request])).collect()
     }
 
-    /// Whether a reason has characters beyond ASCII.
     pub fn is_beyond_ascii(&self) -> bool {
         self.errors.iter().any(|error| !error.is_ascii())
     }
 
-    /// Rewrites its reasons in ASCII, which every server's encoding has.
+    /// Rewrites the reasons in ASCII, which every server's encoding has.
     pub fn put_in_ascii(&mut self) {
         for error in &mut self.errors {
             *error = in_ascii(error);
@@ -217,18 +215,18 @@ impl Settlement {
     }
 }
 
-/// The leases that a statement did not settle: all that are not in this set. `None`: it settled
+/// The leases that a statement did not settle: all that are not in the set. `None` if it settled
 /// all.
 pub(crate) struct Lost(Option<HashSet<Lease>>);
 
 impl Lost {
-    /// Compares what a statement settled with the number of leases that it was given.
+    /// Compares the settled leases with the number of leases in the statement.
     pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
         let complete = Settled::messages(settled.iter().copied()) == asked; // nearly always
         Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
     }
 
-    /// The ids of those that are lost.
+    /// Returns the ids of the lost leases.
     pub fn among(&self, leases: &[Lease]) -> Vec<i64> {
         let Some(settled) = &self.0 else { return Vec::new() };
         leases.iter().filter(|lease| !settled.contains(lease)).map(|lease| lease.id).collect()

@@ -20,14 +20,11 @@ use crate::{
     queue::message::{Lease, Ranges, metadata::Metadata, payload::MAX_BATCH, reason::reason_of},
 };
 
-/// Messages without an owner.
 #[derive(Debug)]
 pub(crate) enum Unclaimed {
-    /// A row that was taken.
     Taken(Row),
-    /// Messages that were leased.
     Leased(Ranges),
-    /// Taken, and nothing that its consumer can read.
+    /// A taken message or row that its consumer cannot read.
     Unreadable(Unreadable),
 }
 
@@ -45,7 +42,7 @@ impl Kept {
     }
 }
 
-/// Messages that are not what their consumer expects: one, or a row that is no batch at all.
+/// One message, or one row that is no batch, that its consumer cannot read.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
     pub id: i64,
@@ -53,17 +50,16 @@ pub(crate) struct Unreadable {
     pub attempt: i32,
     pub released: i32,
     pub enqueued_at: Time,
-    /// The array of payloads as it came, or made again of the one.
+    /// The row's array of payloads, or a new array of the one payload.
     payload: Bytes,
     metadata: Option<Bytes>,
-    /// Their row's values in the user's own columns.
+    /// The values of the row in the user's own columns.
     pub own: Option<String>,
-    /// Why they cannot be read.
     pub reason: String,
 }
 
 impl Unreadable {
-    /// A row that is no batch.
+    /// Copies a row that is no batch.
     pub fn of_row(
         (id, size, (attempt, released), enqueued_at): (i64, i32, (i32, i32), Time),
         payload: &Received<'_>,
@@ -84,7 +80,7 @@ impl Unreadable {
         }
     }
 
-    /// A message of a row, whose payload may be null.
+    /// Copies one message of a row. Its payload may be null.
     pub fn of_message(
         (id, (attempt, released), enqueued_at): (i64, (i32, i32), Time),
         (element, payload): (u32, Option<&[u8]>),
@@ -95,7 +91,7 @@ impl Unreadable {
         match payload {
             None => value.put_i32(-1),
             Some(payload) => {
-                value.put_i32(payload.len() as i32); // it was such an element before
+                value.put_i32(payload.len() as i32); // it was an element before, so it fits
                 value.put_slice(payload);
             }
         }
@@ -117,7 +113,7 @@ impl Unreadable {
         }
     }
 
-    /// Its leases, where it is leased. No row has more messages than one may have.
+    /// Returns the leases, if there are any: at most as many as a row may have.
     pub fn leases(&self) -> impl Iterator<Item = Lease> + use<> {
         let (id, attempt) = (self.id, self.attempt);
         let size = (self.size.unsigned_abs() as usize).min(MAX_BATCH);
@@ -133,7 +129,7 @@ impl Unreadable {
     }
 }
 
-/// An array of one element, as it travels.
+/// Writes an array of one element in the wire format.
 fn array_of(element: u32, nulls: bool, value: &[u8]) -> Bytes {
     let mut array = BytesMut::new();
     Elements { element, count: 1, nulls, values: value }.write(&mut array);

@@ -1,31 +1,31 @@
-//! What a consumer hears while it waits.
+//! The notifications that reach a consumer while it waits.
 
 use std::time::Duration;
 
 use crate::postgres::db::Subscription;
 
-/// Notifications heard so far.
+/// Returns the number of notifications so far.
 pub(crate) fn heard(subscription: &mut Option<Subscription>) -> Option<u64> {
     subscription.as_mut().map(|subscription| subscription.heard.borrow_and_update().rings)
 }
 
-/// Both at one moment: what is heard first after it is no news then.
+/// Reads both values at one moment, and marks them as seen.
 pub(crate) fn heard_and_hears(subscription: &mut Option<Subscription>) -> (Option<u64>, bool) {
     let Some(subscription) = subscription else { return (None, false) };
     let heard = subscription.heard.borrow_and_update();
     (Some(heard.rings), heard.hearing)
 }
 
-/// Whether notifications arrive at present.
+/// Returns true if notifications arrive at present.
 pub(crate) fn hears(subscription: Option<&Subscription>) -> bool {
     subscription.is_some_and(|subscription| subscription.heard.borrow().hearing)
 }
 
-/// Until the time is up, or something is heard that was not among `rings`.
+/// Waits until the time is up, or until a notification arrives that `rings` does not count.
 pub(crate) async fn sleep(subscription: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
     match subscription {
         Some(subscription) if Some(subscription.heard.borrow().rings) == rings => {
-            let _ = tokio::time::timeout(longest, subscription.heard.changed()).await; // either will do
+            let _ = tokio::time::timeout(longest, subscription.heard.changed()).await; // either ends the wait
         }
         Some(_) => {}
         None => tokio::time::sleep(longest).await,

@@ -1,5 +1,5 @@
-//! What was dequeued for a caller who may be gone when the answer comes, as in a program of another
-//! language.
+//! Dequeued messages for a caller that may be gone when the answer comes, as in a program of
+//! another language.
 
 use std::mem;
 
@@ -16,14 +16,14 @@ use crate::{
     },
 };
 
-/// Messages that were taken or leased, and have no owner yet. Accepted, they are the caller's;
-/// **dropped, they go back** to the queue, uncharged.
+/// Messages that were taken or leased, and have no owner yet. The caller owns them once it accepts
+/// them; **dropped, they go back** to the queue, and no attempt is counted.
 ///
 /// For programs that pass the outcome of a call to a receiver that may have stopped waiting for it:
-/// a thread, an event loop, another language. Rust code that awaits a call needs none of this: see
+/// a thread, an event loop, another language. Rust code that awaits a call does not need it: see
 /// [`Queue::take`].
 ///
-/// It is to be dropped within a tokio runtime, or its messages go back with the next dequeue.
+/// Drop it within a tokio runtime; outside, its messages go back only with the next dequeue.
 #[derive(Debug)]
 pub struct Offer<T> {
     queue: Queue<T>,
@@ -32,34 +32,34 @@ pub struct Offer<T> {
 }
 
 impl<T: Payload> Offer<T> {
-    /// How many messages, those that cannot be read included.
+    /// Returns the number of messages, unreadable ones included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Makes the messages the caller's. `read` makes of each payload what the program works with;
-    /// one that it refuses cannot be read, and fails its attempt with that reason, as one that is
-    /// no `T` does ([`Queue::take`], [`Queue::lease`]); the others are returned.
+    /// Makes the messages the caller's. `read` converts each payload. A message whose payload it
+    /// refuses fails its attempt with that reason, like one whose payload is no `T`
+    /// ([`Queue::take`], [`Queue::lease`]). The other messages are returned.
     ///
     /// # Errors
-    /// The server's rows are not of this library.
+    /// The server's rows do not have this library's form.
     pub fn accept<U>(self, read: impl FnMut(T) -> Read<U>) -> Result<Vec<Message<U>>> {
         Ok(self.accept_if(read, Some)?.unwrap_or_default())
     }
 
-    /// As [`accept`](Self::accept), and `confirm` makes of the messages what the program works
-    /// with. Where it returns `None` nothing is accepted: no attempt has failed, and all messages
-    /// go back. For a program in another language, which may be interrupted while it reads.
+    /// Accepts messages like [`accept`](Self::accept), if `confirm` agrees; it converts them as a
+    /// whole. If it returns `None`, nothing is accepted: no attempt has failed, and all messages go
+    /// back. For a program in another language, which may be interrupted while it reads.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
+    /// The errors of [`accept`](Self::accept).
     pub fn accept_if<U, R>(
         self,
         read: impl FnMut(T) -> Read<U>,
@@ -70,13 +70,13 @@ impl<T: Payload> Offer<T> {
         let made = confirm(mem::take(&mut opened.messages));
         if made.is_some() {
             queue.readable(queue.shared.keep(pages, opened));
-        } // else the pages are dropped, which gives them back
+        } // else the pages are dropped, which puts their messages back
         Ok(made)
     }
 }
 
 impl<T: Payload> Queue<T> {
-    /// As [`Queue::take`], for a receiver that may be gone when the answer comes.
+    /// Takes messages like [`Queue::take`], for a receiver that may be gone when the answer comes.
     pub async fn offer_take(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?.without_lease()?;
         self.offer(request.n(), DequeueMode::Take).await
@@ -94,7 +94,7 @@ impl<T: Payload> Queue<T> {
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {
-                Err(_) if offer.count > 0 => break, // what was dequeued before is the caller's
+                Err(_) if offer.count > 0 => break, // the caller gets the earlier pages
                 outcome => outcome?,
             };
             let size = page.size;

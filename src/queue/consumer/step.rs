@@ -1,4 +1,4 @@
-//! How a consumer waits, step after step, until a dequeue finds something.
+//! A consumer's waiting, step by step, until a dequeue finds something.
 
 use tokio::time::Instant;
 use tracing::warn;
@@ -26,8 +26,9 @@ impl<T: Payload> Consumer<T> {
         let (n, until) = (request.n(), request.until());
         loop {
             let rings = self.heard();
-            // What comes after a dequeue that left nothing is announced, or due later. With a limit
-            // to the wait there may be no later.
+            // After a dequeue that left nothing, new messages are announced, or due later: no
+            // dequeue is needed. A call with a time limit dequeues anyway, because it may have no
+            // later chance.
             let drained = self.drained.take();
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
@@ -60,8 +61,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Dequeues what is due now, and does not wait. No statement where the last one left nothing
-    /// and nothing was announced since.
+    /// Dequeues messages that are due now, without waiting. Sends no statement if the last one left
+    /// nothing and no message was announced since.
     pub(crate) async fn due_now(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         let rings = self.heard();
         let drained = self.drained.take();
@@ -91,9 +92,9 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Leasing, taking or looking again is within the contract where the connection was lost; the
-    /// door waits for the database. Nor is it the caller's business that another runtime ended,
-    /// before or after the statement that was shared with it was sent. What else went wrong is.
+    /// Returns `Ok` for errors after which a consumer dequeues again: a lost connection, because
+    /// each guarantee allows it, and the end of another runtime that ran the shared statement.
+    /// Returns all other errors.
     pub(crate) fn try_again(&self, error: Error) -> Result<()> {
         let is_lost = error.is_outcome_unknown() && error.is_closed();
         if !is_lost && !error.is_ended() {
@@ -105,26 +106,27 @@ impl<T: Payload> Consumer<T> {
         Ok(())
     }
 
-    /// The messages that ended a wait; none at all when its time was up.
+    /// Returns the messages that ended a wait, no messages when the time was up, or `None` to
+    /// dequeue again.
     fn met(&mut self, wake_up: WakeUp) -> Result<Option<Vec<Message<T>>>> {
         match wake_up {
             WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
                 let found = self.queue.open(batches)?;
-                Ok((!found.is_empty()).then_some(found)) // of those that cannot be read there is nothing to return
+                Ok((!found.is_empty()).then_some(found)) // all may be unreadable
             }
             WakeUp::MayBeDue => Ok(None),
             WakeUp::TimeIsUp => Ok(Some(Vec::new())),
         }
     }
 
-    /// Notifications heard so far. Ask before a dequeue, for [`Consumer::idle`] after it.
+    /// Returns the notifications so far. Call it before a dequeue, for [`Consumer::idle`] after it.
     pub(crate) fn heard(&mut self) -> Option<u64> {
         heard(&mut self.subscription)
     }
 
-    /// After a dequeue, perhaps behind a pause: if it came back short, it left nothing due. Returns
-    /// the notifications that had been heard before it.
+    /// Records a dequeue, perhaps after a pause: if it was short, it left nothing due. Returns the
+    /// notifications that came before it.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
         if paused.is_some() {
             self.pace.lingered();
@@ -134,28 +136,28 @@ impl<T: Payload> Consumer<T> {
         rings
     }
 
-    /// A pause for what can wait until the next message, where none is due and the next one is
-    /// announced.
+    /// Returns a pause for work that can wait until the next message, if none is due and the next
+    /// one will be announced.
     pub(crate) fn linger(&self, rings: Option<u64>) -> Option<Linger> {
         let subscription = self.subscription.as_ref().filter(|subscription| hears(Some(subscription)))?;
         (rings.is_some() && self.drained == rings).then(|| Linger::new(subscription))
     }
 
-    /// A dequeue found something.
+    /// Records that a dequeue found something.
     pub(crate) fn found(&mut self) {
         if self.pace.found(Instant::now().into_std()) {
             self.subscription = None;
         }
     }
 
-    /// One step of waiting after an empty dequeue that began when `rings` had been heard. Takes
-    /// nothing, so it may be dropped at any time.
+    /// Waits one step after an empty dequeue that began after `rings` notifications. Takes nothing,
+    /// so it may be dropped at any time.
     pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
         self.wait(None, rings, None).await.map(drop)
     }
 
-    /// One step of waiting, after a dequeue that left nothing due and began when `rings` had been
-    /// heard. `messages` is what the poller dequeues for it.
+    /// Waits one step after a dequeue that left nothing due and began after `rings` notifications.
+    /// `messages` is the dequeue that the poller makes for the consumer.
     async fn wait(
         &mut self,
         messages: Option<(usize, DequeueMode)>,
@@ -167,7 +169,7 @@ impl<T: Payload> Consumer<T> {
             Step::Poll(every) => Alarm::Every(every),
             Step::Pause(pause) => {
                 let left = until.map_or(pause, |until| until.saturating_duration_since(Instant::now()));
-                sleep(subscription, pause.min(left), rings).await; // a listening consumer is woken from the pause, too
+                sleep(subscription, pause.min(left), rings).await; // a notification also ends the pause
                 return Ok(WakeUp::MayBeDue);
             }
             Step::Listen => {
@@ -176,7 +178,7 @@ impl<T: Payload> Consumer<T> {
             }
             Step::Look => match (subscription, rings) {
                 (Some(subscription), Some(rings)) => Alarm::Notification(subscription, rings),
-                _ => return Ok(WakeUp::MayBeDue), // it listens since that dequeue
+                _ => return Ok(WakeUp::MayBeDue), // it began to listen after that dequeue
             },
         };
         shared.wait(Wanted { messages, alarm, hooks }, until).await

@@ -1,5 +1,5 @@
-//! A consumer as a stream: leased messages, one by one, from a buffer that releases those that are
-//! not asked for.
+//! A consumer as a stream: leased messages, one by one, from a buffer that releases messages that
+//! the caller does not ask for.
 
 use std::{
     collections::VecDeque,
@@ -32,24 +32,25 @@ use crate::{
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 impl<T: Payload> Consumer<T> {
-    /// The consumer as a [`Stream`] of leased messages, at least once: each is the caller's until
-    /// its lease ends, to acknowledge ([`Queue::ack`](crate::Queue::ack)), retry, bury or release.
+    /// Turns the consumer into a [`Stream`] of leased messages, at least once. Each message is the
+    /// caller's until its lease ends, to acknowledge ([`Queue::ack`](crate::Queue::ack)), retry,
+    /// bury or release.
     ///
-    /// - Up to `prefetch` messages, from 1 to 32,768, are leased at a time, and only when the
-    ///   stream is polled and has none: so it never holds more than that, whatever waits in the
-    ///   queue. Make it no more than what is worked on in half of a lease.
-    /// - A message comes with about half of the queue's lease time or more. What the stream holds
-    ///   for longer, because the caller is slow, is given back, uncharged; and so is all that it
-    ///   holds when it is dropped.
+    /// - It leases up to `prefetch` messages at a time, from 1 to 32,768, and only when it is
+    ///   polled and has none: it never holds more, however many messages wait. Choose at most what
+    ///   the caller works on in half of a lease.
+    /// - A message comes with about half of the queue's lease time or more. Messages that the
+    ///   stream holds for longer, because the caller is slow, are released, and no attempt is
+    ///   counted. So are all messages that it holds when it is dropped.
     /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases
     ///   again a tenth of a second after an error, and later after several in a row, up to ten
-    ///   seconds. Whether to go on is for the caller to decide: of a queue that was dropped, each
-    ///   item is an error ([`Error::is_no_queue`]).
-    /// - It may be polled and left at any time, as in `select!`: what came meanwhile is there at
-    ///   the next poll.
+    ///   seconds. The caller decides whether to go on: after its queue was dropped, each item is an
+    ///   error ([`Error::is_no_queue`]).
+    /// - It may be polled and left at any time, as in `select!`: messages that came meanwhile are
+    ///   there at the next poll.
     ///
-    /// It is to be polled within a tokio runtime. Where several messages are to be worked on at the
-    /// same time, with retries and renewed leases, see [`Worker`](crate::Worker).
+    /// Poll it within a tokio runtime. To work on several messages at the same time, with retries
+    /// and renewed leases, see [`Worker`](crate::Worker).
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
@@ -79,10 +80,11 @@ impl<T: Payload> Consumer<T> {
 
 /// A stream of leased messages: see [`Consumer::messages`].
 pub struct Messages<T> {
-    /// Lent to the task that fills the buffer; that ends with its runtime, and then another has it.
+    /// Locked by the task that fills the buffer. When that task ends with its runtime, another can
+    /// lock it.
     consumer: Arc<sync::Mutex<Consumer<T>>>,
     prefetch: usize,
-    /// How long a message may wait in the buffer.
+    /// The longest time that a message waits in the buffer.
     patience: Duration,
     buffer: Arc<Buffer<T>>,
     filler: Option<AbortHandle>,
@@ -143,7 +145,7 @@ impl<T> Drop for Messages<T> {
     }
 }
 
-/// Leased messages that the caller has not asked for yet. Dropped, it releases them.
+/// Leased messages that the caller has not asked for yet. Releases them when dropped.
 struct Buffer<T> {
     shared: Arc<Shared>,
     state: Mutex<BufferState<T>>,
@@ -153,9 +155,9 @@ struct Buffer<T> {
 struct BufferState<T> {
     messages: VecDeque<Message<T>>,
     error: Option<Error>,
-    /// The stream was polled and had nothing, and has got nothing since.
+    /// The stream was polled while it had nothing, and has received nothing since.
     is_wanted: bool,
-    /// The last caller's.
+    /// The waker of the last poll.
     waker: Option<Waker>,
     has_filler: bool,
 }
@@ -171,7 +173,7 @@ impl<T> Buffer<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the stream waits for messages, and whether messages wait for it.
+    /// Returns two facts: the stream waits for messages, and messages wait for the stream.
     fn waiting(&self) -> (bool, bool) {
         let state = self.state();
         (state.is_wanted, !state.messages.is_empty())
@@ -192,7 +194,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Releases the remaining messages, uncharged, in a task.
+    /// Releases the remaining messages in a task, without counting an attempt.
     fn give_back(&self) {
         let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
         leases.sort_unstable();
@@ -208,8 +210,8 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// Fills a buffer, in a task, which renews leases while the stream is not polled. If it ends with
-/// its runtime, a waiting poll is woken, and the next poll starts another.
+/// Fills a buffer, in a task, and releases messages that wait in it for too long. If the task ends
+/// with its runtime, a waiting poll is woken, and the next poll starts another.
 struct Filler<T>(Arc<Buffer<T>>);
 
 impl<T> Drop for Filler<T> {

@@ -1,5 +1,5 @@
-//! A consumer's work in a transaction: a failure is rolled back and charged, and the next messages
-//! are waited for.
+//! A consumer's work in a transaction: a failure is rolled back and counted as an attempt, and the
+//! consumer waits for the next messages.
 
 use std::{fmt::Display, panic::AssertUnwindSafe};
 
@@ -26,17 +26,17 @@ pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 enum Tried<R> {
     Done(R, Vec<Lease>),
     Nothing,
-    /// Nothing that could be read, which was charged.
+    /// All messages were unreadable, and their attempts are counted.
     Unreadable,
     Failed(Vec<Lease>, String),
 }
 
-/// What came of one try.
+/// The outcome of one try.
 pub(crate) enum Worked<R> {
     Done(R),
-    /// Nothing was due that is not in someone else's hands.
+    /// Nothing is due, or other sessions hold all that is due.
     Nothing,
-    /// It was charged, or is to be tried one message at a time.
+    /// The attempt was counted, or the messages are to be tried one at a time.
     Failed,
 }
 
@@ -44,17 +44,18 @@ impl<T: Payload> Consumer<T> {
     /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both
     /// together.
     ///
-    /// If the work fails or panics, the transaction is rolled back. A failure of several messages
-    /// is tried again one message at a time, so that only those that fail are charged an attempt:
-    /// they are due again after [`Consumer::retry_after`], or dead letters after their last
-    /// attempt. Then the next messages are waited for; the method returns with the first work that
+    /// If the work fails or panics, the transaction is rolled back. Several messages are then tried
+    /// again one at a time, so that only messages that fail count an attempt. A failed message is
+    /// due again after [`Consumer::retry_after`], or becomes a dead letter after its last attempt.
+    /// Then the consumer waits for the next messages; the method returns after the first work that
     /// succeeded and committed. The transaction runs at `read committed`.
     ///
     /// A message that cannot be read as `T` fails its attempt without being worked on.
     ///
     /// # Errors
-    /// The database's, not the work's. [`is_outcome_unknown`](crate::Error::is_outcome_unknown):
-    /// the connection broke during the commit.
+    /// The database's errors, not the work's.
+    /// [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the
+    /// commit.
     pub async fn take_with<R, E: Display>(
         &mut self,
         n: usize,
@@ -68,14 +69,14 @@ impl<T: Payload> Consumer<T> {
                 Worked::Done(result) => return Ok(result),
                 Worked::Nothing => {
                     held += 1;
-                    sleep(&mut self.subscription, Pace::held(held), rings).await; // it is in someone else's hands
+                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds it
                 }
                 Worked::Failed => held = 0,
             }
         }
     }
 
-    /// Once, with what is due now.
+    /// Tries once, with messages that are due now.
     pub(crate) async fn work_once<R, E: Display>(
         &mut self,
         n: usize,
@@ -118,7 +119,7 @@ impl<T: Payload> Consumer<T> {
             return Ok(Tried::Nothing);
         }
         if messages.is_empty() {
-            transaction.commit().await?; // and with it the charge
+            transaction.commit().await?; // and with it the counted attempt
             return Ok(Tried::Unreadable);
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
@@ -127,7 +128,8 @@ impl<T: Payload> Consumer<T> {
             Ok(Ok(result)) => match transaction.commit().await {
                 Ok(()) => return Ok(Tried::Done(result, leases)),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
-                // A statement whose error was passed over, a deferred constraint, a conflict.
+                // The work may have ignored a statement's error, or a deferred constraint or a
+                // conflict failed.
                 Err(error) => error.to_string(),
             },
             Ok(Err(error)) => {
@@ -141,7 +143,7 @@ impl<T: Payload> Consumer<T> {
                 reason
             }
         };
-        // The charge was rolled back with the transaction.
+        // The counted attempt was rolled back with the transaction.
         for unreadable in unreadable {
             self.charge(&unreadable.leases().collect::<Vec<_>>(), &unreadable.reason).await?;
         }
@@ -151,7 +153,7 @@ impl<T: Payload> Consumer<T> {
     async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {
         let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason_of(reason));
         match self.queue.settle(ending, leases).await {
-            Err(error) if error.is_lease_lost() => Ok(()), // someone else has it already, and settles it
+            Err(error) if error.is_lease_lost() => Ok(()), // another consumer has leased it, and settles it
             outcome => outcome,
         }
     }

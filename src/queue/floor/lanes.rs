@@ -1,5 +1,5 @@
-//! The floors of a queue's lanes. Most queues have one; one with priorities has a lane for each,
-//! and a floor of its own for each, because a backlog in one lane must not hold the floor down in
+//! The floors of a queue's lanes. Most queues have one lane. A queue with priorities has a lane for
+//! each, with a floor of its own, because a backlog in one lane must not hold the floor down in
 //! another.
 
 use std::{
@@ -16,12 +16,12 @@ use crate::{
     queue::floor::{Floor, Look},
 };
 
-/// The floors of one queue in one process, by lane. The first one's clock tells when to look, to
-/// sweep, and to keep.
+/// The floors of one queue in one process, by lane. The first floor's clock decides when to look,
+/// to sweep and to store.
 #[derive(Debug)]
 pub(crate) struct Lanes(Vec<Floor>);
 
-/// How far the floors have reached, as the queue's functions take it: a time, or one for each lane.
+/// The floors as the queue's functions take them: one time, or one for each lane.
 #[derive(Debug, Clone)]
 pub(crate) enum Reached {
     One(Time),
@@ -64,23 +64,23 @@ impl Lanes {
         }
     }
 
-    /// Whether a look is due; if so, the caller makes it.
+    /// Returns true if a look is due. The caller then makes it.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_look(now))
     }
 
-    /// Whether a sweep is due; if so, the caller makes it.
+    /// Returns true if a sweep is due. The caller then makes it.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_sweep(now))
     }
 
-    /// The lowest floor, if it should be kept for others now.
+    /// Returns the lowest floor, if it is due to be stored for other processes.
     pub fn claim_keep(&mut self, now: Instant) -> Option<Time> {
         let lowest = self.0.iter().map(Floor::floor).min()?;
         (lowest > Time::EARLIEST && self.0.first_mut()?.claim_keep(now)).then_some(lowest)
     }
 
-    /// Learns from a look, which has a part for each lane and took the server `cost`.
+    /// Updates the floors after a look, which has a part for each lane and cost the server `cost`.
     pub fn saw(&mut self, looks: &[Look], now: Instant, cost: Duration) {
         #[cfg(trunkline_mutant)]
         let urgent: Vec<Look> = looks.iter().map(|_| looks[looks.len() - 1]).collect();
@@ -91,24 +91,23 @@ impl Lanes {
         }
     }
 
-    /// Learns from a part of a sweep: no lane's floor may lie above a row that was found below its
-    /// own. Returns how long the next part has to wait.
+    /// Updates the floors after a part of a sweep: lowers each floor above `stray` to that row's
+    /// time. Returns the pause before the next part.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         self.0.iter_mut().map(|floor| floor.swept(stray, now, cost)).max().unwrap_or_default()
     }
 }
 
-/// The floors of every queue that has a handle, shared by its handles.
 #[derive(Default)]
 struct Queues(Mutex<HashMap<String, Weak<Mutex<Lanes>>>>);
 
 impl Db {
-    /// The floors of a queue in this process, begun where another process left them.
+    /// Returns the floors of a queue in this process. They start where another process stored them.
     pub(crate) fn lanes_of(&self, queue: &str, reached: Time, lanes: usize) -> Arc<Mutex<Lanes>> {
         let queues = self.attached::<Queues>();
         let mut queues = queues.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, lanes| lanes.strong_count() > 0);
-        // One of that name that was dropped may have had more or fewer.
+        // A dropped queue of that name may have had another number of lanes.
         let known = queues.get(queue).and_then(Weak::upgrade);
         let is_same = |known: &Arc<Mutex<Lanes>>| known.lock().unwrap_or_else(PoisonError::into_inner).0.len() == lanes;
         if let Some(known) = known.filter(is_same) {

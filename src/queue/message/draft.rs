@@ -1,4 +1,4 @@
-//! A message before it is enqueued: a payload with options.
+//! A draft: a payload with options, before it is enqueued.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,14 +11,14 @@ use crate::{
 const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);
 /// The end of the year 9999, in seconds since 1970.
 const LAST_TIME: f64 = 253_402_300_799.0;
-/// What most messages have.
+/// The metadata of most messages.
 static NONE: Metadata = Metadata::new();
 
-/// A message that is to be enqueued with more than its payload: a delay or a time, metadata, a
-/// priority, a key, a unique key.
+/// A message to enqueue with more than its payload: a delay or a time, metadata, a priority, a key,
+/// a unique key.
 ///
-/// A queue of `T`s takes a `T`, a `&T`, or a draft of either, wherever it enqueues. Without more
-/// words a message is due at once.
+/// Every method that enqueues takes a `T`, a `&T`, or a draft of either. Without options a message
+/// is due at once.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -62,7 +62,7 @@ impl From<SystemTime> for Due {
 }
 
 impl<P> Draft<P> {
-    /// A message with this payload: a `T` or a `&T` of the queue's.
+    /// Creates a draft of a message with this payload: a `T` or a `&T` of the queue's type.
     #[must_use]
     pub fn new(payload: P) -> Self {
         Self {
@@ -82,48 +82,48 @@ impl<P> Draft<P> {
         Draft { payload: message.payload(), due, metadata: message.metadata().clone(), priority, unique, key }
     }
 
-    /// It is due after a delay by the server's clock, at most 36,500 days.
+    /// Makes the message due after a delay by the server's clock, at most 36,500 days.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { due: Due::After(delay), ..self }
     }
 
-    /// It is due at a time by the server's clock, to the microsecond, before the year 10000; at
-    /// once where that has passed.
+    /// Makes the message due at a time by the server's clock: to the microsecond, and before the
+    /// year 10000. A past time means at once.
     #[must_use]
     pub fn at(self, time: SystemTime) -> Self {
         Self { due: Due::At(time), ..self }
     }
 
-    /// Adds a name and its text to the metadata; the last text of a name counts.
+    /// Adds a name and its text to the metadata, or replaces the name's text.
     #[must_use]
     pub fn with(self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         Self { metadata: self.metadata.with(name, text), ..self }
     }
 
-    /// All the metadata; at most [`MAX_METADATA`](crate::MAX_METADATA) bytes.
+    /// Sets all metadata; at most [`MAX_METADATA`](crate::MAX_METADATA) bytes.
     #[must_use]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self { metadata, ..self }
     }
 
-    /// Its priority, in a queue that has some: from 0, the lowest, which counts if none is set. See
+    /// Sets the priority, in a queue that has some: from 0, the lowest and the default. See
     /// [`Settings::head_start`](crate::Settings::head_start).
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// A key that it shares with no other message of the queue, until it has ended or for a time:
-    /// see [`Unique`]. Where another has the key, it is not enqueued, or replaces that one. In a
-    /// queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
+    /// Sets a key that no other message of the queue has, until this one has ended or for a time:
+    /// see [`Unique`]. If another message has the key, this one is not enqueued, or replaces it.
+    /// For a queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
     #[must_use]
     pub fn unique(self, key: impl Into<Unique>) -> Self {
         Self { unique: Some(Box::new(key.into())), ..self }
     }
 
-    /// Its key, 1 to 1,024 bytes, in a queue whose messages have keys
-    /// ([`Settings::lanes`](crate::Settings::lanes)): those of one key are handled one after
+    /// Sets the key, 1 to 1,024 bytes, in a queue whose messages have keys
+    /// ([`Settings::lanes`](crate::Settings::lanes)). Messages of one key are handled one after
     /// another, in the order in which they are due, across failures, crashes and shutdowns.
     #[must_use]
     pub fn key(self, key: impl Into<Box<str>>) -> Self {
@@ -132,8 +132,8 @@ impl<P> Draft<P> {
 }
 
 impl Due {
-    /// As the statements take it: seconds from now; or, where it is negative, a time in seconds
-    /// since 1970.
+    /// Returns the number that the statements take: seconds from now; or, if negative, a time in
+    /// seconds since 1970.
     pub(crate) fn number(self) -> Result<f64> {
         match self {
             Self::After(delay) if delay > MAX_DELAY => Err(Error::invalid(format!(
@@ -161,7 +161,6 @@ pub(crate) mod sealed {
     use super::{Draft, Due, Metadata, NONE, Unique};
     use std::time::Duration;
 
-    /// The parts of the message.
     pub trait Parts<T> {
         fn payload(&self) -> &T;
 

@@ -4,12 +4,12 @@ use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
 
 use crate::{error::caught, queue::message::reason::reason_of};
 
-/// Why a handler failed, and whether its message is tried again.
+/// The reason why a handler failed, and whether its message is tried again.
 ///
-/// Every error turns into one by `?`, with the chain of its sources as the reason, and is tried
-/// again by the worker's [`RetryPolicy`](crate::RetryPolicy), which can ask for the error itself
-/// ([`Failure::downcast_ref`]). It is no error itself, because that conversion would be ambiguous
-/// then.
+/// `?` turns every error into a failure, with the texts of the error and its sources as the reason.
+/// The worker's [`RetryPolicy`](crate::RetryPolicy) then decides about retries, and can inspect the
+/// error itself ([`Failure::downcast_ref`]). `Failure` does not implement [`Error`], because that
+/// conversion would then be ambiguous.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -40,7 +40,7 @@ impl PartialEq for Failure {
 
 impl Eq for Failure {}
 
-/// The handler's own verdict.
+/// The handler's decision about a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The retry policy decides.
@@ -50,39 +50,40 @@ pub(crate) enum Verdict {
 }
 
 impl Failure {
-    /// Try again, when the worker's policy says.
+    /// The message is tried again when the worker's policy says.
     #[must_use]
     pub fn retry(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::ByPolicy, reason: reason_of(reason), error: None }
     }
 
-    /// Try again after that long, at most 365 days. After the queue's last attempt it is a dead
-    /// letter all the same.
+    /// The message is tried again after this delay, at most 365 days. After the queue's last
+    /// attempt it becomes a dead letter nevertheless.
     #[must_use]
     pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::After(delay), reason: reason_of(reason), error: None }
     }
 
-    /// Do not try again: a dead letter at once.
+    /// The message becomes a dead letter at once.
     #[must_use]
     pub fn dead(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
     }
 
-    /// The reason. It is kept with the message, and with the dead letter. Of one of more than
-    /// 16,384 characters, the first 8,000 and the last 8,000 are kept.
+    /// Returns the reason, which is stored with the message and with the dead letter. A reason of
+    /// more than 16,384 characters keeps its first 8,000 and its last 8,000.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The error that it was made from, if it was.
+    /// Returns the error that the failure was made from, if any.
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         self.error.as_deref()
     }
 
-    /// The first `E` among the error that it was made from and that error's sources.
+    /// Returns the first `E` among the error that the failure was made from and that error's
+    /// sources.
     ///
     /// ```
     /// # use std::{io, time::Duration};
@@ -120,7 +121,7 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     }
 }
 
-/// An error's text with those of its sources.
+/// Returns an error's text with the texts of its sources.
 fn chain_of(error: &dyn Error) -> String {
     let mut reason = error.to_string();
     let mut source = error.source();
@@ -128,14 +129,14 @@ fn chain_of(error: &dyn Error) -> String {
         let Some(cause) = source else { break };
         let text = cause.to_string();
         if !reason.ends_with(&text) {
-            let _ = write!(reason, ": {text}"); // a String takes everything
+            let _ = write!(reason, ": {text}"); // writing to a string cannot fail
         }
         source = cause.source();
     }
     reason
 }
 
-/// Sources of an error whose texts are kept at most.
+/// The most sources of an error whose texts are kept.
 const SOURCES: usize = 64;
 
 #[cfg(test)]

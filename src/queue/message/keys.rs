@@ -1,4 +1,4 @@
-//! Keys: what order and limits go by.
+//! Keys, by which messages are ordered and limited.
 
 use std::{
     sync::{
@@ -17,15 +17,15 @@ use crate::postgres::array::Elements;
 /// The longest key, in bytes.
 pub(crate) const LONGEST: usize = 1024;
 
-/// The lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the number of
-/// lanes; as `trunkline.lane_of` computes it.
+/// Returns the lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the
+/// number of lanes. `trunkline.lane_of` computes the same.
 pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     let hash = Sha256::digest(key);
     let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
     (first % lanes.max(1)) as u16
 }
 
-/// The lanes of a queue with keys, as last seen: there may be more by now, and those have other
+/// The lanes of a queue with keys, as last seen. There may be more by now, and those have other
 /// numbers.
 pub(crate) struct KeyLanes(AtomicU32);
 
@@ -34,7 +34,7 @@ impl KeyLanes {
         Self(AtomicU32::new(Self::packed(first, lanes)))
     }
 
-    /// At most 256.
+    /// Packs both numbers; there are at most 256 lanes.
     fn packed(first: u16, lanes: u32) -> u32 {
         u32::from(first) << 16 | lanes & 0xffff
     }
@@ -43,7 +43,6 @@ impl KeyLanes {
         self.0.store(Self::packed(first, lanes), Ordering::Relaxed);
     }
 
-    /// The lane of a key.
     pub fn of(&self, key: &str) -> u16 {
         let packed = self.0.load(Ordering::Relaxed);
         (packed >> 16) as u16 + lane_of(key, packed & 0xffff)
@@ -56,25 +55,25 @@ pub(crate) fn write(key: &str, out: &mut BytesMut) {
     out.put_slice(key.as_bytes());
 }
 
-/// `count` keys, as the statements take them.
+/// Returns the array of `count` keys that statements take.
 pub(crate) fn array(count: usize, keys: &[u8]) -> Elements<'_> {
     Elements { element: Type::TEXT.oid(), count: count as i32, nulls: false, values: keys }
 }
 
-/// How fast messages of a key may begin, as a lease returns it: a bucket fills at a rate, and each
-/// message that begins takes one from it.
+/// The rate at which messages of a key may begin, as a lease returns it. A bucket fills at a rate,
+/// and each message that begins takes one unit from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// From one message of a key to the next.
+    /// The time from one message of a key to the next.
     pub each: Duration,
-    /// In which an empty bucket fills.
+    /// The time in which an empty bucket fills.
     pub whole: Duration,
-    /// Until a bucket is full that was empty when the lane changed hands.
+    /// The time until a bucket is full that was empty when the lane changed owners.
     pub full_in: Duration,
 }
 
 impl Rate {
-    /// As the statement tells it, in seconds.
+    /// Reads the three numbers of seconds that the statement returns.
     pub fn of(told: &[f64]) -> Option<Arc<Self>> {
         let &[each, whole, full_in] = told else { return None };
         let seconds = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
@@ -82,7 +81,7 @@ impl Rate {
     }
 }
 
-/// The key of a message at its place in a row.
+/// Returns the key of the message at this position in a row.
 pub(crate) fn key_of(keys: &[&str], at: i64) -> Option<Arc<str>> {
     usize::try_from(at).ok().and_then(|at| keys.get(at)).map(|key| (*key).into())
 }
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_key_has_the_same_lane_everywhere() {
-        // As `printf a | sha256sum` says: ca978112.
+        // `printf a | sha256sum` prints ca978112.
         assert_eq!(u32::from(lane_of("a", 64)), 0xca97_8112 % 64);
         assert_eq!(lane_of("a", 1), 0);
     }

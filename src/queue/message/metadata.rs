@@ -1,5 +1,5 @@
-//! Metadata: names and texts beside a payload. In Postgres a JSON object, in a row an array of
-//! them.
+//! Metadata: names and texts beside a payload. Postgres stores one message's metadata as a JSON
+//! object, and a row's as an array of them.
 
 mod wire;
 
@@ -16,9 +16,9 @@ pub(crate) use self::wire::{Beside, Carried, Stamped};
 pub const MAX_METADATA: usize = 16 << 10;
 
 /// Data beside a message's payload: a few names, each with a text. It stays with the message
-/// wherever that goes: through retries, to the dead letters and back, and to the archive.
+/// through retries, among the dead letters and back, and in the archive.
 ///
-/// The names `traceparent` and `tracestate` are the W3C's; see
+/// The W3C defines the names `traceparent` and `tracestate`; see
 /// [`TraceContext`](crate::TraceContext). Empty metadata, which most messages have, takes no
 /// memory, and no room in the database.
 ///
@@ -29,27 +29,27 @@ pub const MAX_METADATA: usize = 16 << 10;
 /// assert_eq!(metadata.iter().collect::<Vec<_>>(), [("tenant", "acme"), ("version", "2")]);
 /// ```
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Metadata(Option<Box<Entries>>); // a pointer, because it is part of every message and mostly nothing
+pub struct Metadata(Option<Box<Entries>>); // a pointer, because every message has one, and most are empty
 
-/// At least one, few, sorted by name.
+/// At least one entry, sorted by name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Entries(Vec<(Box<str>, Box<str>)>);
 
 impl Metadata {
-    /// None.
+    /// Creates empty metadata.
     #[must_use]
     pub const fn new() -> Self {
         Self(None)
     }
 
-    /// The same with a name more, or with another text for it.
+    /// Returns the metadata with this name and text; replaces an earlier text of the name.
     #[must_use]
     pub fn with(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         self.insert(name, text);
         self
     }
 
-    /// Adds a name, or gives it another text.
+    /// Adds a name, or replaces its text.
     pub fn insert(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
         let (name, text) = (name.into(), text.into());
         let place = self.place(&name);
@@ -60,14 +60,14 @@ impl Metadata {
         }
     }
 
-    /// The text of a name.
+    /// Returns the text of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let Entries(entries) = &**self.0.as_ref()?;
         self.place(name).ok().map(|at| &*entries[at].1)
     }
 
-    /// The text of a name, which is taken out.
+    /// Removes a name, and returns its text.
     pub fn remove(&mut self, name: &str) -> Option<Box<str>> {
         let (at, Entries(entries)) = (self.place(name).ok()?, &mut **self.0.as_mut()?);
         let (_, text) = entries.remove(at);
@@ -85,31 +85,31 @@ impl Metadata {
         self.entries().binary_search_by(|(known, _)| (**known).cmp(name))
     }
 
-    /// How many names.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Names and texts, by name.
+    /// Iterates over names and texts, sorted by name.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.entries().iter().map(|(name, text)| (&**name, &**text))
     }
 
-    /// The W3C's name for which trace a message belongs to, and which span it comes from.
+    /// Returns the W3C's `traceparent`: the message's trace, and the span that it comes from.
     #[must_use]
     pub fn traceparent(&self) -> Option<&str> {
         self.get("traceparent")
     }
 
-    /// The W3C's name for what tracing systems add to that.
+    /// Returns the W3C's `tracestate`: what tracing systems add to that.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.get("tracestate")
@@ -134,7 +134,7 @@ impl Serialize for Metadata {
     }
 }
 
-/// From a map. A value that is no text, which other languages may write, is read as its JSON.
+/// Reads a map. A value that is no text, which other languages may write, becomes its JSON.
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Names)

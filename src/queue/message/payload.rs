@@ -1,5 +1,4 @@
-//! Payloads, and their way to and from the wire: elements of a Postgres array, written once and
-//! read once.
+//! Payloads on the wire: elements of a Postgres array, written once and read once.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, FromSqlOwned, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
@@ -13,7 +12,7 @@ use crate::{
     },
 };
 
-/// Messages that a row has at most.
+/// The most messages in a row.
 pub(crate) const MAX_BATCH: usize = 1024;
 /// The largest payload, in bytes as Postgres stores it.
 pub const MAX_PAYLOAD: usize = 64 << 20;
@@ -24,14 +23,14 @@ pub const MAX_PAYLOAD: usize = 64 << 20;
 /// integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations, `Vec`s of
 /// them for queues of arrays.
 ///
-/// An implementation of [`FromSql`] that errs or panics fails the attempt of that message, with the
+/// If an implementation of [`FromSql`] fails or panics, the attempt of that message fails, with the
 /// text of the error or the panic; its neighbours are delivered. A [`ToSql`] that panics does so in
 /// the call that enqueues, and nothing is enqueued.
 pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
 
 impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
 
-/// A payload type that knows the type of its column, so that the two cannot disagree: see
+/// A payload type that knows its column's type, so that the two cannot differ: see
 /// [`Settings::of`](crate::Settings::of). Implement it for types of your own.
 pub trait ColumnType {
     /// The type's name in Postgres, as `create table` takes it.
@@ -109,19 +108,19 @@ impl FromSql<'_> for Binary {
     }
 }
 
-/// The type of a queue's payload column, as the codec needs it.
+/// The type of a queue's payload column, for encoding and decoding.
 #[derive(Debug, Clone)]
 pub(crate) struct PayloadColumn {
     /// The array type of the column.
     pub array: Type,
-    /// Its element: the type of a payload.
+    /// The array's element type: the type of a payload.
     element: Type,
-    /// The element without its domains, as Rust types know it.
+    /// The element type without its domains, which Rust types know.
     base: Type,
 }
 
 impl PayloadColumn {
-    /// `array` is the type of the column `payload` of a queue's table.
+    /// Takes the type of the column `payload` of a queue's table.
     pub fn new(array: Type) -> Option<Self> {
         let TypeKind::Array(element) = array.kind() else { return None };
         let element = element.clone();
@@ -132,7 +131,7 @@ impl PayloadColumn {
         Some(Self { array, element, base })
     }
 
-    /// The payload's type as the user named it.
+    /// Returns the payload's type as the user named it.
     pub fn name(&self) -> String {
         match self.base.kind() {
             TypeKind::Array(member) => format!("{}[]", member.name()),
@@ -151,7 +150,7 @@ impl PayloadColumn {
         }))
     }
 
-    /// Appends one element: its length and its value. On an error `out` may hold a part of it.
+    /// Appends one element: its length and its value. After an error `out` may hold a part of it.
     pub fn encode<T: Payload>(&self, payload: &T, out: &mut BytesMut) -> Result<()> {
         let failed = |cause| Error::new(Kind::Encode { rust: std::any::type_name::<T>(), column: self.name(), cause });
         let start = out.len();
@@ -173,23 +172,20 @@ impl PayloadColumn {
         Ok(())
     }
 
-    /// The parameter for a batch of elements that [`PayloadColumn::encode`] wrote one after
-    /// another.
+    /// Returns the parameter for elements that [`PayloadColumn::encode`] wrote one after another.
     pub fn array<'a>(&self, count: usize, elements: &'a [u8]) -> Elements<'a> {
         Elements { element: self.element.oid(), count: count as i32, nulls: false, values: elements }
     }
 
-    /// The element's type, as arrays name it.
     pub fn element(&self) -> u32 {
         self.element.oid()
     }
 
-    /// Passes each message of a received batch to `each`: its id, its element, and what it decodes
-    /// to straight from the wire buffer, or why it is no `T`. Returns why the batch as a whole is
-    /// unreadable, if it is.
-    ///
+    /// Passes each message of a received batch to `each`: its id, its element, and its payload,
+    /// decoded straight from the wire buffer, or the reason why it is no `T`. Returns the reason
+    /// why the whole batch is unreadable, if it is.
     /// # Errors
-    /// The elements are of another type than the column was.
+    /// The elements have another type than the column had when the queue was opened.
     pub fn decode<T: Payload>(
         &self,
         queue: &str,
@@ -204,7 +200,7 @@ impl PayloadColumn {
         if !(1..=MAX_BATCH).contains(&size) {
             return Ok(Some(unreadable::<T>(queue, first_id, format!("its row says it has {size} messages").into())));
         }
-        // A range would overflow behind the last id of all.
+        // A range would overflow after the largest id.
         for id in (0_i64..).map(|nr| first_id.wrapping_add(nr)).take(size) {
             let raw = elements.next().unwrap_or_else(|| Err("its row has fewer payloads than messages".into()));
             match raw {
@@ -224,8 +220,8 @@ impl PayloadColumn {
         Ok(None)
     }
 
-    /// All elements of a received batch with their ids, or the first error. Where none can be told
-    /// from another, it is one null.
+    /// Returns all elements of a received batch with their ids, or the first error. A batch whose
+    /// elements cannot be told apart is one null.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
         let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
         let without = |id, cause| match caught(|| T::from_sql_null(&self.base)) {
@@ -244,8 +240,8 @@ impl PayloadColumn {
         (0_i64..).map(|nr| first_id.wrapping_add(nr)).zip(elements).map(decode).collect()
     }
 
-    /// The elements, if it is one array of them. Of another type than the column was when the queue
-    /// was opened, they would be read as what they are not.
+    /// Returns the elements, if the batch is one array. Fails if their type differs from the
+    /// column's type when the queue was opened, because they would be misread.
     fn elements<'a, T>(&self, queue: &str, batch: &Received<'a>) -> Result<Result<Each<'a>, BadArray>> {
         match batch.element() {
             Some(found) if found != self.element.oid() => {
@@ -260,20 +256,20 @@ impl PayloadColumn {
         }
     }
 
-    /// An element without its length. A decoder of the user's that panics fails this
-    /// message alone, as one that errs does.
+    /// Decodes an element without its length. If the user's decoder panics, only this message
+    /// fails, as with an error.
     pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
         let decoded = caught(|| T::from_sql(&self.base, raw));
         decoded.unwrap_or_else(|panic| Err(panicked(&panic))).map_err(|cause| unreadable::<T>(queue, id, cause))
     }
 }
 
-/// Why a payload whose decoder panicked cannot be read.
+/// Returns the reason why a payload whose decoder panicked cannot be read.
 pub(crate) fn panicked(panic: &str) -> BadArray {
     format!("its decoder panicked: {panic}").into()
 }
 
-/// A payload that its reader refused.
+/// Returns the error of a payload that its reader refused.
 pub(crate) fn refused(queue: &str, id: i64, cause: BadArray) -> Error {
     Error::new(Kind::Decode { queue: queue.to_owned(), id, rust: "what its consumer expects", cause })
 }

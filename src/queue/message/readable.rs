@@ -1,28 +1,27 @@
-//! Payloads that say themselves whether they can be read, for operators' programs.
+//! Payloads that may be unreadable, for operators' programs.
 
 use bytes::{Bytes, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 type Decoded<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
-/// A payload that may be no `T`: SQL and other programs enqueue what they like.
+/// A payload that may be no `T`: SQL and other programs can enqueue any value.
 ///
-/// Open a queue as `Queue<Readable<T>>` to see all of what `peek`, `dead_letters` and `archived`
-/// show, where one message that is no `T` would be the error of its whole page. The ids of dead
-/// letters lead on to `replay` and `discard`.
+/// Open a queue as `Queue<Readable<T>>` to see every message that `peek`, `dead_letters` and
+/// `archived` return. With `Queue<T>`, one message that is no `T` would be the error of its whole
+/// page. The ids of dead letters can be passed to `replay` and `discard`.
 ///
-/// A consumer of such a queue receives what is no `T` like any other message, and has to end its
-/// lease. Only a null counts as unreadable.
+/// A consumer of such a queue receives unreadable messages like any others, and has to end their
+/// leases. Only a null counts as unreadable there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable<T> {
-    /// It is one.
+    /// The payload is a `T`.
     Yes(T),
-    /// It is none.
+    /// The payload is no `T`.
     No {
-        /// The payload in Postgres' binary format; nothing where it is null or its row is
-        /// malformed.
+        /// The payload in Postgres' binary format; `None` if it is null or its row is malformed.
         raw: Option<Bytes>,
-        /// Why it cannot be read.
+        /// The reason why it cannot be read.
         why: String,
     },
 }

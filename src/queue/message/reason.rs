@@ -1,15 +1,15 @@
-//! Why a message failed, as a text that can be stored: the one place that bounds it.
+//! The reason for a failure as a text that can be stored; this is the only place that bounds it.
 
 use std::fmt::Write;
 
-/// Characters of a reason's beginning that are kept where it is too long, and as many of its end.
+/// Characters that are kept of a long reason's beginning, and of its end.
 const KEPT: usize = 8000;
 /// The longest reason, in characters: room for both ends and a line between them. Tracebacks begin
-/// with the call and end with the error, so both matter.
+/// with the call and end with the error, so both ends are kept.
 const LONGEST: usize = 16 << 10;
 
-/// A reason as Postgres can store it: it has no NUL in text, and at most 16,384 characters. Of a
-/// longer one a line says how many are left out in the middle.
+/// Returns a reason that Postgres can store: without NUL, and with at most 16,384 characters. In a
+/// longer one, a line says how many characters are left out in the middle.
 pub(crate) fn reason_of(text: impl Into<String>) -> String {
     let mut text: String = text.into();
     if let Some(bounded) = bounded(&text) {
@@ -32,13 +32,13 @@ fn bounded(text: &str) -> Option<String> {
     Some(format!("{}\n... {left_out} characters left out ...\n{}", &text[..head], &text[tail..]))
 }
 
-/// The same for a server whose encoding lacks some character of it.
+/// Rewrites a reason in ASCII, for a server whose encoding lacks some of its characters.
 pub(crate) fn in_ascii(reason: &str) -> String {
     reason.chars().fold(String::with_capacity(reason.len()), |mut ascii, c| {
         if c.is_ascii() {
             ascii.push(c);
         } else {
-            let _ = write!(ascii, "\\u{{{:x}}}", c as u32); // a String takes everything
+            let _ = write!(ascii, "\\u{{{:x}}}", c as u32); // writing to a string cannot fail
         }
         ascii
     })

@@ -1,5 +1,5 @@
-//! Which trace a piece of work belongs to, as the W3C's recommendation writes it, and how it gets
-//! from a handler into the messages that the handler enqueues.
+//! The trace that a piece of work belongs to, in the W3C's notation, and its way from a handler
+//! into the messages that the handler enqueues.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,22 +12,23 @@ tokio::task_local! {
     static CURRENT: TraceContext;
 }
 
-/// The longest `tracestate` that is passed on, in bytes; the W3C asks for at least as much.
+/// The longest `tracestate` that is passed on, in bytes; the W3C requires at least as much.
 const MAX_STATE: usize = 512;
 
-/// A place in a distributed trace: the trace, and the span that what comes next belongs under. It
-/// travels as `traceparent` and `tracestate` of [W3C Trace
+/// A position in a distributed trace: the trace, and the span that is the parent of the next one.
+/// It travels as `traceparent` and `tracestate` of [W3C Trace
 /// Context](https://www.w3.org/TR/trace-context/) in a message's [`Metadata`].
 ///
-/// Within [`TraceContext::scope`], whatever is enqueued continues the trace. A
-/// [`Worker`](crate::Worker) runs each handler within the scope of its message, so a message's
-/// follow-ups belong to its trace, without a line of code. Outside of any scope nothing is added to
-/// messages. Spans and their export are left to `tracing` and its subscriber.
+/// Within [`TraceContext::scope`], every enqueued message continues the trace. A
+/// [`Worker`](crate::Worker) runs each handler within the scope of its message, so the messages
+/// that the handler enqueues belong to its trace, without a line of code. Outside of any scope
+/// nothing is added to messages. Spans and their export are left to `tracing` and its subscriber.
 ///
 /// ```
 /// # use trunkline::{Queue, Result, TraceContext};
 /// # async fn example(mails: Queue<String>, header: &str) -> Result<()> {
-/// let context = TraceContext::parse(header, None).unwrap_or_else(TraceContext::root); // say, of an HTTP request
+/// // For example, from the header of an HTTP request.
+/// let context = TraceContext::parse(header, None).unwrap_or_else(TraceContext::root);
 /// context.scope(mails.enqueue("ada@example.org".to_owned())).await?;
 /// # Ok(()) }
 /// ```
@@ -40,16 +41,16 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The beginning of a trace, with ids by chance, sampled.
+    /// Starts a trace with random ids, sampled.
     #[must_use]
     pub fn root() -> Self {
         let (high, low) = (random(), random());
         Self { trace_id: u128::from(high) << 64 | u128::from(low), span_id: random(), sampled: true, state: None }
     }
 
-    /// Reads what was written by any version of the recommendation. `None` where `traceparent` is
-    /// malformed: then the trace begins again, as the W3C asks. A `tracestate` is passed on as it
-    /// is, up to 512 characters.
+    /// Reads a `traceparent` of any version of the recommendation. Returns `None` if it is
+    /// malformed: then the trace begins again, as the W3C requires. A `tracestate` of up to 512
+    /// characters is passed on unchanged.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let (version, rest) = traceparent.split_at_checked(2)?;
@@ -60,7 +61,7 @@ impl TraceContext {
         if trace_id.len() != 32 || span_id.len() != 16 || flags.len() != 2 || parts.next().is_some() {
             return None;
         }
-        // Version 255 is forbidden. What a later version may have appended is no business of ours.
+        // Version 255 is forbidden. Later versions may append parts, which are ignored.
         if version == 255 || !(more.is_empty() || version > 0 && more.starts_with('-')) {
             return None;
         }
@@ -70,19 +71,19 @@ impl TraceContext {
         (found.trace_id != 0 && found.span_id != 0).then_some(found)
     }
 
-    /// The context in a message's metadata, unless it is malformed.
+    /// Returns the context in a message's metadata, unless it is malformed.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Option<Self> {
         Self::parse(metadata.traceparent()?, metadata.tracestate())
     }
 
-    /// Another span of the same trace.
+    /// Returns another span of the same trace.
     #[must_use]
     pub fn child(&self) -> Self {
         Self { span_id: random(), ..self.clone() }
     }
 
-    /// The innermost scope that the caller runs in.
+    /// Returns the context of the innermost scope that the caller runs in.
     #[must_use]
     pub fn current() -> Option<Self> {
         CURRENT.try_with(Self::clone).ok()
@@ -93,31 +94,31 @@ impl TraceContext {
         CURRENT.scope(self, work)
     }
 
-    /// The trace's id, never 0.
+    /// Returns the trace's id, never 0.
     #[must_use]
     pub fn trace_id(&self) -> u128 {
         self.trace_id
     }
 
-    /// The span's id, never 0.
+    /// Returns the span's id, never 0.
     #[must_use]
     pub fn span_id(&self) -> u64 {
         self.span_id
     }
 
-    /// Whether this trace is recorded.
+    /// Returns true if this trace is recorded.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.sampled
     }
 
-    /// As the W3C's version 00 writes it; as [`Display`](fmt::Display) does.
+    /// Returns the text of the W3C's version 00, like [`Display`](fmt::Display).
     #[must_use]
     pub fn traceparent(&self) -> String {
         self.to_string()
     }
 
-    /// The `tracestate`: vendors' data beside the trace.
+    /// Returns the `tracestate`: vendors' data beside the trace.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.state.as_deref()
@@ -130,12 +131,12 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// The trace that messages enqueued now continue: a new span of the current one.
+/// Returns the context of messages that are enqueued now: a new span of the current trace.
 pub(crate) fn next() -> Option<TraceContext> {
     CURRENT.try_with(TraceContext::child).ok()
 }
 
-/// The same for one message, whose own metadata decides if it names a trace.
+/// Returns the context of one message. A trace in its own metadata takes precedence.
 pub(crate) fn for_message(metadata: &Metadata) -> Option<TraceContext> {
     match metadata.traceparent() {
         None => next(),
@@ -157,7 +158,7 @@ pub(crate) fn within<R: 'static>(
     }
 }
 
-/// The metadata of a message that continues a trace, unless its own names one already.
+/// Adds a trace to a message's metadata, unless the metadata names one already.
 pub(crate) fn stamped<'a>(metadata: &'a Metadata, trace: Option<&TraceContext>) -> Cow<'a, Metadata> {
     match trace {
         Some(trace) if metadata.traceparent().is_none() => {
@@ -172,13 +173,14 @@ pub(crate) fn stamped<'a>(metadata: &'a Metadata, trace: Option<&TraceContext>) 
     }
 }
 
-/// Lower-case hexadecimal digits and nothing else.
+/// Reads lower-case hexadecimal digits; refuses anything else, which `from_str_radix` would accept.
 fn hex(digits: &str) -> Option<u128> {
     digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')).then_some(())?;
     u128::from_str_radix(digits, 16).ok()
 }
 
-/// Not 0. A random UUID has six bits that are not random, no two of which meet here.
+/// Returns a random number, never 0. A random UUID has six fixed bits, and no two of them meet
+/// here.
 fn random() -> u64 {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     (high ^ low).max(1)
@@ -196,9 +198,9 @@ mod tests {
         for (text, sampled) in [
             (format!("00-{TRACE}-{SPAN}-01"), true),
             (format!("00-{TRACE}-{SPAN}-00"), false),
-            (format!("00-{TRACE}-{SPAN}-02"), false), // other flags are not for us
+            (format!("00-{TRACE}-{SPAN}-02"), false), // other flags are ignored
             (format!("00-{TRACE}-{SPAN}-ff"), true),
-            (format!("cc-{TRACE}-{SPAN}-01"), true), // a future version, and what it may append
+            (format!("cc-{TRACE}-{SPAN}-01"), true), // a future version may append parts
             (format!("cc-{TRACE}-{SPAN}-01-what-the-future-will-be-like"), true),
             (format!("fe-{TRACE}-{SPAN}-00-"), false),
         ] {

@@ -1,4 +1,4 @@
-//! Unique keys: of the messages with one key, one is there.
+//! Unique keys: a queue keeps one message of each key.
 
 use std::time::Duration;
 
@@ -6,30 +6,31 @@ use crate::error::{Error, Result};
 
 /// The longest key, in bytes.
 const MAX_KEY: usize = 1024;
-/// The longest time for which a key is kept.
 const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 
-/// The key that a message shares with no other in its queue, and for how long. The queue must be
-/// one with [`Settings::uniqueness`](crate::Settings::uniqueness).
+/// A key that no other message in the queue has, and the time for which it is kept. The queue needs
+/// [`Settings::uniqueness`](crate::Settings::uniqueness).
 ///
-/// Until the message has ended, unless it says [`Unique::within`]: acknowledged, archived, taken,
-/// dead, cancelled or purged. The key is free at the commit of that. A lease, a retry and whatever
-/// else happens to a message that stays does not free it. A dead letter that is replayed comes back
-/// without its key, because by then another may have it; and so does a message that was taken for a
-/// caller who is gone.
+/// The key is kept until the message has ended, unless [`Unique::within`] is set. A message ends
+/// when it is acknowledged, archived, taken, dead, cancelled or purged, and the key is free when
+/// that commits. A lease or a retry does not free it, nor does any other change to a message that
+/// stays. A dead letter that is replayed comes back without its key, because another message may
+/// have it by then. So does a message that was taken for a caller who is gone.
 ///
 /// ```
 /// # use std::time::Duration;
 /// # use trunkline::{Draft, Enqueued, Queue, Result, Unique};
 /// # async fn example(reports: Queue<String>) -> Result<()> {
 /// let report = || Draft::new("of acme".to_owned());
-/// let id = reports.enqueue(report().unique("acme")).await?.id(); // of the one that waits already, where one does
+/// // The id of the message that waits already, if there is one.
+/// let id = reports.enqueue(report().unique("acme")).await?.id();
 /// let hourly = Unique::key("acme, hourly").within(Duration::from_secs(3600));
 /// if let Enqueued::Duplicate(first) = reports.enqueue(report().unique(hourly)).await? {
 ///     println!("{first} was enqueued within the last hour");
 /// }
-/// // Once no call has asked for ten seconds.
-/// let debounced = report().unique(Unique::key("acme, on demand").replacing()).after(Duration::from_secs(10));
+/// // Runs once no call has asked for ten seconds.
+/// let on_demand = Unique::key("acme, on demand").replacing();
+/// let debounced = report().unique(on_demand).after(Duration::from_secs(10));
 /// reports.enqueue(debounced).await?;
 /// # let _ = id; Ok(()) }
 /// ```
@@ -41,25 +42,24 @@ pub struct Unique {
 }
 
 impl Unique {
-    /// A key of 1 to 1,024 bytes, until the message has ended.
+    /// Creates a key of 1 to 1,024 bytes, kept until the message has ended.
     #[must_use]
     pub fn key(key: impl Into<Box<str>>) -> Self {
         Self { key: key.into(), within: None, replaces: false }
     }
 
-    /// No other message gets the key for this long after this one's enqueue, whatever becomes of
-    /// it; more than zero, at most 36,500 days, to the microsecond.
+    /// Keeps the key for this long after the message's enqueue, even if the message ends before:
+    /// more than zero, at most 36,500 days, to the microsecond.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {
         Self { within: Some(time), ..self }
     }
 
-    /// A message that has the key and waits is replaced by this one: its payload, its metadata, and
-    /// when it is due. Its id, its attempts, its priority and the time for which its key is kept
-    /// stay. One that is leased is not replaced, nor one that a transaction has locked for longer
-    /// than a tenth of a second.
+    /// Replaces a waiting message that has the key: its payload, its metadata and its due time. Its
+    /// id, its attempts, its priority and the time for which its key is kept stay. A leased message
+    /// is not replaced, nor one that a transaction has locked for longer than a tenth of a second.
     ///
-    /// It needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
+    /// Needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
     #[must_use]
     pub fn replacing(self) -> Self {
         Self { replaces: true, ..self }
@@ -102,12 +102,12 @@ impl From<String> for Unique {
 /// key ([`Unique`]) it is always [`Enqueued::New`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is there, under this id.
+    /// The message is stored under this id.
     New(i64),
-    /// It is not stored: the message with this id has its unique key.
+    /// The message is not stored: the message with this id has its unique key.
     Duplicate(i64),
-    /// The message with this id, which has its unique key and waits, has its payload, metadata and
-    /// due time now.
+    /// The waiting message with this id, which has the unique key, now has the new payload,
+    /// metadata and due time.
     Replaced(i64),
 }
 
@@ -135,11 +135,11 @@ impl Enqueued {
     }
 }
 
-/// The keys of many messages, as a statement takes them; those without have none.
+/// The unique keys of many messages, as parameters of a statement; null for messages without one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
     pub keys: Vec<Option<Box<str>>>,
-    /// The seconds for which they are kept; none until the message has ended.
+    /// The seconds for which the keys are kept; null until the message has ended.
     pub terms: Vec<Option<f64>>,
     pub replace: Vec<bool>,
 }

@@ -1,6 +1,6 @@
-//! Every metric of the library: its name, and the only calls that move it. Handles are made once a
-//! queue, so moving one costs an atomic, and nothing where no recorder is installed. The table for
-//! users is `docs/observability.md`; a test compares.
+//! Every metric of the library: its name, and the only calls that update it. Its handles are
+//! created once per queue, so an update costs an atomic operation, and nothing if no recorder is
+//! installed. A test compares the metrics with the users' table in `docs/observability.md`.
 
 use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
@@ -14,7 +14,6 @@ use metrics::{
 
 use crate::queue::message::Message;
 
-/// How messages' leases ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Done,
@@ -40,14 +39,14 @@ impl End {
     }
 }
 
-/// Ticks of a schedule were made, the first so late.
+/// Counts the made ticks of a schedule, and records the lag of the first.
 pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
     let (made, lag) = of_ticks(queue);
     made.increment(ticks as u64);
     lag.record(late);
 }
 
-/// The task that makes ticks has no handles of the queues.
+/// Looks the metrics up by name: the task that makes ticks has no handles of the queues.
 fn of_ticks(queue: &str) -> (Counter, Histogram) {
     describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules that were made");
     describe_histogram!("trunkline_tick_lag_seconds", Unit::Seconds, "Time from a schedule's tick until it was made");
@@ -57,13 +56,13 @@ fn of_ticks(queue: &str) -> (Counter, Histogram) {
     )
 }
 
-/// The name of the shard that a database is, if it is used as one: attached to its handle.
+/// The name of the shard that a database is, if it is one; attached to its handle.
 #[derive(Debug, Default)]
 pub(crate) struct ShardName(OnceLock<String>);
 
 impl ShardName {
     pub fn set(&self, name: String) {
-        let _ = self.0.set(name); // once a handle
+        let _ = self.0.set(name); // the first name stays
     }
 }
 
@@ -84,7 +83,7 @@ pub(crate) struct Metrics {
     find_seconds: Histogram,
     cancel_seconds: Histogram,
     reschedule_seconds: Histogram,
-    /// By the first three ends.
+    /// Histograms by outcome; only the first three ends have one.
     handle_seconds: [Histogram; End::ALL.len()],
     delivery_lag: Histogram,
     running: Gauge,
@@ -93,7 +92,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Of a queue on several servers, each has its own.
+    /// Creates the metrics of a queue. A queue on several servers has separate ones for each.
     pub fn of(queue: &str, shard: &ShardName) -> Self {
         let of = || Label::new("queue", queue.to_owned());
         let shard = || shard.0.get().map(|shard| Label::new("shard", shard.clone()));
@@ -113,7 +112,7 @@ impl Metrics {
             describe_gauge!(name, Unit::Count, help);
             gauge!(name, labels())
         };
-        drop(of_ticks(queue)); // there from the beginning, as the others are
+        drop(of_ticks(queue)); // so that they exist from the start, like the other metrics
         describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
         describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
         Self {
@@ -145,14 +144,14 @@ impl Metrics {
         }
     }
 
-    /// An insert was answered.
+    /// Counts an answered insert.
     pub fn enqueued(&self, messages: usize, rows: usize, began: Instant) {
         self.enqueued_messages.increment(messages as u64);
         self.enqueued_rows.increment(rows as u64);
         self.enqueue_seconds.record(began.elapsed());
     }
 
-    /// An insert was sent whose answer is the caller's.
+    /// Counts an insert that was sent, and whose answer the caller awaits.
     pub fn sent(&self, messages: usize) {
         self.enqueued_messages.increment(messages as u64);
     }
@@ -161,30 +160,30 @@ impl Metrics {
         self.handed_over.increment(1);
     }
 
-    /// A statement that leases was answered.
+    /// Counts an answered statement that leases.
     pub fn leased(&self, messages: usize, began: Instant) {
         self.leased.increment(messages as u64);
         self.lease_seconds.record(began.elapsed());
     }
 
-    /// A statement that takes was answered.
+    /// Counts an answered statement that takes.
     pub fn taken(&self, messages: usize, began: Instant) {
         self.taken.increment(messages as u64);
         self.take_seconds.record(began.elapsed());
     }
 
-    /// A statement that looks for a message by its id was answered.
+    /// Records the time of a statement that looks for a message by its id.
     pub fn looked_for(&self, began: Instant) {
         self.find_seconds.record(began.elapsed());
     }
 
-    /// A statement that cancels was answered.
+    /// Counts an answered statement that cancels.
     pub fn cancelled(&self, messages: usize, began: Instant) {
         self.cancelled.increment(messages as u64);
         self.cancel_seconds.record(began.elapsed());
     }
 
-    /// A statement that reschedules was answered.
+    /// Counts an answered statement that reschedules.
     pub fn rescheduled(&self, messages: usize, began: Instant) {
         self.rescheduled.increment(messages as u64);
         self.reschedule_seconds.record(began.elapsed());
@@ -197,18 +196,18 @@ impl Metrics {
         self.settle_seconds.record(began.elapsed());
     }
 
-    /// Results that cannot be settled any more.
+    /// Counts results that cannot be settled any more.
     pub fn lost(&self, messages: usize) {
         self.settled[End::Lost as usize].increment(messages as u64);
     }
 
-    /// A call of a handler has ended.
+    /// Records the time of a handler's call.
     pub fn handled(&self, end: End, took: Lap) {
         self.handle_seconds[end as usize].record(took);
     }
 
-    /// Records delivery lag, of first attempts only: for a retry the time at which it became due is
-    /// unknown.
+    /// Records the delivery lag of first attempts only: for a retry the time at which it became due
+    /// is unknown.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
             self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
@@ -252,7 +251,7 @@ impl Drop for WorkerMetrics<'_> {
     }
 }
 
-/// The metrics of one shard, by queue: few, and seldom moved.
+/// The metrics of one shard, by queue. There are few, and they change seldom.
 #[derive(Default)]
 pub(crate) struct ShardMetrics(Mutex<Vec<(String, Gauge, Counter)>>);
 
@@ -261,7 +260,7 @@ impl ShardMetrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A queue is opened there.
+    /// Adds a queue that is opened on the shard.
     pub fn add(&self, queue: &str, shard: &str) {
         const AWAY: &str = "trunkline_shard_away";
         const ELSEWHERE: &str = "trunkline_shard_elsewhere_total";
@@ -287,11 +286,11 @@ impl ShardMetrics {
     }
 }
 
-/// The clock of a hand: one reading for the end of a call and the beginning of the next.
+/// The clock of a task that runs handlers: one reading ends a call and begins the next.
 pub(crate) struct Watch {
     pub now: Instant,
     began: Instant,
-    /// The wall clock's time then.
+    /// The wall clock's time at `began`.
     wall: SystemTime,
 }
 
@@ -308,7 +307,7 @@ impl Watch {
     }
 }
 
-/// From a time to another. The seconds are computed only if a recorder asks.
+/// The time between two readings. The seconds are computed only if a recorder asks.
 pub(crate) struct Lap(Instant, Instant);
 
 impl Lap {
@@ -323,7 +322,7 @@ impl IntoF64 for Lap {
     }
 }
 
-/// From a time to the last reading of a watch, also only if it is asked for.
+/// The time until the last reading of a watch, also computed only if a recorder asks.
 struct Lag<'a> {
     since: SystemTime,
     watch: &'a Watch,

@@ -1,4 +1,4 @@
-//! Every span and every metric, by its name.
+//! The names of all spans and metrics.
 
 pub(crate) mod span;
 pub(crate) mod metric;

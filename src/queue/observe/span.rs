@@ -1,12 +1,11 @@
-//! Every span of the library, with its name and its fields. A span without a subscriber costs the
-//! read of an atomic.
+//! Every span of the library, with its name and its fields. Without a subscriber, a span costs one
+//! atomic read.
 
 use tracing::{Span, debug_span, field::Empty, info_span};
 
 use crate::queue::message::{Message, trace::TraceContext};
 
-/// Messages on their way into a queue, until they are committed. Of more interest where it is part
-/// of a trace.
+/// The enqueue of messages, until their commit. Its level is higher when it is part of a trace.
 pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Span {
     match trace {
         None => debug_span!("enqueue", queue, n),
@@ -26,12 +25,12 @@ pub(crate) fn lease(queue: &str, n: usize) -> Span {
     debug_span!("lease", queue, n, got = Empty)
 }
 
-/// A statement that takes them.
+/// A statement that takes messages, `got` of at most `n`.
 pub(crate) fn take(queue: &str, n: usize) -> Span {
     debug_span!("take", queue, n, got = Empty)
 }
 
-/// A statement that looks for a message by its id.
+/// A statement that finds a message by its id.
 pub(crate) fn find(queue: &str, id: i64) -> Span {
     debug_span!("find", queue, id, state = Empty)
 }

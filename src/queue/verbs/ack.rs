@@ -1,5 +1,5 @@
-//! `ack` and the other ends of leases: calls gather for a task that settles them, or run in the
-//! caller's transaction.
+//! `ack` and the other ends of leases: a task settles concurrent calls together, or a statement
+//! runs in the caller's transaction.
 
 use std::{
     sync::Arc,
@@ -22,18 +22,18 @@ use crate::{
     },
 };
 
-/// The ids that a queue gives: from the first row's on, and with room for a row above the last.
+/// The ids that a queue assigns: from the first row's on, with room for one row above the last.
 const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
 /// The longest lease, and the longest delay.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
 impl<T> Queue<T> {
-    /// Acknowledges messages: they are done and gone. Takes messages or their [`Lease`]s;
+    /// Acknowledges messages: they are done, and are deleted. Takes messages or their [`Lease`]s;
     /// concurrent calls share statements.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) for those of
-    /// [`Error::lost_ids`](crate::Error::lost_ids); the others are acknowledged.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) for the messages of
+    /// [`Error::lost_ids`](crate::Error::lost_ids); the other messages are acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Ack, leases).await
     }
@@ -41,17 +41,17 @@ impl<T> Queue<T> {
     /// Acknowledges messages and keeps them in the queue's archive.
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn archive<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Archive, leases).await
     }
 
-    /// Gives messages back after a failure: due again after a delay, or dead letters after their
-    /// last attempt, with `error` as the reason. Of a reason of more than 16,384 characters, the
-    /// first 8,000 and the last 8,000 are kept.
+    /// Returns messages to the queue after a failure: due again after a delay, or dead letters
+    /// after their last attempt, with `error` as the reason. A reason of more than 16,384
+    /// characters keeps its first 8,000 and its last 8,000.
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn retry<L: Into<Lease>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -61,11 +61,11 @@ impl<T> Queue<T> {
         self.settle(Ending::Retry(after.as_secs_f64(), reason_of(error)), leases).await
     }
 
-    /// Makes messages dead letters at once, with `reason`, however many attempts are left. A long
-    /// reason is kept as by [`Queue::retry`].
+    /// Makes messages dead letters at once, with `reason`, even if attempts are left. A long reason
+    /// is shortened as by [`Queue::retry`].
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn bury<L: Into<Lease>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -74,30 +74,30 @@ impl<T> Queue<T> {
         self.settle(Ending::Bury(reason_of(reason)), leases).await
     }
 
-    /// Makes leases end that long from now; more than zero, at most 365 days.
+    /// Makes leases end after the time `by` from now; more than zero, at most 365 days.
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn extend<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>, by: Duration) -> Result<()> {
         self.settle(Ending::Extend(by.as_secs_f64()), leases).await
     }
 
-    /// Gives messages back unharmed: due again at once, and the attempt is not charged. The leases
-    /// end with it.
+    /// Returns messages to the queue unprocessed: they are due again at once, and the attempt is
+    /// not counted. Their leases end.
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn release<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Release, leases).await
     }
 
-    /// Acknowledges messages inside the caller's transaction: the effects and the acknowledgement
-    /// commit together, which makes the effects exactly once, without a transaction being open
-    /// during the work.
+    /// Acknowledges messages inside the caller's transaction. The effects and the acknowledgement
+    /// commit together, so the effects happen exactly once, and no transaction is open during the
+    /// work.
     ///
     /// # Errors
     /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): roll back, so that the effects are
-    /// undone; someone else has the message.
+    /// undone; another consumer has the message.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
         transaction: &impl InTransaction,
@@ -108,8 +108,8 @@ impl<T> Queue<T> {
             return Ok(());
         }
         let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
-        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a
-        // transaction of our own.
+        // Neighbours in the same row must not wait for the caller's commit, so a separate
+        // transaction splits the row.
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&ranges.ids, Type::INT8_ARRAY), (&ranges.sizes, Type::INT4_ARRAY), (&ranges.attempts, Type::INT4_ARRAY)];
@@ -123,14 +123,14 @@ impl<T> Queue<T> {
         lost_or_ok(shared.name(), lost)
     }
 
-    /// As [`Queue::ack_in`], without waiting: the acknowledgement leaves with the transaction's
-    /// next statements. **Await what is returned before the commit**, or with it: only its answer
-    /// says whether a lease was lost.
+    /// Acknowledges like [`Queue::ack_in`], without waiting: the statement is sent with the
+    /// transaction's next ones. **Await the returned future before the commit**, or with it: only
+    /// its answer reports a lost lease.
     ///
-    /// Commit soon: until then, others wait who settle messages of the same rows.
+    /// Commit soon: until then, other sessions that settle messages of the same rows wait.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs as [`Queue::ack_in`].
+    /// The errors of [`Transaction::send`]; the returned future has those of [`Queue::ack_in`].
     pub async fn send_ack<L: Into<Lease>>(
         &self,
         transaction: &Transaction,
@@ -181,8 +181,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Sorted and distinct. One that no queue has given is refused here, where it is its own caller's
-/// error: in a statement it would be an error of everybody who shares that.
+/// Returns the leases sorted and distinct. Refuses an id that no queue has assigned: in a shared
+/// statement it would be an error for all callers.
 pub(crate) fn checked<L: Into<Lease>>(queue: &str, leases: impl IntoIterator<Item = L>) -> Result<Vec<Lease>> {
     let mut leases: Vec<Lease> = leases.into_iter().map(Into::into).collect();
     if let Some(lease) = leases.iter().find(|lease| !IDS.contains(&lease.id)) {
@@ -196,12 +196,12 @@ pub(crate) fn checked<L: Into<Lease>>(queue: &str, leases: impl IntoIterator<Ite
     Ok(leases)
 }
 
-/// The ids of those that are not among the settled.
+/// Returns the ids of the leases that are not among the settled.
 pub(crate) fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
     Lost::of(leases.len(), settled.into_iter().collect()).among(leases)
 }
 
-/// Settles the requests that wait, statement after statement.
+/// Settles waiting requests, statement after statement.
 async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
     while let Some(settlements) = permit.next() {
         let answered = settlements.iter().map(Settlement::calls).sum();
@@ -213,8 +213,8 @@ async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
 }
 
 impl Shared {
-    /// Settles and answers. What the server refuses of several calls together, it is asked for each
-    /// of them alone: strangers do not fail for each other.
+    /// Settles and answers. If the server refuses several calls together, each call gets its own
+    /// statement, so that calls do not fail for each other.
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
@@ -241,8 +241,8 @@ impl Shared {
         }
     }
 
-    /// Ends the leases of one call. A reason that the database's encoding cannot hold is no reason
-    /// to keep its message.
+    /// Ends the leases of one call. If the database's encoding cannot hold a reason, the reason is
+    /// written in ASCII.
     async fn end_alone(&self, alone: &mut Settlement) -> Result<Vec<Settled>> {
         match self.end_leases(alone).await {
             Err(error) if error.is_of_encoding() && alone.is_beyond_ascii() => {
@@ -256,7 +256,7 @@ impl Shared {
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
         if outcome.is_ok() && (comes_back || self.has_room_for_others()) {
-            self.db.wake(&self.channel); // sleepers learn when it is due again
+            self.db.wake(&self.channel); // waiting consumers look when the messages are due again
         }
         settlement.answer(self.name(), outcome);
     }

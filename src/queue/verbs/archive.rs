@@ -1,4 +1,4 @@
-//! The archive: messages kept after their acknowledgement; and emptying a queue.
+//! The archive, which keeps acknowledged messages, and the purge of a queue.
 
 use std::{
     sync::Arc,
@@ -20,28 +20,29 @@ use crate::{
 pub struct Archived<T> {
     /// The message's id.
     pub id: i64,
-    /// When it was enqueued.
+    /// The time of its enqueue.
     pub enqueued_at: SystemTime,
-    /// When it was acknowledged.
+    /// The time of its acknowledgement.
     pub archived_at: SystemTime,
     /// Deliveries that it took.
     pub attempt: i32,
     /// The payload.
     pub payload: T,
-    /// The metadata that was enqueued with it.
+    /// The metadata that was enqueued with the message.
     pub metadata: Metadata,
-    /// Its priority; 0 also where the queue has none.
+    /// The message's priority; 0 if the queue has no priorities.
     pub priority: u8,
-    /// Its key, where the queue's messages have keys.
+    /// The message's key, if the queue's messages have keys.
     pub key: Option<Arc<str>>,
 }
 
 impl<T: Payload> Queue<T> {
-    /// A page of up to `n` archived messages, by id, after the id `after` (0 for the first page).
+    /// Returns up to `n` archived messages, ordered by id, after the id `after` (0 for the first
+    /// page).
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id; with
-    /// [`Readable`](crate::Readable) none does.
+    /// A payload that is no `T` fails its whole page, and the error names its id. With
+    /// [`Readable`](crate::Readable) there is no such error.
     pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let mut archived = Vec::new();
@@ -60,14 +61,14 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages that were archived longer ago than `age`. Returns how many.
+    /// Deletes messages that were archived longer ago than `age`. Returns their number.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64().min(3e9)]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 
-    /// Empties the queue: due, delayed and leased messages; dead letters and the archive stay.
-    /// Returns how many messages.
+    /// Deletes the queue's due, delayed and leased messages; dead letters and the archive stay.
+    /// Returns the number of deleted messages.
     pub async fn purge(&self) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())

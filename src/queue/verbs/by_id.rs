@@ -1,4 +1,4 @@
-//! One message by its id: where it is, and whether a lease of it is there still.
+//! One message by its id: its state, and the state of its lease.
 
 use std::{
     sync::Arc,
@@ -17,26 +17,26 @@ use crate::{
     },
 };
 
-/// Where a message is in its life.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum State {
-    /// It may be dequeued now; also when its last lease ran out.
+    /// The message may be dequeued now; its last lease may have expired.
     Due,
-    /// It is not due yet and was never leased.
+    /// The message is not due yet and was never leased.
     Delayed,
-    /// It failed, or was given back, and is not due yet.
+    /// The message failed or was released, and is not due yet.
     Retrying,
-    /// A consumer has it under a lease.
+    /// A consumer has leased the message.
     Leased,
-    /// Its attempts are used up: it is a dead letter.
+    /// The message has used up its attempts: it is a dead letter.
     Dead,
-    /// It was acknowledged by [`Queue::archive`].
+    /// The message was acknowledged by [`Queue::archive`].
     Archived,
 }
 
 impl State {
-    /// Its name in SQL and on the command line.
+    /// Returns the state's name in SQL and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,41 +56,41 @@ impl State {
     }
 }
 
-/// A message that was looked for by its id, wherever it is.
+/// A message that was found by its id, in whatever state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found<T> {
     /// The message's id.
     pub id: i64,
-    /// Where it is in its life.
+    /// The message's state.
     pub state: State,
-    /// Deliveries so far; for what is dead or archived, those that were charged.
+    /// Deliveries so far; for a dead or archived message, its counted attempts.
     pub attempt: i32,
-    /// When it may be dequeued (next); for a lease, when it ends. `None` for what is dead or
-    /// archived.
+    /// The time at which the message may be dequeued, or at which its lease ends. `None` for a dead
+    /// or archived message.
     pub due_at: Option<SystemTime>,
-    /// When it died or was archived.
+    /// The time at which the message died or was archived.
     pub ended_at: Option<SystemTime>,
-    /// When it was enqueued.
+    /// The time at which the message was enqueued.
     pub enqueued_at: SystemTime,
     /// The error of the last attempt, if it failed and no other has begun.
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
-    /// The metadata that was enqueued with it.
+    /// The metadata that was enqueued with the message.
     pub metadata: Metadata,
-    /// Its priority; 0 also where the queue has none.
+    /// The message's priority; 0 if the queue has no priorities.
     pub priority: u8,
-    /// Its key, where the queue's messages have keys.
+    /// The message's key, if the queue's messages have keys.
     pub key: Option<Arc<str>>,
 }
 
 impl<T: Payload> Queue<T> {
-    /// Finds one message by its id, without touching it; `None` where there is none, or none any
-    /// more. Costs the same whatever the queue holds.
+    /// Finds one message by its id, without changing it; `None` if it does not exist, or no longer
+    /// does. The cost does not depend on the number of messages in the queue.
     ///
     /// # Errors
-    /// A payload that is no `T`; with [`Readable`](crate::Readable) it is none.
+    /// A payload that is no `T`; with [`Readable`](crate::Readable) there is no such error.
     pub async fn find(&self, id: i64) -> Result<Option<Found<T>>> {
         let (shared, began) = (&self.shared, Instant::now());
         let span = span::find(shared.name(), id);
@@ -120,8 +120,8 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// The ids of those leases that are there no more, but for those that are merely over by the
-    /// clock.
+    /// Returns the ids of leases that no longer exist. A lease that has merely expired still
+    /// exists.
     pub(crate) async fn gone(&self, leases: &[Lease]) -> Result<Vec<i64>> {
         let (ids, attempts): (Vec<i64>, Vec<i32>) = leases.iter().map(|lease| (lease.id, lease.attempt)).unzip();
         let rows = self.shared.query_again(&self.shared.sql.gone, &[&ids, &attempts]).await?;

@@ -1,5 +1,5 @@
-//! Messages that are named by their ids: gone, or due at another time; by statements of their own,
-//! or in the caller's transaction.
+//! Messages named by their ids: cancelled, or due at another time; in transactions of their own, or
+//! in the caller's.
 
 use std::{
     sync::Arc,
@@ -19,7 +19,6 @@ use crate::{
     },
 };
 
-/// The change to be made to messages.
 #[derive(Clone, Copy)]
 enum Change {
     Cancelled,
@@ -35,32 +34,33 @@ impl Change {
         }
     }
 
-    /// Whether leased messages are changed, too.
+    /// Returns true if leased messages are changed, too.
     fn ends_leases(self) -> bool {
         matches!(self, Self::Cancelled)
     }
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages for good. Returns the ids that are gone, in order; others are passed over.
-    /// What is dead or archived is not touched: see [`Queue::discard`] and [`Queue::prune`].
+    /// Deletes messages for good. Returns the ids of the deleted messages, in order; other ids are
+    /// ignored. Dead letters and archived messages are not touched: see [`Queue::discard`] and
+    /// [`Queue::prune`].
     ///
-    /// A message that waits is never delivered any more; the rest of its batch stays as it was.
-    /// **The lease of a leased one ends now**: its handler may have done its work, and goes on
-    /// until it notices, but whatever acknowledges, retries or renews it then finds the lease lost
-    /// ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker) looks
-    /// after its leases twice a second, and so cancels the token of
-    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements are not
-    /// answered it cannot look: then the token is cancelled when they are, or when the lease has
-    /// ended by the worker's own clock.
+    /// A waiting message is not delivered any more; the rest of its batch stays as it was. **The
+    /// lease of a leased message ends now**: its handler may have done its work, and continues
+    /// until it notices. Whatever acknowledges, retries or renews the message then finds the lease
+    /// lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker)
+    /// checks its leases twice a second, and so cancels the token of
+    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements get no answer
+    /// it cannot check. Then the token is cancelled after their answer, or when the lease has ended
+    /// by the worker's own clock.
     ///
-    /// One that a transaction has taken (exactly once, or an acknowledgement in it) is waited for,
-    /// for up to ten seconds: gone with its commit, it is not among the ids; nor is one that is not
-    /// let go of by then. If the call is dropped, it waits for none of them any more, and what was
-    /// under way happens all the same.
+    /// The call waits up to ten seconds for a message that a transaction has taken (exactly once,
+    /// or with an acknowledgement in it). If that transaction deletes it with its commit, or still
+    /// holds it by then, the message is not among the ids. If the call is dropped, it waits for no
+    /// more messages, and a running statement still takes effect.
     ///
     /// # Errors
-    /// The database's; some of the messages may be gone then.
+    /// A database error; some of the messages may be deleted then.
     pub async fn cancel(&self, ids: &[i64]) -> Result<Vec<i64>> {
         self.change(Change::Cancelled, ids).await
     }
@@ -69,8 +69,8 @@ impl<T> Queue<T> {
     /// once for [`Duration::ZERO`] and for a time that has passed. Returns the ids of those, in
     /// order. Leased, dead and archived messages are passed over. At most 36,500 days from now.
     ///
-    /// What is due already and is to be due at once keeps its place. A message that failed keeps
-    /// its error and its attempts.
+    /// A message that is due already and is to be due at once keeps its position. A message that
+    /// failed keeps its error and its attempts.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
@@ -78,19 +78,19 @@ impl<T> Queue<T> {
         self.change(Change::Due(within_bounds(due.into())?), ids).await
     }
 
-    /// As [`Queue::cancel`], in the caller's transaction: the messages are gone if and when it
-    /// commits. Until then, a worker that ends or renews a lease of them waits.
+    /// Cancels like [`Queue::cancel`], in the caller's transaction: the messages are deleted if and
+    /// when it commits. Until then, a worker that ends or renews a lease of theirs waits.
     ///
-    /// What another session has locked for longer than a tenth of a second is passed over: a
-    /// transaction that waits for others with locks in its hands could be what they wait for.
-    /// Larger batches are split beforehand, outside the transaction.
+    /// Messages that another session has locked for longer than a tenth of a second are ignored,
+    /// because waiting while holding locks could end in a deadlock. Larger batches are split
+    /// beforehand, outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
         self.change_in(transaction, None, ids).await
     }
 
-    /// As [`Queue::reschedule`], in the caller's transaction: the messages are due at their new
-    /// time if and when it commits, and then consumers are woken. What another session has locked
-    /// is passed over, as with [`Queue::cancel_in`].
+    /// Reschedules like [`Queue::reschedule`], in the caller's transaction: the messages are due at
+    /// their new time if and when it commits, and consumers are woken then. Messages that another
+    /// session has locked are ignored, as by [`Queue::cancel_in`].
     pub async fn reschedule_in(
         &self,
         transaction: &impl InTransaction,
@@ -100,8 +100,8 @@ impl<T> Queue<T> {
         self.change_in(transaction, Some(within_bounds(due.into())?), ids).await
     }
 
-    /// Tries again what others have locked, in a transaction of its own each time: one that waits
-    /// for them with locks in its hands could be what they wait for.
+    /// Tries messages that other sessions have locked again, in a new transaction each time,
+    /// because waiting while holding locks could end in a deadlock.
     async fn change(&self, change: Change, ids: &[i64]) -> Result<Vec<i64>> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
         let (mut changed, mut busy) = (Vec::new(), ids.to_vec());
@@ -145,8 +145,8 @@ impl<T> Queue<T> {
 }
 
 impl Shared {
-    /// One try, in a transaction of its own; returns what was changed, and what is locked. What is
-    /// due at another time wakes who waits, whether or not the caller stays.
+    /// Makes one try in its own transaction. Returns the changed ids, and the locked ones. Messages
+    /// due at another time wake waiting consumers even if the caller leaves.
     async fn change(self: &Arc<Self>, change: Change, ids: Vec<i64>) -> Result<(Vec<i64>, Vec<i64>)> {
         let (shared, span) = (self.clone(), change.span(self.name(), ids.len()));
         let noted = span.clone();
@@ -161,7 +161,7 @@ impl Shared {
                 if row.read(1)? { &mut done } else { &mut busy }.push(row.read(0)?);
             }
             shared.changed(change, &noted, done.len(), began);
-            // A cancel makes nothing due, and a try that met only locks has moved nothing.
+            // A cancel makes nothing due, and a try that found only locks has changed nothing.
             if !change.ends_leases() && !done.is_empty() {
                 shared.db.wake(&shared.channel);
             }
@@ -189,6 +189,6 @@ fn within_bounds(due: Due) -> Result<f64> {
 
 /// How long a call waits for a message that another session has locked.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most locks are held for a neighbour's sake, until a commit that is on its way.
+/// The first pause is short, because most locks are held only until a commit that is under way.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(100);

@@ -11,36 +11,36 @@ use crate::{
     },
 };
 
-/// A message whose attempts are used up.
+/// A message that has used up its attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeadLetter<T> {
     /// The message's id.
     pub id: i64,
-    /// When it was enqueued.
+    /// The time at which the message was enqueued.
     pub enqueued_at: SystemTime,
-    /// When it died.
+    /// The time at which the message died.
     pub dead_at: SystemTime,
-    /// Attempts that were charged.
+    /// The counted attempts.
     pub attempt: i32,
     /// The error of the last attempt.
     pub error: String,
     /// The payload.
     pub payload: T,
-    /// The metadata that was enqueued with it.
+    /// The metadata that was enqueued with the message.
     pub metadata: Metadata,
-    /// Its priority; 0 also where the queue has none.
+    /// The message's priority; 0 if the queue has no priorities.
     pub priority: u8,
-    /// Its key, where the queue's messages have keys.
+    /// The message's key, if the queue's messages have keys.
     pub key: Option<Arc<str>>,
 }
 
 impl<T: Payload> Queue<T> {
-    /// A page of up to `n` dead letters, by id, after the id `after` (0 for the first page).
+    /// Returns up to `n` dead letters, ordered by id, after the id `after` (0 for the first page).
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id; with
-    /// [`Readable`](crate::Readable) none does.
+    /// A payload that is no `T` fails its whole page, and the error names its id. With
+    /// [`Readable`](crate::Readable) there is no such error.
     pub async fn dead_letters(&self, after: i64, n: usize) -> Result<Vec<DeadLetter<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
         let rows = shared.query_again(&shared.sql.dead, &[&after, &limit]).await?;
@@ -59,34 +59,34 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// Dead letters moved by one statement at most.
+/// The most dead letters that one statement moves.
 const PAGE: i64 = 10_000;
 
 impl<T> Queue<T> {
-    /// Makes dead letters due again, at once, under the same ids and with attempts forgiven.
-    /// Returns how many; ids that are no dead letters are passed over.
+    /// Makes dead letters due again at once, under the same ids and without their earlier attempts.
+    /// Returns their number; ids that are no dead letters are ignored.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
         self.shared.replay(Some(ids.to_vec()), i64::MAX).await
     }
 
-    /// Replays all dead letters, a page a transaction.
+    /// Replays all dead letters, one page per transaction.
     pub async fn replay_all(&self) -> Result<usize> {
         page_by_page(|| self.shared.replay(None, PAGE)).await
     }
 
-    /// Deletes dead letters for good. Returns how many.
+    /// Deletes dead letters for good. Returns their number.
     pub async fn discard(&self, ids: &[i64]) -> Result<usize> {
         self.shared.discard(Some(ids), i64::MAX).await
     }
 
-    /// Deletes all dead letters for good, a page a transaction.
+    /// Deletes all dead letters for good, one page per transaction.
     pub async fn discard_all(&self) -> Result<usize> {
         page_by_page(|| self.shared.discard(None, PAGE)).await
     }
 }
 
 impl Shared {
-    /// Messages that are due again wake waiting consumers, whether or not the caller stays.
+    /// Replays dead letters, and wakes waiting consumers even if the caller leaves.
     async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, most: i64) -> Result<usize> {
         let shared = self.clone();
         let work = async move {
@@ -104,7 +104,7 @@ impl Shared {
     }
 }
 
-/// Until a page is not full.
+/// Processes pages until one is not full.
 async fn page_by_page<F: Future<Output = Result<usize>>>(mut page: impl FnMut() -> F) -> Result<usize> {
     let mut count = 0;
     loop {

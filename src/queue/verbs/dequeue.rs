@@ -1,6 +1,6 @@
-//! Between the statement and the caller: a dequeue runs in a task of its own, and its messages are
-//! given back if the caller went away meanwhile. So a dropped future neither loses messages nor
-//! holds them until their lease ends.
+//! The code between a dequeue's statement and its caller. A dequeue runs in a task of its own,
+//! which puts the messages back if the caller has left. So a dropped future neither loses messages
+//! nor holds them until their lease ends.
 
 mod back;
 
@@ -52,7 +52,7 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                Err(_) if got > 0 => break, // what was dequeued before is the caller's
+                Err(_) if got > 0 => break, // the caller gets the earlier pages
                 outcome => outcome?,
             };
             let size = page.size;
@@ -65,8 +65,8 @@ impl Shared {
         self.open(pages, got)
     }
 
-    /// Ends leases and begins others, both in one transaction. Where nothing is due, something may
-    /// come first.
+    /// Ends leases and begins new ones, both in one transaction. If nothing is due, `linger` is a
+    /// pause before that.
     pub async fn dequeue_and_ack<T: Payload>(
         self: &Arc<Self>,
         n: usize,
@@ -102,15 +102,15 @@ impl Shared {
             };
             let outcome = outcome.map_err(|error| error.or_no_queue(shared.name())).and_then(|mut answers| {
                 let (leased, ended) = (answers.pop().unwrap_or_default(), answers.pop().unwrap_or_default());
-                // The leased rows first: if the rest of the reply cannot be read, they are given
-                // back.
+                // Wraps the leased rows first: if the rest of the reply cannot be read, they are
+                // put back.
                 let leased = shared.dequeued(leased, how, began, &noted);
                 let ended = ended.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
                 let lost = asked.saturating_sub(Settled::messages(ended.iter().copied()));
                 shared.metrics.settled(End::Done, asked, lost, began);
                 Ok((leased, ended))
             });
-            let _ = answer.send(outcome); // dropped there, given back
+            let _ = answer.send(outcome); // if the caller left, the messages are put back
         };
         tokio::spawn(work.instrument(span).instrument(settle));
         let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
@@ -118,7 +118,7 @@ impl Shared {
         Ok((self.open(vec![page], size)?, ended))
     }
 
-    /// Up to `n` messages of one statement.
+    /// Dequeues up to `n` messages by one statement.
     pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Batches> {
         let (answer, answered) = oneshot::channel();
         let request = DequeueRequest { n, how, answer };
@@ -162,15 +162,17 @@ impl Shared {
         Ok(self.dequeued(rows, how, began, span))
     }
 
-    /// Decodes. From here to the caller nothing waits, so nothing can be dropped in between.
+    /// Decodes the messages. Nothing waits between here and the caller, so nothing can be dropped.
     ///
-    /// Taken messages that cannot be read are on their way back when this returns, and charged.
+    /// Unreadable messages of a take are on their way back when this returns, with a counted
+    /// attempt.
     pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
         let opened = self.open_rows(&pages, count, |payload: T| Ok(payload))?;
         Ok(self.keep(pages, opened))
     }
 
-    /// Decodes what is not the caller's yet; a payload that `read` refuses cannot be read either.
+    /// Decodes messages that are not the caller's yet. A payload that `read` refuses is unreadable,
+    /// too.
     pub fn open_rows<T: Payload, U>(
         &self,
         pages: &[Batches],
@@ -209,7 +211,7 @@ impl Shared {
         Ok(dequeued)
     }
 
-    /// Makes what was decoded of these pages the caller's.
+    /// Makes the decoded messages of these pages the caller's.
     pub fn keep<U>(self: &Arc<Self>, pages: Vec<Batches>, mut dequeued: Dequeued<U>) -> Dequeued<U> {
         for mut page in pages {
             page.rows.clear();
@@ -287,7 +289,7 @@ impl Shared {
     }
 }
 
-/// Dequeues for the requests that wait, statement after statement.
+/// Runs dequeues for waiting requests, statement after statement.
 async fn dequeue_all(shared: Arc<Shared>, mut permit: DequeuePermit) {
     while let Some(requests) = permit.next() {
         let answered = requests.len();
@@ -296,16 +298,16 @@ async fn dequeue_all(shared: Arc<Shared>, mut permit: DequeuePermit) {
     }
 }
 
-/// A payload as its reader makes it, or why it is none.
+/// A payload converted by its reader, or the reason for its refusal.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Rows of a dequeue of `n` messages: at most one for each, and one that says that something was
-/// left alone.
+/// Returns the most rows of a dequeue of `n` messages: one for each, and one that reports that
+/// something was skipped.
 fn most_rows(n: i32) -> usize {
     n.unsigned_abs() as usize + 1
 }
 
-/// A reader of the user's that panics refuses the payload.
+/// Runs the user's reader; a panic counts as a refusal.
 fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
     caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
 }
@@ -315,21 +317,21 @@ struct Opened<'a> {
     id: i64,
     attempt: i32,
     size: i32,
-    /// For the caller, and as it was.
+    /// The time for the caller, and the time as the server sent it.
     enqueued_at: (SystemTime, Time),
     batch: Received<'a>,
     metadata: Option<Received<'a>>,
     released: i32,
-    /// Its values in the user's own columns, where it may have to go back.
+    /// The row's values in the user's own columns, if it may have to go back.
     own: Option<&'a str>,
 }
 
 /// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Messages that are no `T`. Those of a take by a statement of its own are on their way back
+    /// Messages that are no `T`. Those of a take with its own statement are on their way back
     /// already.
     pub unreadable: Vec<Unreadable>,
-    /// Whether there was any; where there was nothing else, something else may be due.
+    /// True if any were unreadable: if nothing else was found, other messages may be due.
     pub met_unreadable: bool,
 }

@@ -1,4 +1,4 @@
-//! `enqueue`: into a coalesced batch, which a task writes; and many at once.
+//! `enqueue`, into a batch that a task inserts; and the enqueue of many messages at once.
 
 mod cut;
 mod new_row;
@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// For the error of a call whose task is gone.
+/// The call's name in error messages.
 const ENQUEUE: &str = "an enqueue";
 
 thread_local! {
@@ -51,8 +51,8 @@ impl<T: Payload> Queue<T> {
     /// [`Enqueued`] also says whether the message is new, or another one has the key.
     ///
     /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the
-    /// message may be enqueued all the same. For a message that need not survive and should be
-    /// fast, see [`Queue::hand_over`].
+    /// message may still be enqueued. For a message that need not survive and should be fast, see
+    /// [`Queue::hand_over`].
     ///
     /// # Errors
     /// A payload that cannot be stored fails its own caller only.
@@ -73,11 +73,11 @@ impl<T: Payload> Queue<T> {
             if !metadata.is_empty() || trace.is_some() {
                 trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
             }
-            // Boxed if there is one: the future of a call without a subscriber stays small.
+            // Boxed if it is recorded: the future of a call without a subscriber stays small.
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
-        // Boxed for the same reason; it is there if the queue has uniqueness.
+        // Boxed for the same reason. The coalescer exists if the queue has uniqueness.
         let unique = message.unique().zip(self.shared.unique.as_ref());
         let unique = unique.map(|(unique, coalescer)| (Box::new(unique.clone()), coalescer));
         let (coalescer, claim) = match &unique {
@@ -104,15 +104,16 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Enqueues all messages in one transaction, and returns their ids in their order. Neighbours
-    /// that are due together share rows.
+    /// Enqueues all messages in one transaction, and returns their ids in the same order.
+    /// Neighbours that are due together share rows.
     ///
     /// If some messages have unique keys, all go in one statement: enqueue fewer at a time than
     /// take some hundred MiB. Of several messages with one key the first is enqueued, and the
     /// others are duplicates of it or replace it.
     ///
     /// # Errors
-    /// As [`Queue::enqueue`]; one bad payload fails the whole call, and then none is stored.
+    /// The errors of [`Queue::enqueue`]; one bad payload fails the whole call, and nothing is
+    /// stored.
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: impl IntoIterator<Item = M>,
@@ -128,8 +129,8 @@ impl<T: Payload> Queue<T> {
         let mut learned = 0;
         loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                // It may get more again meanwhile; each time at least twice as many, and never more
-                // than 256.
+                // Lanes may be added again meanwhile. Each time their number at least doubles, up
+                // to 256.
                 Err(error) if error.is_of_other_lanes() && learned < 8 => {
                     self.shared.learn_lanes().await?;
                     learned += 1;
@@ -139,7 +140,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Those of a lane share rows wherever they stand.
+    /// Sorts the messages by lane, so that all messages of a lane share rows.
     async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -170,8 +171,8 @@ impl<T: Payload> Queue<T> {
         let shared = self.shared.clone();
         // The commit runs in a task of its own: a dropped caller must not leave consumers unwoken.
         if cut.is_done() {
-            // The usual case: one statement is the transaction. On a connection of others, in one
-            // round trip.
+            // This is the usual case: one statement is the transaction. It uses a shared
+            // connection, in one round trip.
             return finish(ENQUEUE, async move {
                 let session = shared.db.session(Class::Store).await?;
                 shared.insert(&session, &rows, Woken::WithIt, &mut ids).await?;
@@ -195,14 +196,15 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// When an insert wakes consumers: as it commits, or later, because its transaction goes on.
+/// The time at which an insert wakes consumers: with its commit, or later, because its transaction
+/// goes on.
 #[derive(Clone, Copy)]
 enum Woken {
     WithIt,
     Later,
 }
 
-/// Inserts the batches that wait, statement after statement.
+/// Inserts waiting batches, statement after statement.
 async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
     while let Some(batches) = permit.next() {
         shared.insert_batches(&batches).await;
@@ -211,7 +213,7 @@ async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
 }
 
 impl Shared {
-    /// Inserts rows by one statement and adds the ids of all their messages.
+    /// Inserts rows by one statement, and adds the ids of all their messages.
     async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<Enqueued>) -> Result<()> {
         let rows: Vec<NewRow<'_>> = rows.iter().map(NewRow::of_cuttings).collect();
         for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
@@ -260,7 +262,7 @@ impl Shared {
         inserted.iter().zip(rows).map(|(id, row)| first_id(id, row.count)).collect()
     }
 
-    /// The server took the statement, and reports fewer rows than that.
+    /// Returns the error of a statement for which the server reports fewer rows.
     pub fn not_stored(&self, inserted: usize, stored: usize) -> Error {
         Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
     }
@@ -297,9 +299,9 @@ impl Shared {
         self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
     }
 
-    /// Finds the messages that the server refuses, by halves, and stores the others; and, where
-    /// there are more lanes than was known, the messages of each lane: a single one is stored
-    /// whatever is known.
+    /// Finds the messages that the server refuses, by halves, and stores all others. If the lanes
+    /// have changed, it also separates the messages of each lane: a single message is always
+    /// stored.
     async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
@@ -324,7 +326,7 @@ impl Shared {
     }
 }
 
-/// The id of a row's first message, which has room for the others.
+/// Reads the id of a row's first message, and checks that the other ids are possible.
 fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
     let first: i64 = row.read(0)?;
     match first.checked_add(count as i64) {

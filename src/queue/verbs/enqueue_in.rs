@@ -1,5 +1,5 @@
-//! `enqueue_in` and `send_enqueue`: in the caller's transaction, by a statement that cuts messages
-//! into rows itself.
+//! `enqueue_in` and `send_enqueue`: enqueues in the caller's transaction, by a statement that
+//! splits messages into rows itself.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -26,12 +26,12 @@ use crate::{
     },
 };
 
-/// Ids of rows that are inserted, and so of their first messages, are multiples of this.
+/// Ids of inserted rows, and so of their first messages, are multiples of this.
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message in the caller's transaction: it is there if and when that commits, and
-    /// then wakes consumers.
+    /// Enqueues a message in the caller's transaction: it is in the queue, and wakes consumers, if
+    /// and when that commits.
     ///
     /// If the message has a unique key ([`Unique`](crate::Unique)) that another transaction has
     /// claimed, this waits for the end of that transaction, as others wait for the end of yours.
@@ -40,12 +40,12 @@ impl<T: Payload> Queue<T> {
     /// of [`Queue::enqueue_many_in`]. If the transaction is repeatable read or serializable, this
     /// errs with `40001` where another transaction claimed the key after its snapshot was taken.
     ///
-    /// The notification is part of the transaction, which therefore takes a database-wide lock for
-    /// the time of its commit, as every `NOTIFY` does.
+    /// The notification is part of the transaction, so its commit takes a database-wide lock, as
+    /// with every `NOTIFY`.
     ///
     /// # Errors
-    /// A payload that cannot be stored; the database's, after which the transaction can only be
-    /// rolled back. `TL002`: the queue got more lanes while this was under way (see
+    /// A payload that cannot be stored; a database error, after which the transaction can only be
+    /// rolled back. `TL002`: the queue got more lanes meanwhile (see
     /// [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<Enqueued> {
         let all = self.enqueue_many_in(transaction, [message]).await?;
@@ -116,11 +116,11 @@ impl<T: Payload> Queue<T> {
         Ok(in_order(all))
     }
 
-    /// As [`Queue::enqueue_in`], without waiting: the message leaves with the transaction's next
-    /// statements, and what is returned waits for its id.
+    /// Enqueues like [`Queue::enqueue_in`], without waiting: the statement is sent with the
+    /// transaction's next ones, and the returned future waits for the id.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs as [`Queue::enqueue_in`].
+    /// The errors of [`Transaction::send`]; the returned future has those of [`Queue::enqueue_in`].
     pub async fn send_enqueue(
         &self,
         transaction: &Transaction,
@@ -130,10 +130,11 @@ impl<T: Payload> Queue<T> {
         Ok(Box::pin(async move { sent.await?.first().copied().ok_or_else(|| shared.not_stored(1, 0)) }))
     }
 
-    /// As [`Queue::enqueue_many_in`], without waiting, as [`Queue::send_enqueue`].
+    /// Enqueues many messages like [`Queue::enqueue_many_in`], without waiting, like
+    /// [`Queue::send_enqueue`].
     ///
     /// # Errors
-    /// As [`Queue::send_enqueue`].
+    /// The errors of [`Queue::send_enqueue`].
     pub async fn send_enqueue_many<M: IntoDraft<T>>(
         &self,
         transaction: &Transaction,
@@ -146,7 +147,7 @@ impl<T: Payload> Queue<T> {
         self.send_all(transaction, self.together(&messages)?).await
     }
 
-    /// Those of which some have unique keys.
+    /// Sends messages of which some have unique keys.
     async fn send_parcel<M: IntoDraft<T>>(
         &self,
         transaction: &Transaction,
@@ -203,13 +204,13 @@ impl<T: Payload> Queue<T> {
         }))
     }
 
-    /// Those that are due together and have one priority, a statement each.
+    /// Groups messages by due time and priority; each group is one statement.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
         let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
-            let lane = if self.shared.is_keyed() { 0 } else { lane }; // which the statement finds itself
+            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes it
             let at = *by_due.entry((due.to_bits(), lane)).or_insert_with(|| {
                 all.push(Together { due, lane: lane.into(), trace: trace.clone(), ..Together::default() });
                 all.len() - 1
@@ -230,12 +231,12 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// Messages for one statement that cuts them into rows itself.
+/// Messages for one statement, which splits them into rows.
 #[derive(Default)]
 struct Together {
     due: f64,
     lane: i32,
-    /// Where they stand among the caller's messages.
+    /// The messages' positions among the caller's messages.
     places: Vec<usize>,
     elements: BytesMut,
     metadata: Stamped,
@@ -243,7 +244,7 @@ struct Together {
     trace: Option<TraceContext>,
 }
 
-/// The ids as the caller's messages stood.
+/// Returns the ids in the order of the caller's messages.
 fn in_order(mut ids: Vec<(usize, i64)>) -> Vec<Enqueued> {
     ids.sort_unstable();
     ids.into_iter().map(|(_, id)| Enqueued::New(id)).collect()

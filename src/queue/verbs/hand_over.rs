@@ -1,5 +1,5 @@
-//! A message inside its notification, for at-most-once consumers that wait: nothing is stored,
-//! nothing is flushed.
+//! Direct delivery: a message inside its notification, for waiting at-most-once consumers. Nothing
+//! is stored or flushed.
 
 use std::{
     sync::Arc,
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// How long a notification may be on its way after the transaction that sent it has ended.
+/// The longest time that a notification takes after its transaction has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
 impl std::fmt::Debug for Inbox {
@@ -42,13 +42,14 @@ impl std::fmt::Debug for Inbox {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Hands a message to one consumer that waits for it with
+    /// Sends a message to one consumer that waits with
     /// [`Consumer::handed_over`](crate::Consumer::handed_over), inside the notification that wakes
-    /// it: nothing is stored and no disk is waited for, and it is lost if that consumer dies. Where
-    /// no consumer waits, and where the payload takes more than some 5,900 bytes, it is enqueued.
+    /// it. Nothing is stored and no disk is waited for, and the message is lost if that consumer
+    /// dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the message is
+    /// enqueued.
     ///
-    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later, or has a
-    /// unique key, is enqueued, too.
+    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later or has a
+    /// unique key is always enqueued.
     pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         if message.due().number()? != 0.0 || message.unique().is_some() {
             return self.enqueue(message).await;
@@ -71,13 +72,13 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// A consumer's place among those that wait for a message inside a notification.
+/// A consumer's entry in the list of consumers that wait for a message inside a notification.
 pub(crate) struct Inbox {
     shared: Arc<Shared>,
     name: String,
     subscription: Subscription,
     letters: mpsc::UnboundedReceiver<String>,
-    /// A message may be on its way to us, through the listening session with this lock.
+    /// A message may be on its way to this consumer, through the listening session with this lock.
     entered: Option<i64>,
 }
 
@@ -88,16 +89,16 @@ impl Inbox {
         Self { shared: shared.clone(), name, subscription, letters, entered: None }
     }
 
-    /// Enters the list of those that wait, if notifications reach us.
+    /// Enters the list, if notifications reach this consumer.
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
-        self.entered = Some(alive); // before: the statement may arrive though its answer does not
+        self.entered = Some(alive); // set before, because the statement may arrive even if its answer does not
         let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Until a message was handed over, or the place has to be left and entered again: the listener
-    /// changed, or what came cannot be read.
+    /// Waits for a message. Returns none if the consumer has to leave the list and enter it again:
+    /// the listener changed, or the message cannot be read.
     pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         tokio::select! {
             biased;
@@ -109,7 +110,7 @@ impl Inbox {
         }
     }
 
-    /// Leaves the list. A message that is on its way by then is waited for.
+    /// Leaves the list. Waits for a message that is on its way by then.
     pub async fn leave<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         if self.entered.is_none() {
             return Ok(None);
@@ -120,8 +121,8 @@ impl Inbox {
         Ok(None)
     }
 
-    /// Leaves the list without waiting for a message that is on its way by then: the next call gets
-    /// it.
+    /// Leaves the list without waiting for a message that is on its way by then: the next call
+    /// receives it.
     pub async fn withdraw(&mut self) -> Result<()> {
         if self.entered.is_none() {
             return Ok(());
@@ -150,9 +151,9 @@ impl Inbox {
         Ok(letter)
     }
 
-    /// The letter that is on its way, unless the session that listened when the list was entered is
-    /// gone: then none arrives any more. After a crash of the server and after a failover the list
-    /// is empty, though nothing was sent.
+    /// Waits for the notification that is on its way. None arrives any more if the session that
+    /// listened when the list was entered is gone. After a crash of the server or a failover the
+    /// list is empty, though nothing was sent.
     async fn arriving(&mut self) -> Option<String> {
         while self.subscription.heard.borrow_and_update().alive == self.entered {
             tokio::select! {
@@ -164,8 +165,8 @@ impl Inbox {
         self.letters.try_recv().ok()
     }
 
-    /// A message that cannot be read is enqueued, where it is charged and dies like any other of
-    /// its kind.
+    /// Reads a message. One that cannot be read is enqueued, with a counted attempt, and dies like
+    /// any other.
     fn read<T: Payload>(&self, letter: &str) -> Result<Option<Message<T>>> {
         let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
@@ -195,13 +196,13 @@ impl Inbox {
     }
 }
 
-/// The words of a notification.
+/// The parts of a notification.
 struct Letter {
     id: i64,
     /// Microseconds since 1970.
     enqueued_us: u64,
     element: Vec<u8>,
-    /// Only where there is some.
+    /// Empty if the message has none.
     metadata: Metadata,
 }
 
@@ -220,7 +221,7 @@ impl Letter {
 }
 
 impl Inbox {
-    /// For a consumer that went away: a message that still arrives is enqueued.
+    /// Leaves the list for a consumer that is gone: a message that still arrives is enqueued.
     pub fn abandon(mut self) {
         if self.entered.is_none() {
             return;
@@ -248,7 +249,7 @@ impl Shared {
         elements.extend_from_slice(&element);
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
         let payload = self.column.array(1, &elements);
-        // It never was in the table: the columns of the user's get their defaults.
+        // The message was never in the table, so the user's own columns get their defaults.
         let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
             [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
         self.query(&self.sql.put_back, &row).await?;

@@ -1,4 +1,4 @@
-//! The lane of a message: its priority, or by its key.
+//! The lane of a message, which follows from its priority or its key.
 
 use crate::{
     error::{Error, Result},
@@ -6,17 +6,17 @@ use crate::{
 };
 
 impl Shared {
-    /// Asks for the lanes that there are now.
+    /// Reads the present lanes from the database.
     pub async fn learn_lanes(&self) -> Result<()> {
         let now_is = self.db.describe_queue(self.name()).await?;
         self.key_lanes.set(now_is.first_lane, now_is.lanes);
         Ok(())
     }
 
-    /// The lane of a message with this priority and key, as far as the lanes are known.
+    /// Returns the lane of a message with this priority and key, by the lanes as last seen.
     ///
     /// # Errors
-    /// The queue has no such priority, has no keys, or wants one.
+    /// The queue has no such priority, has no keys, or requires one.
     pub fn lane_of(&self, priority: u8, key: Option<&str>) -> Result<u16> {
         let (lane, name) = (self.lane(priority)?, self.name());
         let told = match key {
@@ -35,7 +35,7 @@ impl Shared {
         Err(Error::invalid(told))
     }
 
-    /// The lane of a priority.
+    /// Returns the lane of a priority.
     ///
     /// # Errors
     /// The queue has no such priority.

@@ -1,4 +1,5 @@
-//! At least once: leased, and ended by `ack`, `archive`, `retry`, `bury`, `release` or time.
+//! At least once: messages are leased, and leases end by `ack`, `archive`, `retry`, `bury`,
+//! `release` or time.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Dequeues up to `n` messages; none where none is due that can be read.
+    /// Dequeues up to `n` messages; none if no readable message is due.
     pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
@@ -33,7 +34,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// The messages of a statement that was made for this consumer and others.
+    /// Decodes the messages of a statement that served this consumer and others.
     pub(crate) fn open(&self, batches: Batches) -> Result<Vec<Message<T>>> {
         let count = batches.size;
         Ok(self.readable(self.shared.open(vec![batches], count)?))
@@ -42,13 +43,13 @@ impl<T: Payload> Queue<T> {
     /// Leases up to `n` messages, oldest first, for the queue's lease time or another
     /// ([`Dequeue`]); none where none is due.
     ///
-    /// Each is charged with an attempt now, so that a crash counts. Until the lease ends, no other
-    /// consumer gets them. What is neither acknowledged nor retried by then comes back, one message
-    /// a row; after the last attempt it is a dead letter. If the call is dropped before it returns,
-    /// they are given back and the attempt is not charged.
+    /// Each lease counts an attempt at once, so that a crash counts. Until the lease ends, no other
+    /// consumer gets the message. A message that is neither acknowledged nor retried by then comes
+    /// back, one message per row; after the last attempt it is a dead letter. If the call is
+    /// dropped before it returns, the messages are released, and no attempt is counted.
     ///
-    /// A message that cannot be read as `T` fails its attempt with that error; the others are
-    /// returned.
+    /// A message that cannot be read as `T` fails its attempt with that error; the other messages
+    /// are returned.
     ///
     /// # Errors
     /// The lease time ([`Dequeue::lease_for`]) is out of bounds, or the request has a longest wait:
@@ -58,24 +59,25 @@ impl<T: Payload> Queue<T> {
         self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await
     }
 
-    /// Those that are `T`s; the others fail their attempt.
+    /// Returns the readable messages; the unreadable ones fail their attempt.
     pub(crate) fn readable<U>(&self, dequeued: Dequeued<U>) -> Vec<Message<U>> {
         for unreadable in dequeued.unreadable {
             let (queue, pause) = (self.clone(), Duration::from_secs(1));
             let leases: Vec<Lease> = unreadable.leases().collect();
-            // If it cannot be said now, the lease ends, and that is charged just as well.
+            // If the retry fails, the lease expires, which counts the attempt as well.
             tokio::spawn(async move { queue.retry(leases, pause, unreadable.reason).await });
         }
         dequeued.messages
     }
 
-    /// Leases up to `n` messages in the caller's transaction, without waiting for the answer: they are leased if and when it commits. Others pass over them meanwhile.
+    /// Leases up to `n` messages in the caller's transaction, without waiting for the
+    /// answer: they are leased if and when it commits. Other sessions skip them meanwhile.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; what is returned errs with the statement's error.
+    /// The errors of [`Transaction::send`]; the returned future has the statement's error.
     ///
-    /// A message that cannot be read as `T` is passed over: it comes back when its lease ends, and
-    /// is charged for it.
+    /// A message that cannot be read as `T` is skipped: it comes back when its lease ends, and the
+    /// attempt counts.
     pub async fn send_lease(
         &self,
         transaction: &Transaction,
@@ -87,20 +89,20 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            // A message that cannot be read comes back when its lease ends: before the commit it
-            // cannot be retried.
+            // An unreadable message comes back when its lease ends: before the commit it cannot be
+            // retried.
             let dequeued = shared.read_fetched(&leased.await?, DequeueMode::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)
         }))
     }
 
-    /// Acknowledges messages and leases up to `n` others, at most 32,768, in one round trip and one
-    /// commit. Returns the leased messages, and the ids of those whose lease was lost before they
-    /// were acknowledged.
+    /// Acknowledges messages and leases up to `n` new ones, at most 32,768, in one round trip and
+    /// one commit. Returns the leased messages, and the ids of messages whose lease was lost before
+    /// the acknowledgement.
     ///
-    /// For callers that work on many messages at a time: one whose last lease ran out may
-    /// have killed its worker, so it comes alone, in a call of its own. For the rest see
+    /// For callers that work on many messages at a time: a message whose last lease expired may
+    /// have crashed its worker, so a call returns it alone. For the rest see
     /// [`Queue::lease`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
@@ -110,8 +112,8 @@ impl<T: Payload> Queue<T> {
         self.ack_and_lease_soon(done, request.into().without_wait()?, true, None, None).await
     }
 
-    /// As [`Queue::ack_and_lease`], after a pause, and along the lanes of a holder where there is
-    /// one. `apart`: a message whose lease ran out comes alone.
+    /// Does the same after a pause, and for the lanes of `holder` if there is one. If `apart` is
+    /// set, a message whose lease expired comes alone.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,

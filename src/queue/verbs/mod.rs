@@ -1,4 +1,4 @@
-//! A verb a file, with its whole exchange.
+//! One file for each verb, with its whole exchange.
 
 mod lane_of;
 pub(super) mod dequeue;

@@ -1,4 +1,4 @@
-//! The counts of a queue, and a look at its next messages.
+//! The counts of a queue, and its next messages.
 
 use std::{
     sync::Arc,
@@ -23,11 +23,11 @@ use crate::{
     },
 };
 
-/// The counts of a queue. One pass over the queue's rows each time; payloads are not read.
+/// The counts of a queue. Counting reads all rows of the queue once, but no payloads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Messages that may be dequeued now; those whose lease ran out included.
+    /// Messages that may be dequeued now, including messages whose lease expired.
     pub due: u64,
     /// Messages that are not due yet and were never leased.
     pub delayed: u64,
@@ -43,7 +43,7 @@ pub struct Stats {
     pub rows: u64,
     /// Messages in those rows.
     pub messages: u64,
-    /// How long the oldest due message has been due.
+    /// The time for which the oldest due message has been due.
     pub oldest_due: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ impl Stats {
         self.delayed + self.leased + self.to_retry
     }
 
-    /// Of both together; the oldest due is the older one.
+    /// Adds the counts of both; the oldest due message is the older of the two.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -71,17 +71,17 @@ impl Stats {
     }
 }
 
-/// A message seen without being dequeued.
+/// A message that was read without being dequeued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peeked<T> {
     /// The message's id.
     pub id: i64,
-    /// Where it is in its life: due, delayed, retrying or leased.
+    /// The message's state: due, delayed, retrying or leased.
     pub state: State,
-    /// When it was enqueued.
+    /// The time at which the message was enqueued.
     pub enqueued_at: SystemTime,
-    /// When it may be dequeued (next); for a lease, when it ends.
+    /// The time at which the message may be dequeued, or at which its lease ends.
     pub due_at: SystemTime,
     /// Deliveries so far.
     pub attempt: i32,
@@ -89,23 +89,23 @@ pub struct Peeked<T> {
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
-    /// The metadata that was enqueued with it.
+    /// The metadata that was enqueued with the message.
     pub metadata: Metadata,
-    /// Its priority; 0 also where the queue has none.
+    /// The message's priority; 0 if the queue has no priorities.
     pub priority: u8,
-    /// Its key, where the queue's messages have keys.
+    /// The message's key, if the queue's messages have keys.
     pub key: Option<Arc<str>>,
 }
 
 impl<T> Queue<T> {
-    /// The counts of the queue now.
+    /// Returns the present counts of the queue.
     pub async fn stats(&self) -> Result<Stats> {
         Stats::of(&self.shared.query_again(&self.shared.sql.stats, &[]).await?)
     }
 }
 
 impl Stats {
-    /// As the statement says them.
+    /// Reads the row of the statement.
     pub(crate) fn of(rows: &[Row]) -> Result<Self> {
         let row = only(rows)?;
         let count = |at: usize| row.read::<i64>(at).map(i64::unsigned_abs);
@@ -123,16 +123,16 @@ impl Stats {
     }
 }
 
-/// Rows that are read at a time.
+/// The most rows that are read at a time.
 const PAGE: i64 = 64;
 
 impl<T: Payload> Queue<T> {
-    /// The first `n` messages in the order of their due times, leased and delayed ones included,
-    /// without touching them.
+    /// Returns the first `n` messages in the order of their due times, leased and delayed ones
+    /// included, without changing them.
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id; with
-    /// [`Readable`](crate::Readable) none does.
+    /// A payload that is no `T` fails its whole page, and the error names its id. With
+    /// [`Readable`](crate::Readable) there is no such error.
     pub async fn peek(&self, n: usize) -> Result<Vec<Peeked<T>>> {
         let shared = &self.shared;
         let mut peeked: Vec<Peeked<T>> = Vec::new();

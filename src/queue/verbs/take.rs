@@ -1,4 +1,4 @@
-//! At most once: the same take, in a transaction of its own.
+//! At most once: a take in a transaction of its own.
 
 use crate::{
     error::Result,
@@ -21,7 +21,7 @@ impl<T: Payload> Queue<T> {
     /// [`Consumer`](crate::Consumer) waits.
     ///
     /// A message that cannot be read as `T` is put back and fails an attempt with that error; the
-    /// others are returned.
+    /// other messages are returned.
     pub async fn take(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?.without_lease()?;
         self.dequeue(request.n(), DequeueMode::Take).await

@@ -1,5 +1,5 @@
-//! Exactly once, the kernel: taken inside the caller's transaction. Commit and it is gone; roll
-//! back and it is there.
+//! Exactly once: a take inside the caller's transaction. A commit deletes the messages; a rollback
+//! leaves them in the queue.
 
 use std::time::Instant;
 
@@ -18,21 +18,21 @@ use crate::{
     },
 };
 
-/// Rounds of cutting before a take is content with less: others keep changing what stands first.
+/// Rounds of splitting before a take returns fewer messages: other sessions keep changing the first
+/// rows.
 const CUTS: usize = 16;
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages inside the caller's transaction, oldest first; none where none is
-    /// due.
+    /// Takes up to `n` messages inside the caller's transaction, oldest first; none if none is due.
     ///
-    /// If the transaction commits, the messages are gone together with whatever else it did; if it
-    /// rolls back or its connection breaks, they are due again at once and no attempt is charged.
-    /// Other consumers pass over them meanwhile. A batch larger than what is wanted is split
-    /// beforehand, outside the transaction, so that the rest stays available to everybody.
+    /// If the transaction commits, the messages are deleted together with its other effects. If it
+    /// rolls back or its connection breaks, they are due again at once, and no attempt is counted.
+    /// Other consumers skip them meanwhile. A batch larger than `n` is split beforehand, outside
+    /// the transaction, so that the rest stays available to all consumers.
     ///
     /// A message that cannot be read as `T` stays in the queue and fails an attempt with that
-    /// error, if the transaction commits; the others are returned. So commit where nothing was
-    /// returned, too.
+    /// error, if the transaction commits; the other messages are returned. So commit even if
+    /// nothing was returned.
     pub async fn take_in(
         &self,
         transaction: &impl InTransaction,
@@ -42,7 +42,8 @@ impl<T: Payload> Queue<T> {
         Ok(self.take_and_charge(transaction, request.n()).await?.messages)
     }
 
-    /// As [`Queue::take_in`], with what could not be read and is charged by the transaction.
+    /// Takes like [`Queue::take_in`]. Also returns the unreadable messages, whose attempts the
+    /// transaction counts.
     pub(crate) async fn take_and_charge(&self, transaction: &impl InTransaction, n: usize) -> Result<Dequeued<T>> {
         let mut taken = Dequeued { messages: Vec::new(), unreadable: Vec::new(), met_unreadable: false };
         for _ in 0..CUTS {
@@ -69,8 +70,7 @@ impl<T: Payload> Queue<T> {
 }
 
 impl Shared {
-    /// Takes what fits as it is. Says whether something due was left alone because it has to be cut
-    /// first.
+    /// Takes whole rows only. Returns whether a due row was left because it has to be split first.
     async fn take_whole<T: Payload>(
         self: &std::sync::Arc<Self>,
         transaction: &impl InTransaction,
@@ -99,7 +99,7 @@ impl Shared {
         Ok((dequeued, left_alone))
     }
 
-    /// Cuts what stands first down to `n` messages, in a transaction of its own that ends at once.
+    /// Splits the first rows down to `n` messages, in a separate transaction that ends at once.
     async fn cut(self: &std::sync::Arc<Self>, n: usize) -> Result<()> {
         let wanted = n.min(i32::MAX as usize) as i32;
         self.query_again(&self.sql.cut, &[&wanted, &self.floor()]).await?;

@@ -1,5 +1,5 @@
-//! What a consumer or a worker tells while it works: to tests, and to logs and metrics of one's
-//! own.
+//! Hooks that a consumer or a worker calls while it works: for tests, and for the program's own
+//! logs and metrics.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 type BeforeWait = dyn Fn() + Send + Sync;
 type AfterAttempt = dyn Fn(Lease, Result<(), &Failure>) + Send + Sync;
 
-/// Functions that are called, each after those that were added before it.
+/// Functions in the order in which they were added and are called.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     before_wait: Vec<Arc<BeforeWait>>,
@@ -40,7 +40,7 @@ impl Hooks {
         self.before_wait.iter().for_each(|hook| call(|| hook()));
     }
 
-    /// Whether anybody asked to be told of attempts.
+    /// Returns true if there are hooks for attempts.
     pub fn watch_attempts(&self) -> bool {
         !self.after_attempt.is_empty()
     }

@@ -12,17 +12,17 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::postgres::db::{Heard, Subscription};
 
-/// How long an acknowledgement waits for the next message where nothing is due: then both are one
-/// transaction.
+/// The longest time that an acknowledgement waits for the next message if nothing is due, so that
+/// both share a transaction.
 const LINGER: Duration = Duration::from_millis(2);
 
-/// A pause in which a notification is waited for.
+/// A pause that a notification ends.
 pub(crate) struct Linger {
     heard: watch::Receiver<Heard>,
     rings: Rings,
 }
 
-/// Notifications heard before a statement, which may come after a pause.
+/// The notifications before a statement, which may come after a pause.
 #[derive(Clone)]
 pub(crate) struct Rings(Arc<AtomicU64>);
 
@@ -33,20 +33,21 @@ impl Rings {
 }
 
 impl Linger {
-    /// Until the next notification that the consumer has not heard yet, but not for long.
+    /// Creates a pause that ends with the next notification that the consumer has not seen, or
+    /// after [`LINGER`].
     pub fn new(subscription: &Subscription) -> Self {
         let heard = subscription.heard.clone();
         let rings = Rings(Arc::new(heard.borrow().rings.into()));
         Self { heard, rings }
     }
 
-    /// Those heard when the pause is over.
+    /// Returns the notifications at the end of the pause.
     pub fn rings(&self) -> Rings {
         self.rings.clone()
     }
 
     pub async fn over(mut self) {
-        let _ = timeout(LINGER, self.heard.changed()).await; // either will do
+        let _ = timeout(LINGER, self.heard.changed()).await; // either ends the pause
         self.rings.0.store(self.heard.borrow().rings, Ordering::Relaxed);
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// As good as never.
+/// A time that is practically never.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The waiters of one queue, in the order of arrival.
@@ -66,13 +66,13 @@ impl Waiting for Waiters {
         std::mem::take(&mut self.list)
     }
 
-    /// Its consumer sees that the answer is gone, and enters the list again.
+    /// Drops the waiter. Its consumer sees that the answer is gone, and enters the list again.
     fn fail(waiter: Waiter) {
         drop(waiter);
     }
 }
 
-/// The consumers of one queue that wait.
+/// The waiting consumers of one queue.
 #[derive(Default)]
 pub(crate) struct WaitList {
     waiters: Arc<Batcher<Waiters>>,
@@ -104,8 +104,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Removes the waiter. `false`: it is not in the list, because it was answered, or a statement
-    /// for it is running.
+    /// Removes the waiter. Returns `false` if it is not in the list, because it was answered, or
+    /// because a statement for it is running.
     pub fn leave(&self) -> bool {
         let mut state = self.waiters.state();
         let list = &mut state.waiting.list;
@@ -137,7 +137,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Whether there are waiters. If not, the poller has ended.
+    /// Returns true if there are waiters. Otherwise the poller has ended.
     pub fn goes_on(&mut self) -> bool {
         let goes_on = self.permit.next().is_some();
         let gone = std::mem::take(&mut self.permit.state().waiting.gone);
@@ -160,8 +160,8 @@ impl Poller {
         self.rings = self.heard.as_mut().map(|heard| heard.borrow_and_update().rings);
     }
 
-    /// Whether a notification came between a consumer's last dequeue and its entry, or an interval
-    /// has ended.
+    /// Returns true if a notification came between a consumer's last dequeue and its entry, or if
+    /// an interval has ended.
     pub fn missed(&self) -> bool {
         let now = Instant::now();
         self.permit.state().waiting.list.iter().any(|waiter| match waiter.alarm {
@@ -170,12 +170,12 @@ impl Poller {
         })
     }
 
-    /// Whether notifications wake any waiter.
+    /// Returns true if notifications wake any waiter.
     pub fn listens(&self) -> bool {
         self.permit.state().waiting.list.iter().any(Waiter::listens)
     }
 
-    /// Whether it is time for a sweep; if so, the caller makes it.
+    /// Returns true if a sweep is due. The caller then makes it.
     pub fn claim_sweep(&mut self) -> bool {
         let (mut state, now) = (self.permit.state(), Instant::now());
         let is_due = now >= *state.waiting.swept.get_or_insert(now) + SAFETY_POLL;
@@ -195,8 +195,8 @@ impl Poller {
         Vec::into_iter(others).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::MayBeDue)));
     }
 
-    /// Takes all waiters out of the list, by the way in which they dequeue. [`Poller::answer`] puts
-    /// them back.
+    /// Takes all waiters out of the list, grouped by the way in which they dequeue.
+    /// [`Poller::answer`] puts them back.
     pub fn groups(&mut self) -> Vec<(DequeueMode, Vec<Waiter>)> {
         let waiters = std::mem::take(&mut self.permit.state().waiting.list);
         let mut groups: Vec<(DequeueMode, Vec<Waiter>)> = Vec::new();
@@ -210,8 +210,8 @@ impl Poller {
         groups
     }
 
-    /// Gives the first waiters one part each of what a statement found. Waiters that receive no
-    /// message return to the list if they have time left.
+    /// Gives each of the first waiters one part of the messages that a statement found. Waiters
+    /// that receive no message return to the list if they have time left.
     pub fn answer(&mut self, waiters: Vec<Waiter>, parts: Vec<Batches>, is_full: bool) {
         let drained = self.rings.filter(|_| !is_full);
         let (now, mut left, mut parts, mut found) = (Instant::now(), Vec::new(), parts.into_iter(), false);
@@ -236,10 +236,11 @@ impl Poller {
         if found {
             waiting.pace.found(now.into_std());
         }
-        // Asked under the lock: a consumer whose time ended while its waiter was out of the list
-        // could not leave, and is answered here; one whose waiter is back in the list can.
+        // Checked under the lock. A consumer whose time ended while its waiter was out of the list
+        // could not leave, and is answered here. A consumer whose waiter is back in the list can
+        // leave.
         let late: Vec<_> = left.extract_if(.., |waiter| waiter.until.is_some_and(|by| by <= Instant::now())).collect();
-        left.append(&mut waiting.list); // those that came meanwhile stand behind
+        left.append(&mut waiting.list); // newer waiters stand behind
         waiting.list = left;
         drop(state);
         Vec::into_iter(late).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::TimeIsUp)));
@@ -253,9 +254,9 @@ impl Poller {
         }
     }
 
-    /// Sleeps until something may be due, or until it is time to probe again. Returns whether
-    /// something may be due. By the last probe, the next message is due in `due_in` seconds; none
-    /// was made unless a waiter `listened`.
+    /// Sleeps until something may be due, or until the next probe. Returns whether something may be
+    /// due. By the last probe, the next message is due in `due_in` seconds; there was no probe
+    /// unless a waiter `listened`.
     pub async fn sleep(&mut self, listened: bool, due_in: Option<f64>) -> bool {
         let (until, then_due) = if listened {
             let hears = self.heard.as_ref().is_some_and(|heard| heard.borrow().hearing);

@@ -14,28 +14,27 @@ use crate::{
     },
 };
 
-/// What a consumer waits for.
 pub(crate) struct Wanted<'a> {
-    /// Messages to dequeue for it, and how; `None` if it only has to know that something may be
-    /// due.
+    /// The number of messages to dequeue for the consumer, and how; `None` if it only has to learn
+    /// that something may be due.
     pub messages: Option<(usize, DequeueMode)>,
     pub alarm: Alarm<'a>,
     pub hooks: &'a Hooks,
 }
 
-/// What ends a wait besides messages that others find.
+/// The event that ends a wait, besides messages that the poller finds.
 pub(crate) enum Alarm<'a> {
-    /// Each end of an interval.
+    /// The end of each interval.
     Every(Duration),
-    /// A notification that is not among those received before the consumer's last dequeue, which
-    /// left nothing due.
+    /// A notification after the ones that came before the consumer's last dequeue, which left
+    /// nothing due.
     Notification(&'a Subscription, u64),
 }
 
-/// How a wait ended.
+/// The end of a wait.
 #[derive(Debug)]
 pub(crate) enum WakeUp {
-    /// Messages were dequeued. If nothing due was left: the number of notifications received before
+    /// Messages were dequeued. If they were all that was due: the number of notifications before
     /// that dequeue.
     Messages(Batches, Option<u64>),
     /// Something may be due.
@@ -51,7 +50,7 @@ pub(crate) struct Waiter {
     pub alarm: Armed,
     pub until: Option<Instant>,
     pub hooks: Hooks,
-    /// Whether its hooks ran for this wait.
+    /// True if its hooks ran for this wait.
     pub is_announced: bool,
     pub answer: oneshot::Sender<Result<WakeUp>>,
 }
@@ -74,7 +73,6 @@ impl Waiter {
         Self { nr: 0, messages, alarm, until, hooks: hooks.clone(), is_announced: false, answer }
     }
 
-    /// Messages that it asks for.
     pub fn n(&self) -> usize {
         self.messages.map_or(0, |(n, _)| n)
     }

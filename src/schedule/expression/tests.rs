@@ -10,7 +10,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect(text)
 }
 
-/// A number of ticks after a time, as the zone's clock shows them.
+/// Returns the first `n` ticks after a time, as the zone's clock shows them.
 fn local(text: &str, zone: &str, after: &str, n: usize) -> Vec<String> {
     let (expression, clock) = (of(text, zone), TimeZone::get(zone).expect("a zone"));
     let mut tick = at(after);
@@ -31,7 +31,7 @@ fn fields_are_those_of_cron_with_or_without_seconds() {
     assert_eq!(of("@hourly", "UTC").next(at(monday)), Some(at("2026-11-23T09:00:00Z")));
     assert_eq!(of("@midnight", "UTC").next(at(monday)), Some(at("2026-11-24T00:00:00Z")));
     assert_eq!(of("0 0 L * *", "UTC").next(at(monday)), Some(at("2026-11-30T00:00:00Z")));
-    // A day of the month or a day of the week, as cron has it.
+    // As in cron, a match of either day is enough.
     assert_eq!(of("0 0 25 * tue", "UTC").next(at(monday)), Some(at("2026-11-24T00:00:00Z")));
     assert_eq!(of(" 0  9 * * * ", "Europe/Berlin").next(at(monday)), Some(at("2026-11-24T08:00:00Z")));
 }

@@ -1,9 +1,9 @@
-//! Fields of cron by the clock of a time zone, which jumps ahead and is set back.
+//! Fields of cron by the clock of a time zone, which may jump ahead and be set back.
 //!
-//! croner finds the times of a day that fields name; at which moments a clock shows these is said
-//! here. An expression that names hours has a tick for each time that it names: the first moment
-//! that shows it, or the jump that leaves it out. One whose hours are all hours goes on as time
-//! does: it ticks whenever the clock shows a time that fits.
+//! croner finds the times of a day that match the fields; this module finds the moments at which a
+//! clock shows them. An expression that names hours has a tick for each time that it names: at the
+//! first moment that shows it, or at the jump that leaves it out. An expression for all hours ticks
+//! whenever the clock shows a matching time.
 
 use croner::Cron;
 use jiff::{
@@ -12,7 +12,7 @@ use jiff::{
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
 
-/// Fields, and the clock that they mean.
+/// Fields, with their clock.
 #[derive(Debug, Clone)]
 pub(in crate::schedule) struct Fields {
     cron: Cron,
@@ -26,13 +26,13 @@ impl Fields {
         Self { cron, zone, names_hours }
     }
 
-    /// The first tick after a time.
+    /// Returns the first tick after a time.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         if !self.names_hours {
             return self.next_as_time_goes_on(after);
         }
-        // What the clock shows later comes no earlier, so the first that comes after it is the
-        // next.
+        // A later time on the clock never comes at an earlier moment, so the first match after
+        // `after` is the next tick.
         let mut shown = self.zone.to_datetime(after);
         loop {
             shown = self.cron.find_next_occurrence(&shown, false).ok()?;
@@ -43,14 +43,14 @@ impl Fields {
         }
     }
 
-    /// The last tick before a time.
+    /// Returns the last tick before a time.
     pub fn previous(&self, before: Timestamp) -> Option<Timestamp> {
         if !self.names_hours {
             return self.previous_as_time_goes_on(before);
         }
         let mut shown = self.zone.to_datetime(before);
         let mut inclusive = before.subsec_nanosecond() != 0;
-        // In the second of two hours that look alike, what comes later in the first has been.
+        // In the second of two equal hours, all times of the first hour have passed.
         if let AmbiguousOffset::Fold { before: first, after: second } = self.zone.to_ambiguous_timestamp(shown).offset()
         {
             let length = i64::from(first.seconds() - second.seconds());
@@ -67,14 +67,14 @@ impl Fields {
         }
     }
 
-    /// When a named time comes: the first of two moments that show it, or the jump over it.
+    /// Returns the moment of a named time: the first of two that show it, or the jump over it.
     fn moment(&self, shown: DateTime) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         let moment = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(shown),
             AmbiguousOffset::Fold { before, .. } => before.to_timestamp(shown),
             AmbiguousOffset::Gap { after, .. } => {
-                // By the clock of behind the jump it would have been before it.
+                // By the clock after the jump, this moment would be before the jump.
                 let earlier = after.to_timestamp(shown).ok()?;
                 return self.zone.following(earlier).next().map(|jump| jump.timestamp());
             }
@@ -101,7 +101,7 @@ impl Fields {
     fn previous_as_time_goes_on(&self, before: Timestamp) -> Option<Timestamp> {
         let mut from = before;
         loop {
-            // What the clock showed last before that moment.
+            // The last moment before `from`.
             let last = from.checked_sub(1.nanosecond()).ok()?;
             let offset = self.zone.to_offset(last);
             let tick = self.cron.find_previous_occurrence(&offset.to_datetime(last), true).ok();
@@ -117,8 +117,8 @@ impl Fields {
         }
     }
 
-    /// Whether the clock differs from that moment on: what changes the name of the time alone does
-    /// not matter.
+    /// Returns true if the clock's offset changes at `from`. A change of the offset's name alone
+    /// does not matter.
     fn is_another(&self, offset: Offset, from: Timestamp) -> bool {
         self.zone.to_offset(from) != offset
     }

@@ -62,7 +62,7 @@ fn no_more_is_claimed_than_will_be_done() {
     let mut claimed = 0;
     for _ in 0..MOST {
         claimed += round.most;
-        round.made(Made { schedules: 1, has_left: true }); // each has missed a thousand ticks
+        round.made(Made { schedules: 1, has_left: true }); // each schedule has missed a thousand ticks
     }
     assert!(claimed <= 3 * MOST, "{claimed} are claimed for {MOST}");
     for _ in 0..10 {

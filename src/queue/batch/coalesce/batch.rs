@@ -1,4 +1,4 @@
-//! A row that gathers, and its callers' places in it.
+//! A row that gathers messages, and the receipts of its callers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) enum Insertion {
     /// Committed; the first message's id.
     Stored(i64),
-    /// Not stored as a whole: what became of each message, or its own error.
+    /// Not stored as one row: the outcome of each message, or its own error.
     Each(Vec<Result<Enqueued, Error>>),
     /// Nothing is stored, or the outcome is unknown.
     Failed(Error),
@@ -25,19 +25,19 @@ pub(crate) enum Insertion {
 
 /// Messages that become one row.
 pub(crate) struct Batch {
-    /// When they are due: seconds from now, or a negative time (see
+    /// The messages' due time: seconds from now, or a negative time (see
     /// [`Due::number`](crate::queue::message::draft::Due::number)).
     pub due: f64,
-    /// Of their priority, or their keys.
+    /// The lane of the messages' priority or keys.
     pub lane: u16,
     pub count: usize,
     /// The elements as they go over the wire.
     pub elements: BytesMut,
-    /// Made when the first message joins that has any.
+    /// Created when the first message with metadata joins.
     pub metadata: Option<Stamped>,
-    /// Their keys, as elements of an array; empty where they have none.
+    /// The keys, as elements of an array; empty if the messages have none.
     pub keys: BytesMut,
-    /// Their unique keys, in a coalescer of messages that have some.
+    /// The unique keys, if the coalescer is for messages that have some.
     pub claims: Claims,
     outcome: Outcome,
     /// Bytes that its messages were counted for when they joined; subtracted when it leaves.
@@ -66,26 +66,26 @@ impl Batch {
     }
 }
 
-/// Where the callers wait. A batch that is dropped without an answer was in an insert of unknown
+/// The callers' answer. A batch that is dropped without an answer was in an insert of unknown
 /// outcome.
 struct Outcome(Arc<SetOnce<Insertion>>);
 
 impl Drop for Outcome {
     fn drop(&mut self) {
         if !self.0.initialized() {
-            let _ = self.0.set(Insertion::Failed(Error::ended("an enqueue", true))); // not set: just asked
+            let _ = self.0.set(Insertion::Failed(Error::ended("an enqueue", true))); // checked above
         }
     }
 }
 
-/// A caller's place in a batch.
+/// The position of a caller's message in a batch.
 pub(crate) struct Receipt {
     pub(super) outcome: Arc<SetOnce<Insertion>>,
     at: usize,
 }
 
 impl Receipt {
-    /// What became of the message, once its row is committed.
+    /// Waits until the row is committed, and returns the outcome of the message.
     pub async fn outcome(self) -> Result<Enqueued, Error> {
         match self.outcome.wait().await {
             Insertion::Stored(first) => Ok(Enqueued::New(first + self.at as i64)),

@@ -105,8 +105,7 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
     assert!(join(&coalescer, 0.0, 1).is_some());
 }
 
-/// Null stands for those that have no metadata: those bytes were never counted, and the others'
-/// were.
+/// Null stands for missing metadata. Its bytes were never counted; the bytes of real metadata were.
 #[test]
 fn what_messages_were_counted_for_is_given_back_with_them_metadata_included() {
     let coalescer = Coalescer::new(7, 1, 8);

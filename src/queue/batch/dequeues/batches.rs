@@ -5,15 +5,14 @@ use std::{fmt, sync::Arc};
 use super::distribute::distribute;
 use crate::postgres::wire::Row;
 
-/// How messages leave the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DequeueMode {
     Take,
-    /// For this many seconds, or the queue's lease time.
+    /// The seconds; if none, the queue's lease time.
     Lease(Option<f64>),
-    /// As `Lease`, but a message whose lease expired comes alone.
+    /// A lease in which a message whose lease expired comes alone.
     LeaseApart(Option<f64>),
-    /// As `LeaseApart`, along the lanes of this holder.
+    /// `LeaseApart` for the lanes of this holder.
     Lanes(i64, Option<f64>),
 }
 
@@ -37,13 +36,13 @@ impl Batches {
         Self { rows, size, how, queue }
     }
 
-    /// Bytes of a message in the row whose messages are the largest.
+    /// Returns the bytes per message of the row whose messages are the largest.
     pub fn bytes_each(&self) -> usize {
         let each = |row: &Row| row.bytes() / row.read::<i32>(2).unwrap_or_default().unsigned_abs().max(1) as usize;
         self.rows.iter().map(each).max().unwrap_or_default()
     }
 
-    /// The batches of each request: as many messages as it asks for, in order.
+    /// Distributes the rows to requests: as many messages as each asks for, in order.
     pub fn distribute(mut self, asks: &[usize]) -> Vec<Self> {
         if asks.len() == 1 {
             return vec![self];

@@ -124,7 +124,7 @@ mod tests {
         Row::of(Arc::new(Columns { parameters: Vec::new(), columns }), values.freeze())
     }
 
-    /// The ids that each row says it has.
+    /// Checks each row, and returns the ids of its messages.
     fn ids(rows: &[Row]) -> Vec<i64> {
         let ids = |row: &Row| {
             let (id, size): (i64, i32) = (row.read(ID).expect("an id"), row.read(SIZE).expect("a size"));

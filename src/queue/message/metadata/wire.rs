@@ -1,4 +1,4 @@
-//! Metadata to and from the wire: elements of a `jsonb[]` beside the array of payloads.
+//! Metadata on the wire: elements of a `jsonb[]` beside the array of payloads.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
@@ -27,7 +27,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Appends one element that came from the database, unchanged, to go back there.
+    /// Appends one element that came from the database, without the checks of a new one.
     pub(crate) fn encode_back(&self, out: &mut BytesMut) {
         let json = serde_json::to_vec(self).unwrap_or_default(); // names and texts are always JSON
         out.put_i32(json.len() as i32 + 1);
@@ -50,8 +50,8 @@ impl Metadata {
         }
     }
 
-    /// From a `jsonb`. A value that is no object, as other programs may store, reads as none, so
-    /// that the message still reaches its reader.
+    /// Reads a `jsonb`. A value that is no object, which other programs may store, becomes empty
+    /// metadata, so that the message still reaches its reader.
     fn read(raw: &[u8]) -> Self {
         serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
     }
@@ -79,8 +79,8 @@ impl FromSql<'_> for Metadata {
     }
 }
 
-/// The metadata of a batch on its way out. It ends with the last message that has any; those
-/// without are null.
+/// The metadata of an outgoing batch. It ends with the last message that has any; messages without
+/// metadata are null.
 #[derive(Debug, Default)]
 pub(crate) struct Stamped {
     count: usize,
@@ -88,7 +88,7 @@ pub(crate) struct Stamped {
 }
 
 impl Stamped {
-    /// Adds the element of the message at that place; places only go up.
+    /// Adds the element of the message at this position. Positions must increase.
     pub fn push(&mut self, place: usize, element: &[u8]) {
         for _ in self.count..place {
             self.elements.put_i32(-1);
@@ -101,7 +101,8 @@ impl Stamped {
         self.elements.len()
     }
 
-    /// For a statement that needs one for each of `messages` messages, if for any.
+    /// Fills up to `messages` elements, for a statement that needs one for each message, if there
+    /// are any.
     pub fn whole(&mut self, messages: usize) -> Beside<'_> {
         if self.count > 0 && self.count < messages {
             let last = messages - 1;
@@ -115,7 +116,7 @@ impl Stamped {
     }
 }
 
-/// The same, or a part of it, as a parameter. Nothing is null.
+/// Metadata of a batch, or of a part of it, as a parameter. Empty metadata is null.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Beside<'a> {
     count: usize,
@@ -127,7 +128,7 @@ impl Beside<'_> {
         self.count == 0
     }
 
-    /// Before and after the place of a message.
+    /// Splits the metadata before and after the position of a message.
     pub fn halves(self, place: usize) -> (Self, Self) {
         let left = place.min(self.count);
         let (one, two) = self.elements.split_at(after(left, self.elements));
@@ -151,7 +152,7 @@ impl ToSql for Beside<'_> {
     to_sql_checked!();
 }
 
-/// The metadata of a received batch, message by message; empty for messages behind the end of the
+/// The metadata of a received batch, message by message; empty for messages beyond the end of the
 /// array.
 pub(crate) struct Carried<'a>(Option<Each<'a>>);
 

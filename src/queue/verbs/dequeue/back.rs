@@ -1,4 +1,4 @@
-//! The way back to the queue, for dequeued messages whose caller is gone.
+//! Dequeued messages whose caller is gone, on their way back to the queue.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Seconds that a message which could not be read waits for a consumer that can.
+/// Seconds that an unreadable message waits for a consumer that can read it.
 const PAUSE: f64 = 1.0;
 
 impl PutBack for Shared {
@@ -41,8 +41,8 @@ impl PutBack for Shared {
     }
 }
 
-/// The leases of rows. A row that cannot be read is passed over: its lease ends, and that is
-/// charged.
+/// Returns the leases of rows. Skips a row that cannot be read: its lease expires, and the attempt
+/// is counted.
 fn ranges(rows: &[Row]) -> Ranges {
     let mut ranges = Ranges::default();
     for row in rows {
@@ -55,8 +55,8 @@ fn ranges(rows: &[Row]) -> Ranges {
     ranges
 }
 
-/// Messages on their way back. Those whose statement was not sent when the runtime ended are kept
-/// for the next dequeue.
+/// Messages on their way back. If their statement was not sent when the runtime ended, they are
+/// kept for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
     left: VecDeque<Unclaimed>,
@@ -77,7 +77,7 @@ impl Returning {
                 continue;
             };
             match pauses.next() {
-                // It is nowhere else, and is certain not to be back.
+                // The message is nowhere else, and is certain not to be back.
                 Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
                     tokio::time::sleep(*pause).await;
@@ -91,7 +91,7 @@ impl Returning {
     }
 }
 
-/// Between the tries to put back what was taken.
+/// The pauses between the tries to put taken messages back.
 const PAUSES: [Duration; 6] = [
     Duration::from_millis(20),
     Duration::from_millis(100),
@@ -107,7 +107,7 @@ fn is_not_back(error: &Error) -> bool {
 }
 
 impl Shared {
-    /// The rows of a statement that was sent at `began`.
+    /// Wraps the rows of a statement that was sent at `began`.
     pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: DequeueMode, began: Instant, span: &Span) -> Batches {
         let batches = Batches::of(rows, how, self.clone());
         span.record("got", batches.size);
@@ -174,9 +174,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Puts a message back that was taken and cannot be read, and charges it: another consumer may
-    /// be able to read it, and it dies after its last attempt. One transaction, so it is never
-    /// there uncharged.
+    /// Puts back a taken message that cannot be read, and counts the attempt: another consumer may
+    /// be able to read it, and it dies after its last attempt. Both happen in one transaction, so
+    /// the attempt is always counted.
     async fn put_back_charged(&self, unreadable: &Unreadable) -> Result<()> {
         let (payload, metadata) = (unreadable.payload(), unreadable.metadata());
         let Unreadable { id, size, attempt, released, enqueued_at, reason, own, .. } = unreadable;
@@ -197,7 +197,8 @@ impl Shared {
         outcome.map(drop).map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// The same in the transaction that took it: it is charged if and when that commits.
+    /// Does the same in the transaction that took the message: both happen if and when that
+    /// commits.
     pub(crate) async fn put_back_charged_in(
         &self,
         transaction: &impl InTransaction,
@@ -233,7 +234,7 @@ impl Shared {
     }
 }
 
-/// Which messages, for the log.
+/// The messages, for the log.
 struct Listed<'a>(&'a Unclaimed);
 
 impl std::fmt::Display for Listed<'_> {
@@ -249,7 +250,7 @@ impl std::fmt::Display for Listed<'_> {
     }
 }
 
-/// An answer that never came.
+/// The error of a request whose answer never came.
 pub(super) fn unanswered() -> Error {
     Error::ended("a dequeue", true)
 }

@@ -1,4 +1,4 @@
-//! A long list of messages, cut into rows as it is encoded.
+//! A long list of messages, split into rows as it is encoded.
 
 use std::marker::PhantomData;
 
@@ -22,15 +22,15 @@ use crate::{
 /// A row, ready for an insert.
 #[derive(Default)]
 pub(super) struct Cuttings {
-    /// When its messages are due, as the statements take it.
+    /// The due time, as the statements take it.
     pub due: f64,
-    /// Of their priority, or their keys.
+    /// The lane of the messages' priority or keys.
     pub lane: u16,
     pub count: usize,
     /// The payloads.
     pub elements: BytesMut,
     pub metadata: Stamped,
-    /// Their keys, as elements of an array.
+    /// The keys, as elements of an array.
     pub keys: BytesMut,
 }
 
@@ -40,16 +40,16 @@ impl Cuttings {
     }
 }
 
-/// Cuts messages into rows, a statement's worth at a time.
+/// Splits messages into rows, enough for one statement at a time.
 pub(super) struct Cut<'a, M, T> {
     shared: &'a Shared,
     column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
-    /// Of a message that did not fit into the row before: its payload's element, its metadata's,
-    /// its key's, when it is due, its lane.
+    /// A message that did not fit into the last row: the elements of its payload, metadata and key,
+    /// its due time, and its lane.
     carried: Option<(BytesMut, BytesMut, BytesMut, f64, u16)>,
-    /// The trace that they continue.
+    /// The trace that the messages continue.
     trace: Option<TraceContext>,
     of: PhantomData<fn() -> T>,
 }
@@ -60,7 +60,7 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
         Self { shared, column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
     }
 
-    /// Messages that are left to be cut.
+    /// Returns the number of messages that are left.
     pub fn len(&self) -> usize {
         self.rest.len() + usize::from(self.carried.is_some())
     }

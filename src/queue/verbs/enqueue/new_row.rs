@@ -1,4 +1,4 @@
-//! A row of an insert, from wherever its messages were gathered.
+//! A row of an insert, from a batch or from a list.
 
 use super::cut::Cuttings;
 use crate::{
@@ -6,7 +6,6 @@ use crate::{
     queue::{batch::coalesce::Batch, message::metadata::Beside},
 };
 
-/// A row of an insert.
 #[derive(Clone, Copy)]
 pub(super) struct NewRow<'a> {
     pub due: f64,
@@ -14,7 +13,7 @@ pub(super) struct NewRow<'a> {
     pub count: usize,
     pub elements: &'a [u8],
     pub metadata: Beside<'a>,
-    /// Empty where there are none.
+    /// Empty if there are none.
     pub keys: &'a [u8],
 }
 
@@ -30,7 +29,7 @@ impl<'a> NewRow<'a> {
         Self { due: *due, lane: *lane, count: *count, elements, metadata: metadata.all(), keys }
     }
 
-    /// Between two of at least two elements.
+    /// Splits the row in the middle. It must have at least two elements.
     pub fn halves(self) -> (Self, Self) {
         let left = self.count / 2;
         let (one, two) = self.elements.split_at(after(left, self.elements));

@@ -1,5 +1,5 @@
-//! Enqueues of which some have unique keys: one statement claims the keys, and inserts what is
-//! left.
+//! Enqueues in which some messages have unique keys: one statement claims the keys, and inserts the
+//! messages that got one.
 
 use std::{sync::Arc, time::Instant};
 
@@ -30,14 +30,14 @@ use crate::{
     },
 };
 
-/// For the error of a call whose task is gone.
+/// The call's name in error messages.
 const ENQUEUE: &str = "an enqueue";
-/// As often a statement is tried that met another, where a role's default is another isolation than
-/// read committed.
+/// Tries of a statement that conflicts with another, if a role's default isolation is not `read
+/// committed`.
 const TRIES: usize = 100;
-/// The same for a part of what was refused as a whole.
+/// Tries of a part of a refused statement.
 const TRIES_APART: usize = 5;
-/// Ids of rows that are inserted, and so of their first messages, are multiples of this.
+/// Ids of inserted rows, and so of their first messages, are multiples of this.
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
@@ -63,7 +63,7 @@ pub(in crate::queue::verbs) struct Parcel {
     claims: Claims,
 }
 
-/// The same, or a part of it, as parameters.
+/// A parcel, or a part of it, as parameters.
 #[derive(Clone, Copy)]
 pub(in crate::queue::verbs) struct Params<'a> {
     dues: &'a [f64],
@@ -96,7 +96,7 @@ impl<'a> Params<'a> {
         shared.column.array(self.dues.len(), self.elements)
     }
 
-    /// With their types.
+    /// Returns the parameters with their types.
     pub fn typed<'p>(&'p self, payloads: &'p Elements<'p>, array: &Type) -> [(&'p (dyn ToSql + Sync), Type); 7] {
         [
             (payloads, array.clone()),
@@ -109,7 +109,7 @@ impl<'a> Params<'a> {
         ]
     }
 
-    /// Between two of at least two messages.
+    /// Splits the messages in the middle. There must be at least two.
     fn halves(self) -> (Self, Self) {
         let left = self.dues.len() / 2;
         let (one, two) = self.elements.split_at(after(left, self.elements));
@@ -127,7 +127,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Inserts the batches with unique keys that wait, statement after statement.
+/// Inserts waiting batches with unique keys, statement after statement.
 pub(super) async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
     while let Some(batch) = permit.next().as_deref().and_then(<[_]>::first) {
         let (dues, lanes) = Parcel::of(batch);
@@ -140,7 +140,7 @@ pub(super) async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
 }
 
 impl Shared {
-    /// All of these, encoded.
+    /// Encodes all messages.
     pub(in crate::queue::verbs) fn parcel<T: Payload, M: IntoDraft<T>>(
         &self,
         messages: &[M],
@@ -162,7 +162,8 @@ impl Shared {
         Ok(parcel)
     }
 
-    /// In a transaction of its own, which is made again as often where it met another.
+    /// Runs the statement in a transaction of its own, up to `tries` times if it conflicts with
+    /// another.
     pub(super) async fn claim(&self, params: Params<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
         let (began, payloads) = (Instant::now(), params.payloads(self));
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
@@ -181,7 +182,7 @@ impl Shared {
         Ok(all)
     }
 
-    /// Checks that the server answered for all `count` messages, and counts those that are new.
+    /// Checks that the server answered for all `count` messages, and counts the new ones.
     pub(in crate::queue::verbs) fn claimed(&self, count: usize, all: &[Enqueued], began: Instant) -> Result<()> {
         if all.len() != count {
             return Err(self.not_stored(count, all.len()));
@@ -191,7 +192,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Tells each caller of a batch; finds the messages that the server refuses by halves.
+    /// Answers each caller of a batch. Finds the messages that the server refuses by halves.
     async fn claim_apart(&self, params: Params<'_>) -> Insertion {
         let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
         let (mut search, mut tries) = (Search::default(), TRIES);

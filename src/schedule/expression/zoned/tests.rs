@@ -1,5 +1,5 @@
-//! The rule of docs/schedules.md, in every zone whose clock changes in the next ten years: beside a
-//! second implementation, which goes through the minutes.
+//! The rule of docs/schedules.md, in every zone whose clock changes in the next ten years, compared
+//! with a second implementation that goes through the minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect(text)
 }
 
-/// A minute, and what a clock shows then.
+/// A minute, and the time that a clock shows then.
 type Minute = (Timestamp, DateTime);
 
-/// Fields as the second implementation reads them: minutes, hours, days of the week from Sunday on;
-/// the days of a month and the months are all.
+/// Fields as the second implementation reads them: minutes, hours, days of the week from Sunday on.
+/// Days of the month and months can only be `*`.
 struct Named {
     minutes: BTreeSet<i64>,
     hours: BTreeSet<i64>,
@@ -49,7 +49,7 @@ impl Named {
             && self.days.contains(&i64::from(shown.weekday().to_sunday_zero_offset()))
     }
 
-    /// The ticks among minutes that follow each other, with what the clock shows in each.
+    /// Returns the ticks among consecutive minutes.
     fn ticks(&self, minutes: &[Minute]) -> Vec<Timestamp> {
         let names_hours = self.hours.len() < 24;
         let mut latest = minutes[0].1;
@@ -97,7 +97,8 @@ const EXPRESSIONS: [&str; 22] = [
     "30 0-23 * * *",
 ];
 
-/// Every change of a clock in ten years, once for all zones that show the same around it.
+/// Returns the number of zones, and every change of a clock in ten years, once for all zones that
+/// show the same times around it.
 fn changes() -> (usize, Vec<(String, Vec<Minute>)>) {
     let (from, until) = (at("2026-11-25T00:00:00Z"), at("2036-11-25T00:00:00Z"));
     let mut zones = 0;
@@ -169,7 +170,8 @@ fn hours_that_are_named_tick_once_at_each_change() {
         of("30 2,14 * * *", "Europe/Berlin", autumn, after_autumn),
         ["2026-10-25T00:30:00Z", "2026-10-25T13:30:00Z"]
     );
-    // The evening before a Sunday is left out from 23:00 on, and comes at midnight.
+    // The clock leaves out the evening before a Sunday from 23:00 on, so the tick comes at
+    // midnight.
     assert_eq!(
         of("30 23 * * sat", "America/Nuuk", "2027-03-27T12:00:00Z", "2027-03-28T12:00:00Z"),
         ["2027-03-28T01:00:00Z"]
