@@ -7,7 +7,7 @@
 #   lab/bench/netem.sh "delay 2ms 1ms loss 0.5%" cargo run --release --manifest-path lab/Cargo.toml -p trunkline-bench -- run --tcp -p distance
 #
 # Each packet of either direction passes the device once, so a round trip takes twice the delay. Unix sockets are not touched: `--tcp`
-# goes round the private server's socket. The rows tell the network in their column `connection`.
+# avoids the private server's socket. The rows show the network in their column `connection`.
 set -euo pipefail
 
 fail() { echo "netem.sh: $1" >&2; exit 1; }

@@ -1,11 +1,11 @@
-//! Which rows are meant.
+//! Selects the rows that a command names.
 
 use crate::{
     BACKLOG, BATCH_SIZES, Choice, MESSAGES, SETTLE,
     suites::{Plan, all},
 };
 
-/// The rows whose name matches one of the patterns; all where there are none.
+/// Returns the rows whose name matches one of the patterns, or all rows if there are no patterns.
 pub fn chosen(choice: &Choice) -> Vec<Plan> {
     let mut plans = all(choice);
     plans.retain(|plan| {
@@ -14,14 +14,14 @@ pub fn chosen(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// `suite/case/contender`, and on which other PostgreSQL.
+/// Returns `suite/case/contender`, with `@` and the version if the row runs on another PostgreSQL.
 pub fn name(plan: &Plan) -> String {
     let name = format!("{}/{}/{}", plan.suite, plan.case, plan.contender.name);
     plan.major.map_or(name.clone(), |major| format!("{name}@{major}"))
 }
 
 impl Choice {
-    /// What these words leave out, or change, of what a whole run has.
+    /// Lists what this selection leaves out or changes, compared with a whole run.
     pub fn left_out(&self) -> Vec<String> {
         let mut left_out = Vec::new();
         if !self.patterns.is_empty() {
@@ -54,7 +54,8 @@ fn same(one: f64, other: f64) -> bool {
     one.total_cmp(&other).is_eq()
 }
 
-/// Whether the name has the pattern's parts in it, in their order; a `^` or `$` holds it to an end.
+/// Returns true if the name contains the parts of the pattern in their order. `^` and `$` anchor it
+/// at an end.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let name = format!("^{name}$");
     let mut rest = name.as_str();

@@ -1,5 +1,5 @@
-//! What queues on Postgres are said to gain by, measured: each claim is two ways or more of doing
-//! the same, in turns.
+//! Measures claims about what makes queues on Postgres faster: each claim has two or more ways to
+//! do the same, which are measured in turns.
 
 mod each;
 mod emptied;
@@ -18,35 +18,33 @@ use crate::{
     tree,
 };
 
-/// Something that is said, and the ways that show it.
+/// A claim, and the ways that test it.
 pub struct Claim {
     pub name: &'static str,
     pub says: &'static str,
-    /// What its tables are; run once.
+    /// The SQL that creates its tables, which runs once.
     tables: &'static str,
     ways: &'static [Way],
     kind: Kind,
 }
 
-/// A way of doing it.
 pub struct Way {
     name: &'static str,
-    /// What it is, in SQL.
     sql: &'static str,
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// A prepared statement again and again, in one transaction.
+    /// A prepared statement that is repeated in one transaction.
     Each,
     /// A table that is filled, and emptied while another session holds a snapshot.
     Emptied,
 }
 
-/// A figure's title, and how it is told.
+/// A figure's title, and its format.
 type Column = (&'static str, fn(f64) -> String);
 
-/// One turn of a way: its figures, in the order of its kind's columns.
+/// The figures of one turn, in the order of the columns of the claim's kind.
 type Turn = Vec<f64>;
 
 pub async fn run(asked: &Claims) -> Result<(), Failure> {
@@ -83,8 +81,8 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All ways take turns; the first of each is not counted, because it meets cold tables and makes
-/// plans.
+/// Gives all ways their turns. The first turn of each is not counted, because it finds cold tables
+/// and makes plans.
 async fn turns(
     claim: &Claim,
     client: &Client,

@@ -1,4 +1,4 @@
-//! A talk with a contender: it is started, gets ready, is told to go, and says what came out.
+//! Talks with a contender: starts it, waits until it is ready, lets it go, and reads its results.
 
 mod log;
 
@@ -23,19 +23,19 @@ use crate::{
     results::{Latency, Told},
 };
 
-/// How long a contender may install and seed.
+/// The time in which a contender must install its schema and send its backlog.
 const GET_READY: Duration = Duration::from_secs(300);
-/// … and for each million rows that it has to write and delete.
+/// … and additional time per million rows that it has to write and delete.
 const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
-/// How long it may say nothing while the clock runs.
+/// The time that a contender may be silent while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
-/// How many silences after its time it must be done. Saying how far it is does not help one whose
-/// call hangs.
+/// The number of silences after its time by which a contender must be done. Without this limit,
+/// progress lines would keep a contender with a hanging call alive.
 const OVERTIME: u32 = 2;
-/// How long it may take to end.
+/// The time that a contender may take to exit.
 const END: Duration = Duration::from_secs(15);
 
-/// A line that a contender says.
+/// A line of a contender's output.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
@@ -67,13 +67,13 @@ pub struct Done {
     pub sent: u64,
     pub received: u64,
     pub seconds: f64,
-    /// Messages that came out of the order of their keys.
+    /// The number of messages that came out of the order of their keys.
     pub disordered: Option<u64>,
     pub allocations: Option<u64>,
     pub allocated_bytes: Option<u64>,
 }
 
-/// Why a talk ended early.
+/// The reason why a talk ended early.
 #[derive(Debug)]
 pub enum Ended {
     Missing(String),
@@ -93,14 +93,14 @@ impl From<std::io::Error> for Ended {
     }
 }
 
-/// The database that a contender gets, and where it is on each server, if there are several.
+/// The database of a contender, and its connection string on each server if there are several.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     pub name: &'a str,
     pub stripes: &'a [String],
 }
 
-/// A contender that is running.
+/// A running contender.
 pub struct Contending {
     child: Child,
     pub pid: u32,
@@ -110,16 +110,16 @@ pub struct Contending {
     silence: Duration,
     time: Duration,
     get_ready: Duration,
-    /// When it should long have been done, once it was told to go.
+    /// The time by which it must be done, known since it was let go.
     overdue: Option<Instant>,
     latencies: Histogram<u64>,
-    /// Of each part of the time.
+    /// The latencies of each part of the time.
     windows: Vec<Latency>,
     pub progress: Progress,
 }
 
 impl Contending {
-    /// Starts it; it may be silent so long.
+    /// Starts a contender that may be silent for at most `silence`.
     pub fn start(
         program: &Program,
         address: &Address,
@@ -156,7 +156,7 @@ impl Contending {
             command.env("BENCH_STRIPES", stripes.join("\n"));
         }
         if told.threads > 0 {
-            // Go has no other word for it.
+            // Go has no other setting for the number of threads.
             command.env("GOMAXPROCS", told.threads.to_string());
         }
         let time = Duration::try_from_secs_f64(told.seconds).map_err(Failure::from)?;
@@ -181,7 +181,7 @@ impl Contending {
         })
     }
 
-    /// Until it is ready.
+    /// Waits until the contender is ready.
     pub async fn ready(&mut self) -> Result<Ready, Ended> {
         loop {
             match self.line(self.get_ready).await? {
@@ -200,7 +200,7 @@ impl Contending {
         Ok(input.flush().await?)
     }
 
-    /// Its next word while the clock runs: what came out, or nothing yet.
+    /// Reads its next line while the clock runs, and returns the results or none yet.
     pub async fn listen(&mut self) -> Result<Option<Done>, Ended> {
         if self.overdue.is_some_and(|overdue| Instant::now() > overdue) {
             let late = (OVERTIME * self.silence).as_secs_f64();
@@ -222,7 +222,7 @@ impl Contending {
         Ok(None)
     }
 
-    /// Lets it go, and waits until it has gone.
+    /// Lets the contender exit, and waits until it has.
     pub async fn end(mut self) -> Result<(Option<Latency>, Vec<Latency>), Ended> {
         drop(self.input.take());
         match timeout(END, self.child.wait()).await {
@@ -233,7 +233,7 @@ impl Contending {
         Ok((summary(&self.latencies), std::mem::take(&mut self.windows)))
     }
 
-    /// Ends it and all that came from it: they are a process group of their own.
+    /// Kills the contender and its descendants, which are a process group of their own.
     async fn kill(&mut self) {
         self.kill_group();
         let _ = self.child.wait().await;
@@ -265,7 +265,7 @@ impl Contending {
         Ended::Stalled(format!("{how}; before, {sent} sent and {received} received"))
     }
 
-    /// It stopped by itself: how, and what it said last.
+    /// Describes how a contender stopped by itself, with its last output.
     async fn exited(&mut self) -> Ended {
         let status = match timeout(END, self.child.wait()).await {
             Ok(Ok(status)) => status.to_string(),
@@ -282,7 +282,7 @@ fn histogram() -> Histogram<u64> {
     latencies
 }
 
-/// None where nothing was counted.
+/// Summarizes latencies, or returns none where nothing was counted.
 fn summary(counted: &Histogram<u64>) -> Option<Latency> {
     (!counted.is_empty()).then(|| Latency {
         count: counted.len(),
@@ -295,7 +295,8 @@ fn summary(counted: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// However it ended, nothing that came from it works on beside the next one.
+/// Kills the group however the contender ended, so that no descendant works beside the next
+/// contender.
 impl Drop for Contending {
     fn drop(&mut self) {
         self.kill_group();

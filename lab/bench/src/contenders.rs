@@ -1,12 +1,12 @@
-//! Who takes part.
+//! The contenders that take part.
 
-/// What a contender is written in, which says how it is built.
+/// The language of a contender, which determines how it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// A layer of ours: words for the program `layers`; the second are for calls with many
-    /// messages.
+    /// A layer of ours, with arguments for the program `layers`; the second list is for calls with
+    /// many messages.
     Own(&'static [&'static str], &'static [&'static str]),
-    /// Its folder in `lab/peers` for each of the others.
+    /// A peer in Rust, with its folder in `lab/peers`.
     Rust(&'static str),
     Go(&'static str),
     Node(&'static str),
@@ -17,10 +17,10 @@ pub enum Language {
 pub struct Contender {
     pub name: &'static str,
     pub language: Language,
-    /// How many callers send at the same time, one message a call: the fastest of 4, 16, 64 and
-    /// 200, tried for a second each.
+    /// The number of concurrent callers with one message per call: the fastest of 4, 16, 64 and
+    /// 200, each tried for a second.
     pub callers: usize,
-    /// Whether it drains so fast that it needs a backlog ten times as long for the time to tell.
+    /// Drains so fast that it needs a backlog ten times as long for a measurable time.
     pub is_quick: bool,
 }
 
@@ -37,7 +37,7 @@ const fn peer(name: &'static str, language: Language, callers: usize) -> Contend
     Contender { name, language, callers, is_quick: false }
 }
 
-/// Ours first, then the peers in the order of their languages.
+/// Trunkline's own contenders, then the peers in the order of their languages.
 pub const CONTENDERS: &[Contender] = &[
     own("trunkline", &["coalesced"], &["queue"], 1024),
     own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
@@ -72,7 +72,7 @@ pub const CONTENDERS: &[Contender] = &[
     peer("procrastinate", Language::Python("procrastinate"), 16),
 ];
 
-/// The one of that name.
+/// Returns the contender of that name.
 pub fn named(name: &str) -> Contender {
     *CONTENDERS.iter().find(|contender| contender.name == name).expect("suites name contenders of the table")
 }

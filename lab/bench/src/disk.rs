@@ -1,4 +1,4 @@
-//! The disk under the private cluster, where a suite asks how slow it is.
+//! The disk under the private cluster, which a suite can make slow.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use trunkline_programs::target;
 
 use crate::{Failure, wanted::Wanted};
 
-/// A disk that can be made slow, or why there is none: rows that need it say that.
+/// A disk that can be made slow, or the reason why there is none, which rows that need it show.
 pub type SlowDisk = Result<Disk, String>;
 
-/// Before the server is started.
+/// Prepares the disk before the server is started.
 pub fn wanted(wanted: &Wanted) -> SlowDisk {
     match &wanted.url {
         _ if !wanted.slow_disk => Err("this server was started with the disk as it is".to_owned()),
@@ -23,13 +23,13 @@ pub fn wanted(wanted: &Wanted) -> SlowDisk {
     }
 }
 
-/// The server on that disk, where there is one.
+/// Puts the server on that disk, where there is one.
 pub fn under(disk: &SlowDisk, server: Builder) -> Builder {
     let variables = disk.as_ref().ok().map(Disk::environment);
     variables.into_iter().flatten().fold(server, |server, (name, value)| server.env(name, value))
 }
 
-/// Once the server runs: a disk that it does not have, or does not wait for, slows nothing.
+/// Checks, once the server runs, that it uses this disk and waits for it.
 pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk {
     let disk = disk?;
     if fsync == "off" {
@@ -45,12 +45,11 @@ pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk
     }
 }
 
-/// The disk as slow as it was asked for, until this is dropped: what comes before a turn and after
-/// it need not wait.
+/// A slow disk until this value is dropped, so that the work before and after a turn does not wait.
 pub struct Slowed<'a>(&'a Disk);
 
 impl<'a> Slowed<'a> {
-    /// None where the row did not ask.
+    /// Slows the disk, or returns none if the row does not ask for that.
     pub fn begin(disk: &'a SlowDisk, milliseconds: Option<f64>) -> Result<Option<Self>, Failure> {
         let Some(milliseconds) = milliseconds else { return Ok(None) };
         let disk = disk.as_ref().map_err(String::as_str)?;
@@ -61,7 +60,7 @@ impl<'a> Slowed<'a> {
 
 impl Drop for Slowed<'_> {
     fn drop(&mut self) {
-        // The folder is gone with the disk itself at the latest, and then nothing is slow.
+        // An error means that the folder is gone with the disk itself, and then nothing is slow.
         let _ = self.0.fsync_takes(Duration::ZERO);
     }
 }

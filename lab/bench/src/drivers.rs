@@ -1,5 +1,5 @@
-//! Ways of driving Postgres: one process with all of them, which has its own tables; here it is
-//! only built and started.
+//! Builds and starts the program that compares ways of driving Postgres. It is one process with all
+//! ways, and has tables of its own.
 
 use std::{ffi::OsString, process::Command};
 
@@ -11,15 +11,15 @@ use crate::{
     tree::commit,
 };
 
-/// Its name in the list.
+/// The name in the list of rows.
 pub const NAME: &str = "drivers";
 
-/// Whether it is among the rows that are meant.
+/// Returns true if the patterns select this program.
 pub fn is_chosen(choice: &Choice) -> bool {
     choice.patterns.is_empty() || choice.patterns.iter().any(|pattern| matches(pattern, NAME))
 }
 
-/// Builds it and runs it with these words.
+/// Builds the program and runs it with these arguments.
 pub fn run(words: &[OsString]) -> Result<(), Failure> {
     let contender = Contender { name: NAME, language: Language::Rust(NAME), callers: 1, is_quick: true };
     let program = prepare(&contender, false, "")?;

@@ -1,4 +1,4 @@
-//! How fast the disk is.
+//! Measures the speed of the disk.
 
 use std::{
     fs,
@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many writes of 8 KiB a second the disk makes durable now; measured for so long at most, as
-/// long as that is enough for five.
+/// Returns how many writes of 8 KiB the disk makes durable per second. Measures for `time`, but at
+/// least 5 and at most 500 writes.
 pub fn per_second(folder: &Path, time: Duration) -> io::Result<f64> {
     let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));
     let mut file = fs::File::create(&path)?;

@@ -1,4 +1,4 @@
-//! The server that everything is measured on, and what it says of itself.
+//! The server that everything is measured on, and its description.
 
 mod private;
 
@@ -21,7 +21,7 @@ use crate::{
     wanted::Wanted,
 };
 
-/// The server, and the way to it.
+/// The server, its address, and a session for administration.
 pub struct Ground {
     /// The private cluster, unless another server was named.
     cluster: Option<Cluster>,
@@ -29,27 +29,27 @@ pub struct Ground {
     admin: Client,
     pub server: Server,
     pub disk: SlowDisk,
-    /// More servers like the private one, as far as rows asked for them, each with a session.
+    /// More servers like the private one, each with a session, as far as rows asked for them.
     others: Vec<(Cluster, Client)>,
     settings: Vec<String>,
     programs: Option<PathBuf>,
     counts_statements: bool,
-    /// Whether contenders go by TCP where there is a socket.
+    /// Contenders connect by TCP even where there is a socket.
     pub tcp: bool,
     made: u32,
 }
 
-/// What our own sessions are called, so that they are not taken for the contender's.
+/// The application name of our own sessions, which distinguishes them from the contender's.
 const OURS: &str = "trunkline-bench";
-/// How long a contender's sessions may take to end after it.
+/// The time that a contender's sessions may take to end after it.
 const ENDING: Duration = Duration::from_secs(10);
-/// PostgreSQL 14 tells nobody of statistics that are newer.
+/// PostgreSQL 14 reports no statistics that are newer than this.
 const COLLECTOR: Duration = Duration::from_millis(600);
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// A name, or the folder of a socket.
+    /// A host name, or the folder of a socket.
     pub host: String,
     pub port: u16,
     pub user: String,
@@ -66,7 +66,8 @@ impl Address {
         }
     }
 
-    /// The same server, so much farther away; it is so as long as the proxy lives.
+    /// Returns the address of a proxy that delays the traffic to the server. The delay lasts as
+    /// long as the proxy lives.
     pub fn delayed(&self, milliseconds: f64) -> Result<(Self, DelayProxy), Failure> {
         let upstream = format!("{}:{}", self.host, self.port).parse::<Upstream>()?;
         let delay = Duration::try_from_secs_f64(milliseconds / 1000.0)?;
@@ -77,8 +78,8 @@ impl Address {
 }
 
 impl Ground {
-    /// A private cluster with default durability and these settings, or the server that the URL
-    /// names.
+    /// Starts a private cluster with default durability and these settings, or connects to the
+    /// server of the URL.
     pub async fn start(where_to: &Wanted) -> Result<Self, Failure> {
         let Wanted { url, settings, programs, tcp, .. } = where_to;
         let disk = disk::wanted(where_to);
@@ -122,8 +123,8 @@ impl Ground {
         })
     }
 
-    /// A fresh, empty database; statements in it are counted if that is asked for and can be. On so
-    /// many servers in all.
+    /// Creates a fresh, empty database on each of `servers` servers, or on one if that is 0.
+    /// Statements in it are counted if that is asked for and possible.
     pub async fn database(&mut self, statements: bool, servers: usize) -> Result<Database, Failure> {
         self.made += 1;
         let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
@@ -132,11 +133,11 @@ impl Ground {
         if counts_statements {
             self.admin.batch_execute(&format!("alter database {name} set pg_stat_statements.track = 'top'")).await?;
         }
-        // What one row left to write is not the next one's burden.
+        // A checkpoint, so that the writes of one row do not burden the next.
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
         if counts_statements {
-            // Our own looks are nobody's statements.
+            // Our own queries must not be counted.
             client.batch_execute("set pg_stat_statements.track = 'none'").await?;
         }
         let mut stripes: Vec<String> = (servers > 0).then(|| self.address.url(&name)).into_iter().collect();
@@ -160,11 +161,11 @@ impl Ground {
         for (_, admin) in &self.others {
             admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?;
         }
-        // Contenders that were killed may not have gone yet.
+        // Sessions of killed contenders may still be open.
         Ok(self.admin.batch_execute(&format!("drop database if exists {name} with (force)")).await?)
     }
 
-    /// The server's counters now.
+    /// Reads the server's counters.
     pub async fn counters(&self, database: &Database) -> Result<Counters, Failure> {
         const HERE: &str = "select (pg_current_wal_insert_lsn() - '0/0')::int8 as wal,
             pg_snapshot_xmax(pg_current_snapshot())::text::int8 as xid,
@@ -188,8 +189,8 @@ impl Ground {
         })
     }
 
-    /// Dead tuples, once each of the contender's sessions has ended, and so has told the server's
-    /// statistics of all that it did. None where one of them stays.
+    /// Returns the dead tuples after each of the contender's sessions has ended and so has flushed
+    /// its statistics. Returns none where a session stays.
     pub async fn dead_at_the_end(&self, database: &Database) -> Result<Option<u64>, Failure> {
         const SESSIONS: &str = "select count(*) from pg_stat_activity
             where datname = current_database() and backend_type in ('client backend', 'parallel worker') and application_name <> $1";
@@ -211,19 +212,19 @@ impl Ground {
         self.server.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or_default()
     }
 
-    /// Another session of ours in that database.
+    /// Opens another session of ours in that database.
     pub async fn session(&self, database: &str) -> Result<Client, Failure> {
         connect(&self.address.url(database)).await
     }
 
-    /// How fast the disk is now: the cluster's own, or this machine's.
+    /// Measures the disk of the cluster, or else this machine's.
     pub fn fsyncs(&self, time: Duration) -> Result<f64, Failure> {
         let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
         Ok(fsyncs::per_second(&folder, time)?)
     }
 
-    /// The first section of what the server's own `pg_test_fsync` prints, where it comes with the
-    /// server.
+    /// Returns the first section of the output of the server's own `pg_test_fsync`, where the
+    /// program exists.
     pub fn test_fsync(&self) -> Option<String> {
         use std::io::{BufRead, BufReader};
         let cluster = self.cluster.as_ref()?;
@@ -236,7 +237,7 @@ impl Ground {
             .spawn()
             .ok()?;
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
-        // What comes after compares sizes of writes, and takes long.
+        // The next sections compare sizes of writes, and take long.
         let first: Vec<String> = lines
             .skip_while(|line| !line.contains("one 8kB write"))
             .take_while(|line| !line.contains("two 8kB writes"))
@@ -249,18 +250,18 @@ impl Ground {
     }
 }
 
-/// A fresh database, and a session in it to look from.
+/// A fresh database, and a session in it that reads the counters.
 pub struct Database {
     pub name: String,
     pub address: Address,
     pub client: Client,
-    /// Where it is on each server, if a row asked for several.
+    /// Its connection string on each server, if a row asked for several.
     pub stripes: Vec<String>,
     counts_statements: bool,
 }
 
 impl Database {
-    /// Another session, which holds a snapshot for as long as it lives.
+    /// Opens another session, which holds a snapshot as long as it lives.
     pub async fn hold_snapshot(&self) -> Result<Client, Failure> {
         let holder = connect(&self.address.url(&self.name)).await?;
         holder.batch_execute("begin isolation level repeatable read; select 1").await?;
@@ -268,17 +269,17 @@ impl Database {
     }
 }
 
-/// Counters of the server, to be subtracted from each other.
+/// Counters of the server, of which two readings are subtracted.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     pub wal: u64,
-    /// The next transaction's number: their difference is how many transactions wrote.
+    /// The next transaction's number. Two readings differ by the number of transactions that wrote.
     pub xid: u64,
     pub dead: u64,
     pub size: u64,
-    /// Where they are counted.
+    /// The number of statements, where they are counted.
     pub statements: Option<u64>,
-    /// By the private cluster's processes.
+    /// The use by the private cluster's processes.
     pub used: Option<machine::Used>,
 }
 
@@ -305,7 +306,7 @@ async fn connect(url: &str) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// What the network was made to be, in the words of who did it (`lab/bench/netem.sh`).
+/// Describes the network, in the words of the script that shaped it (`lab/bench/netem.sh`).
 fn connection(tcp: bool) -> String {
     match (tcp, std::env::var("BENCH_NETWORK")) {
         (false, _) => "unix socket".to_owned(),

@@ -1,22 +1,21 @@
-//! What the machine says of itself: processor time, memory, what its host took away. Linux tells;
-//! elsewhere it is unknown.
+//! Reads processor time, memory, and the time that the machine's host took away. Only Linux has
+//! these counters; elsewhere they are unknown.
 
 use std::{collections::HashMap, fs};
 
 use crate::results::TICK;
 
-/// The scheduler counts in nanoseconds; what it tells of a task that runs at this moment is a
-/// little late.
+/// The scheduler counts in nanoseconds; its value for a running task lags a little behind.
 const SCHEDULER: f64 = 1e-6;
 
-/// What a process and all that came from it have used so far, those that have ended, too.
+/// The use of a process and its descendants so far, including descendants that have ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Used {
     /// Seconds of processor time.
     pub cpu: f64,
-    /// The step of the counter that it comes from.
+    /// The step of the counter that `cpu` comes from.
     pub step: f64,
-    /// Bytes that came from disk and went there, where the system tells.
+    /// Bytes that were read from disk and written to it, where the system counts them.
     pub read: u64,
     pub written: u64,
 }
@@ -28,17 +27,17 @@ pub fn used(root: u32) -> Option<Used> {
             if at == 0 {
                 return None;
             }
-            // Others may end while they are counted.
+            // A descendant may end while it is counted.
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        // One that has only just begun, or ended meanwhile, has no such counter; that says nothing
-        // of the others'.
+        // A task that has only just begun, or has ended, has no such counter; that does not make
+        // the counters of the rest coarser.
         let has_worked = |stat: Stat| stat.ticks > 0;
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;
         }
-        // Threads that have ended are in the ticks alone.
+        // Only the ticks include threads that have ended.
         all.cpu += counted.max(scheduled.unwrap_or_default());
         all.cpu += stat.ended as f64 * TICK;
         let (read, written) = disk(pid).unwrap_or_default();
@@ -47,7 +46,7 @@ pub fn used(root: u32) -> Option<Used> {
     Some(all)
 }
 
-/// The most memory that the processes held, in bytes, added up.
+/// Returns the sum of the peak memory of the processes, in bytes.
 pub fn memory(root: u32) -> Option<u64> {
     let peak = |pid| {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -58,7 +57,7 @@ pub fn memory(root: u32) -> Option<u64> {
     (all > 0).then_some(1024 * all)
 }
 
-/// The process and all that came from it and are still there, the process first.
+/// Returns the process, and then its living descendants.
 fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -76,7 +75,7 @@ fn tree(root: u32) -> Vec<u32> {
     all
 }
 
-/// Seconds that the scheduler gave to the threads of the process that are still there.
+/// Returns the seconds that the scheduler gave to the living threads of the process.
 fn scheduled(pid: u32) -> Option<f64> {
     let mut nanoseconds = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -94,17 +93,18 @@ fn disk(pid: u32) -> Option<(u64, u64)> {
 
 struct Stat {
     parent: u32,
-    /// Of the process itself.
+    /// The ticks of the process itself.
     ticks: u64,
-    /// Of its children that have ended and were waited for.
+    /// The ticks of its children that have ended and were waited for.
     ended: u64,
 }
 
 impl Stat {
-    /// Fields of `/proc/PID/stat`, numbered as in proc(5): 4 is the parent, 14 to 17 the times.
+    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): 4 is the parent, 14 to 17 the
+    /// times.
     fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is a name in parentheses, which may hold anything.
+        // The second field is a name in parentheses, which may contain anything.
         let fields: Vec<&str> = text.get(text.rfind(')')? + 2..)?.split(' ').collect();
         let sum = |fields: &[&str]| fields.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         Some(Self {
@@ -115,7 +115,7 @@ impl Stat {
     }
 }
 
-/// Ticks of all processors so far: those that the host kept, and all.
+/// Returns the ticks of all processors so far: the stolen ones, and all.
 pub fn stolen() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> =
@@ -123,7 +123,7 @@ pub fn stolen() -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
 }
 
-/// The processor's name.
+/// Returns the processor's name.
 pub fn processor() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name));
@@ -142,14 +142,14 @@ mod tests {
         let before = used(pid).expect("this process is there");
         assert!(before.step < TICK, "the scheduler's own counters are not here");
         let spent = || used(pid).expect("this process is there").cpu - before.cpu;
-        // On a busy machine 30 ms may pass without any of it.
+        // On a busy machine 30 ms may pass without any processor time for this process.
         let began = Instant::now();
         while spent() <= 0.001 && began.elapsed() < Duration::from_secs(10) {
             let turn = Instant::now();
             while turn.elapsed() < Duration::from_millis(30) {
                 std::hint::spin_loop();
             }
-            // What runs at this moment is counted when it is next put aside.
+            // The time of a running task is counted when the scheduler next puts it aside.
             std::thread::sleep(Duration::from_millis(1));
         }
         let spent = spent();

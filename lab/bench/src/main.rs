@@ -1,6 +1,6 @@
 //! The benchmark suite: Trunkline's layers and its peers, side by side, in one run.
 
-// A reader that has gone away, as `head` does, is no panic.
+// A reader that has gone away, as `head` does, must not cause a panic.
 #![deny(clippy::print_stdout)]
 
 mod results;
@@ -31,7 +31,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-/// Whatever goes wrong: it is printed, and ends the run.
+/// Any error: it is printed, and ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Trunkline's layers and its peers, side by side, in one run.
@@ -73,7 +73,7 @@ enum Verb {
     },
 }
 
-/// What a whole run has.
+/// The options of a whole run.
 const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
 const MESSAGES: usize = 100_000;
 const BACKLOG: usize = 20_000;
@@ -86,7 +86,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Which rows.
+/// Selects rows.
 #[derive(Args, Clone)]
 struct Choice {
     /// Only rows whose suite/case/contender has this in it; * stands for anything; may be repeated
@@ -96,16 +96,16 @@ struct Choice {
     /// minutes
     #[arg(long)]
     quick: bool,
-    /// How many messages a call are tried in `send`, `read` and `ack`
+    /// Numbers of messages per call in `send`, `read` and `ack`
     #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = BATCH_SIZES)]
     batch_sizes: Vec<usize>,
     /// The backlog of a drain, for peers; Trunkline's is ten times as long
     #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", default_value_t = MESSAGES)]
     messages: usize,
-    /// Whether to time reads that wait for messages
+    /// Time reads that wait for messages
     #[arg(long, env = "BENCH_ENABLE_POLL", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     poll: bool,
-    /// Whether to run the suite `throughput`
+    /// Run the suite `throughput`
     #[arg(long, env = "BENCH_ENABLE_THROUGHPUT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     throughput: bool,
     /// Callers at the same time that each await their message, instead of each contender's best: of
@@ -148,7 +148,7 @@ struct Run {
     /// Seconds a turn [default: the suite's]
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Where to keep what comes out: nowhere in the source tree [default:
+    /// The file for the results, outside of the source tree [default:
     /// target/bench/WHEN/results.json]
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
@@ -157,7 +157,7 @@ struct Run {
     csv: Option<PathBuf>,
 }
 
-/// Which server.
+/// Selects the server.
 #[derive(Args, Clone)]
 struct Server {
     /// Measure this server, as a superuser, instead of a private cluster
@@ -198,7 +198,8 @@ struct Publication {
     /// Seconds a turn, as a trial: what comes out is not whole
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Where it is made: nowhere in the source tree [default: target/bench/publication]
+    /// The folder of the publication, outside of the source tree [default:
+    /// target/bench/publication]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// Say what it would run and how long that takes, and no more
@@ -228,7 +229,7 @@ struct Claims {
     /// Only claims whose name has this in it; may be repeated
     #[arg(short, long = "pattern", value_name = "PATTERN")]
     patterns: Vec<String>,
-    /// Where to write the page: nowhere in the source tree [default: target/bench/claims.md]
+    /// The file for the page, outside of the source tree [default: target/bench/claims.md]
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! A run that is being made: rows in turns, each kept as soon as it was measured, so that whatever
-//! interrupts it, it can go on.
+//! A run that is being made: the rows have turns, and each turn is kept as soon as it was measured.
+//! A run that is interrupted can go on.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ pub struct Making {
 }
 
 impl Making {
-    /// A new run, kept in this file.
+    /// Begins a new run, kept in this file.
     pub fn begin(file: &Path, plans: &[Plan], left_out: Vec<String>) -> Result<Self, Failure> {
         tree::outside(file)?;
         let now = tree::now();
@@ -47,7 +47,7 @@ impl Making {
         Ok(Self { file: file.to_owned(), results, programs: Programs::default() })
     }
 
-    /// A run that was interrupted, from what it left.
+    /// Continues a run that was interrupted.
     pub fn again(file: &Path, mut results: Results) -> Self {
         let now = tree::now();
         if let Some(run) = &mut results.run {
@@ -56,8 +56,8 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Every row in turns, but for the turns that it has already; those whose disk is slow on a
-    /// server of their own: no other row has anything between its server and the C library.
+    /// Gives every row the turns that it lacks. Rows with a slow disk have a server of their own,
+    /// so that no other row has a preloaded library under its server.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
         for slow_disk in [false, true] {
             let of: Vec<Plan> =
@@ -80,13 +80,13 @@ impl Making {
         }
         let mut ground = Ground::start(wanted).await?;
         let disk = match ground.server.fsync.as_str() {
-            "off" => "nobody waits for the disk".to_owned(),
+            "off" => "commits do not wait for the disk".to_owned(),
             _ => ground.test_fsync().unwrap_or_else(|| "pg_test_fsync is not here".to_owned()),
         };
         say(&bar, &greeting(&ground, &disk));
         let most = plans.iter().map(|plan| plan.rounds).max().unwrap_or(0);
-        // Rows of a case are next to each other, and all of them have had a turn before one has the
-        // next: what moves moves for all.
+        // Rows of a case are next to each other, and every row has had a turn before any row has
+        // the next. A change of the machine then affects all rows alike.
         for turn in 1..=most {
             for plan in plans {
                 if turn > plan.rounds || turn <= self.done(plan) {
@@ -120,7 +120,7 @@ impl Making {
         self.results.rows.iter().find(|row| row.name() == name)
     }
 
-    /// How many turns it has had; all of them if it could not be measured.
+    /// Returns the number of turns that a row has had, or all of them if it could not be measured.
     fn done(&self, plan: &Plan) -> u32 {
         match self.row(plan) {
             Some(row) if row.outcome != Outcome::Measured => plan.rounds,
@@ -151,8 +151,7 @@ impl Making {
         }
     }
 
-    /// Puts the row in its place, and all of them on disk: the file is there as a whole, or as it
-    /// was.
+    /// Puts the row in its place, and writes all rows to disk. The file is replaced as a whole.
     fn keep(&mut self, row: Row) -> Result<(), Failure> {
         let name = row.name();
         match self.results.rows.iter_mut().find(|kept| kept.name() == name) {
@@ -174,8 +173,8 @@ impl Making {
         Ok(std::fs::rename(whole, &self.file)?)
     }
 
-    /// One turn of a row, and, where allocations are asked for, the counting program's turn, of
-    /// which only these figures are kept.
+    /// Runs one turn of a row. If the row counts allocations, the counting program has a turn, too,
+    /// of which only those figures are kept.
     async fn turned(
         &mut self,
         ground: &mut Ground,
@@ -229,7 +228,7 @@ fn greeting(ground: &Ground, disk: &str) -> String {
     )
 }
 
-/// A test's contender that stalls need not be waited for so long.
+/// Returns the silence that a contender is allowed, which a test of a stalling one makes shorter.
 fn silence() -> Duration {
     let told = std::env::var("BENCH_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
     told.map_or(SILENCE, Duration::from_secs)
@@ -243,7 +242,7 @@ fn outcome(ended: Ended) -> Outcome {
     }
 }
 
-/// Programs that were built in this run, or why they could not be.
+/// The programs that were built in this run, or the reasons why they could not be.
 #[derive(Default)]
 struct Programs(HashMap<(&'static str, bool, &'static str), Result<Program, Unfit>>);
 

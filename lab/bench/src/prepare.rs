@@ -1,4 +1,4 @@
-//! From a contender's sources to a program that can be started.
+//! Builds a contender's sources to a program that can be started.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ use trunkline_programs::{Program, Sources, Unfit, cargo, ran, target};
 
 use crate::contenders::{Contender, Language};
 
-/// Which of our programs: the second counts allocations.
+/// The names of our programs; the second one counts allocations.
 pub const LAYERS: &str = "layers";
 pub const COUNTED: &str = "counted";
 
-/// Builds a contender where that has not been done; `many` says that its calls have many messages,
-/// `own` which of our programs.
+/// Builds a contender if necessary. `many` means that its calls have many messages; `own` is the
+/// name of our program.
 pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, Unfit> {
     let target = target()?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers");

@@ -1,5 +1,5 @@
-//! Everything that is published, in one run of at most five hours that can be interrupted and goes
-//! on.
+//! Makes everything that is published, in one run of at most five hours that can be interrupted and
+//! goes on.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     wanted::Wanted,
 };
 
-/// What is measured on every major version of PostgreSQL.
+/// The suites that are measured on every major version of PostgreSQL.
 const ON_EVERY_MAJOR: [&str; 2] = ["throughput", "layer-comparison"];
 const CLAIMS: &str = "claims";
 
@@ -61,7 +61,7 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A new one, or the one that was interrupted.
+/// Begins a new publication, or opens the one that was interrupted.
 fn open(asked: &Publication, file: &Path, plans: &[Plan]) -> Result<Making, Failure> {
     if asked.anew || !file.exists() {
         if asked.anew {
@@ -83,7 +83,7 @@ fn open(asked: &Publication, file: &Path, plans: &[Plan]) -> Result<Making, Fail
     Err(format!("what {} has {why}: finish it as it was begun, or begin `--anew`", file.display()).into())
 }
 
-/// The other programs' pages, but for those that are there.
+/// Makes the pages of the other programs, unless they exist.
 async fn pages(asked: &Publication, folder: &Path) -> Result<(), Failure> {
     let page = |name: &str| folder.join(format!("{name}.md"));
     if drivers::is_chosen(&asked.choice) && !page(drivers::NAME).exists() {
@@ -138,7 +138,7 @@ fn majors(asked: &Publication) -> Result<Vec<u32>, Failure> {
         .collect()
 }
 
-/// The servers of the other majors.
+/// Finds the servers of the other major versions.
 fn servers(asked: &Publication) -> Result<Vec<(u32, Binaries)>, Failure> {
     let mut majors = majors(asked)?;
     if majors.is_empty() {
@@ -167,20 +167,20 @@ fn servers(asked: &Publication) -> Result<Vec<(u32, Binaries)>, Failure> {
     majors.into_iter().map(server).collect()
 }
 
-/// The rows on the run's own server.
+/// Returns the rows on the run's own server.
 fn plans(asked: &Publication) -> Vec<Plan> {
     let mut plans = chosen(&asked.choice);
     plans.iter_mut().for_each(length);
     plans
 }
 
-/// Ours again, on another PostgreSQL.
+/// Returns our own rows for another version of PostgreSQL.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && plan.contender.is_own();
     plans.iter().filter(ours).map(|plan| Plan { major: Some(major), rounds: 1, ..plan.clone() }).collect()
 }
 
-/// Rounds and seconds, so that all of it fits into five hours.
+/// Sets rounds and seconds, so that everything fits into five hours.
 fn length(plan: &mut Plan) {
     let (rounds, seconds) = match plan.suite {
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
@@ -188,8 +188,8 @@ fn length(plan: &mut Plan) {
         "latency" => (2, 4.0),
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 240.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
-        // Beyond the minute in which others fell behind; the shorter, the better for them, because
-        // what is dead grows.
+        // Longer than the minute in which other peers fell behind. A shorter time favours these
+        // peers, because the number of dead rows grows.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
         "old-snapshot" => (1, 180.0),
         "layer-comparison" | "send" | "read" | "ack" => (2, 1.0),
@@ -205,11 +205,11 @@ fn length(plan: &mut Plan) {
     (plan.rounds, plan.told.seconds) = (rounds, seconds);
 }
 
-/// Seconds for the other programs' pages.
+/// The seconds for the other programs' pages.
 const PAGES: f64 = 20.0 * 60.0;
 
-/// How long these rows take, as far as one can tell before: a turn needs a database, a process and
-/// a look at the disk, too.
+/// Estimates how long these rows take. A turn also needs a database, a process and a measurement of
+/// the disk.
 fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
         let around = if plan.contender.is_own() { 1.5 } else { 2.0 };

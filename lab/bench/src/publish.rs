@@ -1,4 +1,4 @@
-//! From a run to what is published: one whole run, and nothing else.
+//! Publishes one whole run, and nothing else.
 
 use std::{
     fs,
@@ -13,11 +13,11 @@ use crate::{
     tree,
 };
 
-/// What a publication has beside its rows: other programs' pages, each of which names its commit.
+/// The pages of other programs in a publication; each page names its commit.
 pub const PAGES: [&str; 2] = ["drivers.md", "claims.md"];
 const CSV: &str = "drivers.csv";
 
-/// Tables and figures of a run, beside it.
+/// Writes the tables and figures of a run into its folder.
 pub fn report(file: Option<PathBuf>) -> Result<(), Failure> {
     let file = match file {
         Some(file) => file,
@@ -45,7 +45,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     if asked.again {
         let rows = fs::read(published.join("results.json.gz"))?;
         report::write(&report::read(&published.join("results.json"))?, &published)?;
-        // The rows stay as they were measured, to the letter.
+        // The rows stay byte for byte as they were measured.
         fs::remove_file(published.join("results.json"))?;
         fs::write(published.join("results.json.gz"), rows)?;
         say(published.join("README.md").display());
@@ -77,7 +77,8 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why these rows are not one whole run of sources that a commit has, in release build.
+/// Lists the reasons why these rows are not one whole run of a committed source tree, in release
+/// build.
 fn reasons(results: &Results) -> Vec<String> {
     let Some(run) = &results.run else {
         return vec!["there is no run in it, or its rows are of several".to_owned()];

@@ -1,4 +1,4 @@
-//! What a run leaves: one row a contender and case, with every round of it.
+//! The results of a run: one row per contender and case, with all of its rounds.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,32 @@ use serde::{Deserialize, Serialize};
 /// The rows of a run, as `results.json` keeps them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Results {
-    /// The one run that made all of the rows; none where nobody kept that.
+    /// The run that made all rows; none if the rows have no common run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Header>,
     pub rows: Vec<Row>,
 }
 
-/// A run: what was asked for, and when it was made.
+/// A run: its options, and the times at which it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// When it began, which is its name: `2026-11-22T00-13-59`.
+    /// The time of its beginning, which is its name: `2026-11-22T00-13-59`.
     pub id: String,
     pub made: Made,
-    /// From when to when somebody worked at it, in seconds since 1970: it may have been
-    /// interrupted.
+    /// The begin and end of each uninterrupted part of the run, in seconds since 1970.
     pub sittings: Vec<(u64, u64)>,
     /// The names of all of its rows.
     pub planned: Vec<String>,
-    /// What a whole run has and this one was told to leave out.
+    /// The parts of a whole run that this one left out.
     pub left_out: Vec<String>,
 }
 
-/// By what a row was made.
+/// The conditions under which a row was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// The commit; `+` behind it says that the tree had changes that no commit has.
+    /// The commit; `+` behind it means that the tree had uncommitted changes.
     pub commit: String,
-    /// The words behind the program's name.
+    /// The arguments of the program.
     pub arguments: String,
     /// `release` or `debug`.
     pub build: String,
@@ -44,83 +43,83 @@ pub struct Made {
 pub struct Row {
     /// `layer-comparison`, `throughput`, …
     pub suite: String,
-    /// What is measured: `send-single`, `drain`, …
+    /// The measured case: `send-single`, `drain`, …
     pub case: String,
     /// `queue`, `river`, …
     pub contender: String,
-    /// The contender's own words.
+    /// The contender's own description.
     pub version: String,
     pub runtime: String,
     pub settings: String,
     pub told: Told,
     pub server: Server,
-    /// How many writes a second the server's own `pg_test_fsync` saw made durable, by way of doing
-    /// it, at the start of the run.
+    /// The durable writes per second by each method of the server's own `pg_test_fsync`, at the
+    /// start of the run.
     #[serde(default)]
     pub disk: String,
-    /// Seconds since 1970 at its end.
+    /// The time of its end, in seconds since 1970.
     pub measured_at: u64,
-    /// The run that it is of.
+    /// The id of its run.
     #[serde(default)]
     pub run: String,
     #[serde(default)]
     pub made: Made,
-    /// The major version of PostgreSQL that it was to be measured on; none is the run's own.
+    /// The major version of PostgreSQL on which it was to be measured; none means the run's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<u32>,
-    /// How many rounds were asked for.
+    /// The number of rounds that were asked for.
     #[serde(default)]
     pub planned_rounds: u32,
     pub outcome: Outcome,
     pub rounds: Vec<Round>,
 }
 
-/// What the contender was told to do.
+/// The settings that the contender received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     pub case: String,
     pub payload: usize,
     pub batch: usize,
     pub producers: usize,
-    /// 0 is the contender's own best documented setting.
+    /// 0 means the contender's own best documented setting.
     pub consumers: usize,
-    /// Messages a second; none is as fast as it goes.
+    /// Messages per second; none means as fast as possible.
     pub rate: Option<f64>,
     pub backlog: usize,
     pub seconds: f64,
     /// `best`, `poll` or `notify`.
     pub wait: String,
-    /// Milliseconds that the network takes each way.
+    /// Milliseconds of network delay in each direction.
     pub delay_ms: f64,
-    /// Whether another session holds a snapshot all the while.
+    /// Another session holds a snapshot during the whole row.
     pub held_snapshot: bool,
-    /// Rows that were deleted under that snapshot before the clock starts.
+    /// The number of rows that were deleted under that snapshot before the clock starts.
     #[serde(default)]
     pub dead: u64,
-    /// Parts of the time whose latencies are told apart; 0 is one.
+    /// The number of parts of the time with latencies of their own; 0 means one.
     #[serde(default)]
     pub windows: u32,
-    /// Messages that a consumer fetches at a time; 0 is as many as `batch`.
+    /// Messages per fetch of a consumer; 0 means `batch`.
     #[serde(default)]
     pub dequeue_batch: usize,
-    /// Threads of the contender's runtime; 0 is as many as it likes.
+    /// Threads of the contender's runtime; 0 means its own choice.
     #[serde(default)]
     pub threads: usize,
-    /// Seconds without anything to do before the clock starts, in which consumers fall asleep.
+    /// Seconds without work before the clock starts, in which consumers fall asleep.
     #[serde(default)]
     pub settle: f64,
-    /// Milliseconds that an fsync of the server takes at least, on a server whose disk can be made
-    /// slow: nought is as the disk is. None on any other.
+    /// The least milliseconds of an fsync, on a server whose disk can be made slow; 0 leaves the
+    /// disk as it is. None on any other server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsync_ms: Option<f64>,
-    /// Servers that hold the queue together; nought is one, which is no stripe.
+    /// The number of servers that hold the queue together; 0 means one server without stripes.
     #[serde(default)]
     pub stripes: usize,
-    /// Keys that the messages have in turn; nought is none.
+    /// The number of keys that the messages have in turn; 0 means no keys.
     #[serde(default)]
     pub keys: usize,
-    /// The messages whose latencies count, going by the lane of their keys: `its-lane`, where it is
-    /// that of the backlog's key, or `other-lanes`. Empty is all.
+    /// The messages whose latencies count, by the lane of their keys: `its-lane` is the lane of the
+    /// backlog's key, `other-lanes` are the rest. Empty means all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed: String,
 }
@@ -136,9 +135,9 @@ pub struct Server {
     pub commit_delay: String,
     /// `unix socket`, `TCP`
     pub connection: String,
-    /// Processors that it shares with the contenders.
+    /// The number of processors, which the server shares with the contenders.
     pub processors: usize,
-    /// The processor's name, where the system tells.
+    /// The processor's name, where the system has it.
     pub processor: String,
 }
 
@@ -146,9 +145,9 @@ pub struct Server {
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Measured,
-    /// It cannot run here: why.
+    /// The reason why the contender cannot run here.
     Missing(String),
-    /// It said nothing for too long: what it said last.
+    /// The last output of a contender that was silent for too long.
     Stalled(String),
     Failed(String),
 }
@@ -159,62 +158,63 @@ pub struct Round {
     pub sent: u64,
     pub received: u64,
     pub seconds: f64,
-    /// In microseconds; none where none are told.
+    /// The latencies in microseconds; none where none were reported.
     pub latency: Option<Latency>,
-    /// Of each part of the time, where they are told apart.
+    /// The latencies of each part of the time, where there are several parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Latency>,
-    /// Processor time a message, in microseconds.
+    /// Processor time per message, in microseconds.
     pub client_cpu_us: Option<f64>,
     pub server_cpu_us: Option<f64>,
     pub wal_bytes: Option<f64>,
-    /// Transactions a message, and statements where the server counts them.
+    /// Transactions per message, and statements where the server counts them.
     pub transactions: Option<f64>,
     pub statements: Option<f64>,
-    /// Whole figures of the round: the processors' use (1 is one processor), statements a second.
+    /// Figures of the whole round: processors in use (1 is one processor), and statements per
+    /// second.
     pub client_cpu: Option<f64>,
     pub server_cpu: Option<f64>,
     pub statements_per_second: Option<f64>,
-    /// The step, in seconds, of the counters that the processor times came from; rows of older runs
-    /// had the kernel's ticks.
+    /// The step, in seconds, of the counters of processor time; rows of older runs used the
+    /// kernel's ticks.
     #[serde(default = "tick")]
     pub cpu_step: f64,
-    /// Bytes a second of the write-ahead log, and that the server read from disk and wrote to it.
+    /// Bytes per second of the write-ahead log, and of the server's reads and writes on disk.
     #[serde(default)]
     pub wal_per_second: Option<f64>,
     #[serde(default)]
     pub read_per_second: Option<f64>,
     #[serde(default)]
     pub written_per_second: Option<f64>,
-    /// The most bytes of memory that the contender's processes held.
+    /// The peak memory of the contender's processes, in bytes.
     #[serde(default)]
     pub client_memory: Option<u64>,
-    /// Of the looks at the contender's sessions, the share in each state: `active`, `ClientRead`,
-    /// `WALSync`, …
+    /// The average number of the contender's sessions in each wait state while the clock ran:
+    /// `running`, `Client:ClientRead`, `IO:WALSync`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<String, f64>,
-    /// None where the server's statistics did not know.
+    /// None where the server's statistics had no number.
     pub dead_before: Option<u64>,
     pub dead_after: Option<u64>,
-    /// Messages that came out of the order of their keys, where they have keys.
+    /// The number of messages that came out of the order of their keys, where they have keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disordered: Option<u64>,
-    /// Allocations a step and their bytes, where they are counted.
+    /// Allocations per step and their bytes, where they are counted.
     pub allocations: Option<f64>,
     pub allocated_bytes: Option<f64>,
-    /// How many 8 KiB writes a second the disk made durable, before and after.
+    /// The 8 KiB writes per second that the disk made durable, before and after.
     pub fsyncs_before: f64,
     pub fsyncs_after: f64,
-    /// The share of the processors that the machine's host kept for others.
+    /// The share of the processors that the machine's host gave to other machines.
     pub stolen: f64,
-    /// What moved under the measurement, if anything did.
+    /// A description of the disturbance of the round, if there was one.
     pub disturbed: Option<String>,
-    /// What it was like over the time, where the suite is about that.
+    /// Samples over time, where the suite is about changes over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Sample>,
 }
 
-/// The kernel's, in seconds.
+/// The kernel's tick, in seconds.
 pub const TICK: f64 = 0.01;
 
 fn tick() -> f64 {
@@ -232,15 +232,15 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// A moment of a long run.
+/// A sample of a long run.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Sample {
     /// Seconds since the start.
     pub at: f64,
-    /// Messages a second since the sample before.
+    /// Messages per second since the previous sample.
     pub sent: f64,
     pub received: f64,
-    /// The server's processor time a received message since the sample before, in microseconds.
+    /// The server's processor time per received message since the previous sample, in microseconds.
     pub server_cpu_us: f64,
     pub dead: u64,
     /// Bytes of all tables and indexes of the database.
@@ -248,7 +248,8 @@ pub struct Sample {
 }
 
 impl Latency {
-    /// A percentile that has a sample beyond it: p99 needs a hundred samples, p99.9 a thousand.
+    /// The percentile, if there is a sample beyond it: p99 needs a hundred samples, p99.9 a
+    /// thousand.
     pub fn p99(&self) -> Option<u64> {
         (self.count >= 100).then_some(self.p99)
     }
@@ -263,23 +264,24 @@ impl Latency {
 }
 
 impl Row {
-    /// `suite/case/contender`, and on which other PostgreSQL.
+    /// Returns `suite/case/contender`, with `@` and the version if it ran on another PostgreSQL.
     pub fn name(&self) -> String {
         let name = format!("{}/{}/{}", self.suite, self.case, self.contender);
         self.major.map_or(name.clone(), |major| format!("{name}@{major}"))
     }
 
-    /// The median over the rounds, with the least and the most; none where no round has the figure.
+    /// Returns the median over the rounds, with the least and the most; none if no round has the
+    /// figure.
     pub fn over(&self, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rounds.iter().filter_map(figure).collect())
     }
 }
 
-/// Processor times below so many steps of their counter say nothing.
+/// Processor times of fewer steps of their counter are not meaningful.
 const STEPS: f64 = 20.0;
 
 impl Round {
-    /// Whether so many seconds of processor time can be told from the steps of their counter.
+    /// Returns true if this processor time is meaningful, given the steps of its counter.
     pub fn bears(&self, seconds: f64) -> bool {
         seconds >= STEPS * self.cpu_step
     }
@@ -288,7 +290,7 @@ impl Round {
         self.sent.max(self.received) as f64
     }
 
-    /// Processor time a message, in microseconds, where it can be told.
+    /// Processor time per message, in microseconds, where it is meaningful.
     pub fn client_cpu_us(&self) -> Option<f64> {
         self.client_cpu_us.filter(|each| self.bears(each * self.messages() / 1e6))
     }
@@ -297,8 +299,7 @@ impl Round {
         self.server_cpu_us.filter(|each| self.bears(each * self.messages() / 1e6))
     }
 
-    /// Processors in use, where that can be told. A counter without steps tells nothing from
-    /// little.
+    /// The number of processors in use, where it is meaningful.
     pub fn client_cpu(&self) -> Option<f64> {
         self.client_cpu.filter(|share| self.bears(share * self.seconds))
     }
@@ -333,7 +334,7 @@ impl Spread {
         Some(Self { median, least, most })
     }
 
-    /// Whether the rounds differ so much that their median says nothing: more than threefold.
+    /// Returns true if the rounds differ more than threefold, so that their median means nothing.
     pub fn scatters(&self) -> bool {
         self.most > 3.0 * self.least
     }

@@ -1,4 +1,4 @@
-//! One turn of a row: a fresh database, the contender in it, and what it cost.
+//! Runs one turn of a row: a fresh database, the contender in it, and its costs.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use crate::{
     watch::Watch,
 };
 
-/// More than this of the processors taken away, or the disk this much faster or slower, is a
-/// disturbance.
+/// A round is disturbed if the host took away more than this share of the processors, or if the
+/// disk became faster or slower by this factor.
 const STOLEN: f64 = 0.03;
 const MOVED: f64 = 2.0;
 
-/// Runs the contender once, with whatever becomes of it the database is gone afterwards (unless it
-/// is to stay).
+/// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it is
+/// to be kept.
 pub async fn round(
     ground: &mut Ground,
     plan: &Plan,
@@ -54,7 +54,7 @@ async fn measured(
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
     };
-    // A tenth of a second, unless the turn itself is hardly longer.
+    // A tenth of a second, or less if the turn itself is short.
     let turn = Duration::try_from_secs_f64(plan.told.seconds).map_err(Failure::from)?;
     let look = (turn / 10).min(Duration::from_millis(100));
     let fsyncs_before = ground.fsyncs(look)?;
@@ -62,20 +62,20 @@ async fn measured(
         true => database.hold_snapshot().await.map(Some),
         false => Ok(None),
     };
-    // What is dead beforehand died under the snapshot; elsewhere the contender's own beginning is
-    // not its business.
+    // Rows that are dead before the clock starts died under the snapshot. In other rows the
+    // snapshot must not cover the contender's preparations.
     let _holder_of_dead = hold(plan.told.held_snapshot && plan.told.dead > 0).await?;
     let place = Place { name: &database.name, stripes: &database.stripes };
     let mut contending = Contending::start(program, &address, &place, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
-        // Autovacuum would have done so before a real backlog was as long; without it many a peer's
-        // plan sorts its whole table.
+        // Autovacuum would have analyzed tables long before a real backlog was as long. Without
+        // statistics the plans of many peers sort the whole table.
         database.client.batch_execute("analyze").await.map_err(Failure::from)?;
     }
     let _holder = hold(plan.told.held_snapshot && plan.told.dead == 0).await?;
     if plan.told.settle > 0.0 {
-        // Consumers fall asleep.
+        // The consumers fall asleep in this time.
         tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;
     }
     let stolen = machine::stolen();
@@ -115,21 +115,20 @@ async fn measured(
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
     (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
-    // Only a count of the whole table, which is what a backlog gets, knows of what was done a
-    // moment ago by sessions that go on.
+    // Only `analyze`, which a backlog gets, counts the dead rows of sessions that have not ended.
     round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
-    // As fast as it goes, a message waits for those before it: that is the length of the queue, and
-    // no latency.
+    // At full speed a message waits for the messages before it. That time is the length of the
+    // queue, and no latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
-    // One is all of it.
+    // A single window would repeat the whole.
     round.windows = if windows.len() > 1 && told { windows } else { Vec::new() };
     (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);
     round.disturbed = disturbed(&round);
     Ok((ready, round))
 }
 
-/// What was used between two looks.
+/// Returns the use between two readings.
 fn spent(before: Option<Used>, after: Option<Used>) -> Option<Used> {
     let (before, after) = before.zip(after)?;
     Some(Used {
@@ -143,12 +142,12 @@ fn spent(before: Option<Used>, after: Option<Used>) -> Option<Used> {
 fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Counters, after: &Counters) -> Round {
     let server = spent(before.used, after.used);
     let cpu = |used: Option<Used>| used.map(|used| used.cpu);
-    // What was sent and what was received may be the same messages: the greater number is that of
-    // the messages. No figure a message is told of a step that needs others before it, whose cost
-    // is in the counters, too; nor where the consumers did not keep up, and so did not cost.
+    // Sent and received messages may be the same, so the greater number counts. There is no cost
+    // per message for a step that needs other steps before it, because the counters include their
+    // cost, too; nor where the consumers did not keep up.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
-    // The counters are of one server.
+    // The counters are those of one server.
     let told = messages > 0 && kept_up && !plan.is_prepared() && plan.told.stripes < 2;
     let each = |cost: f64| told.then(|| cost / messages as f64);
     let statements = before.statements.zip(after.statements);
@@ -185,7 +184,7 @@ fn disturbed(round: &Round) -> Option<String> {
     (round.stolen > STOLEN).then(|| format!("the host took {:.0} % of the processors", round.stolen * 100.0))
 }
 
-/// What it was like over the time.
+/// The samples of a long run.
 struct Series {
     began: Instant,
     last: (f64, Counters, Progress),
@@ -197,8 +196,8 @@ impl Series {
         Self { began: Instant::now(), last: (0.0, before, Progress::default()), samples: Vec::new() }
     }
 
-    /// A sample a second for the first minutes, and then so many that there are never more than a
-    /// few hundred.
+    /// Takes a sample per second in the first minutes, and then fewer, so that there are never more
+    /// than a few hundred.
     async fn look(&mut self, ground: &Ground, database: &Database, progress: Progress) -> Result<(), Failure> {
         let (at, (then, before, last)) = (self.began.elapsed().as_secs_f64(), self.last);
         if at - then < (at / 200.0).max(1.0) {

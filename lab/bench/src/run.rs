@@ -1,4 +1,4 @@
-//! A run: every row that was chosen, in turns.
+//! Runs the chosen rows, in turns.
 
 use trunkline_programs::say;
 

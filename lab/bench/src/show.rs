@@ -1,4 +1,4 @@
-//! What is said on the terminal.
+//! Prints to the terminal.
 
 use trunkline_programs::say;
 
@@ -10,7 +10,7 @@ use crate::{
     suites::Plan,
 };
 
-/// The names of the rows.
+/// Prints the names of the rows.
 pub fn list(choice: &Choice) {
     for plan in chosen(choice) {
         say(name(&plan));
@@ -20,7 +20,7 @@ pub fn list(choice: &Choice) {
     }
 }
 
-/// A number with three digits that tell.
+/// Formats a number with three significant digits.
 pub fn short(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{:.2} M", value / 1e6),
@@ -42,7 +42,7 @@ fn spread(spread: Option<Spread>) -> String {
     )
 }
 
-/// One turn, in a line.
+/// Formats one turn as a line.
 pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
     let mut words = vec![format!("{turn} {:60}", name(plan))];
     for (what, value) in [("sent/s", round.sent_per_second()), ("received/s", round.received_per_second())] {
@@ -64,7 +64,7 @@ pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
     words.join("  ")
 }
 
-/// A row, in a line: median (least, most).
+/// Formats a row as a line: median (least, most).
 pub fn row(row: &Row) -> String {
     let name = format!("{}/{}/{}", row.suite, row.case, row.contender);
     match &row.outcome {

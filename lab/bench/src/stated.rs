@@ -1,11 +1,11 @@
-//! Figures that documents state, each with the row that it comes from behind it: `555 k<!-- row:
-//! throughput/drain/trunkline messages_per_s -->`.
+//! Checks figures that documents state. A mark behind each names the row of the figure: `555 k<!--
+//! row: throughput/drain/trunkline messages_per_s -->`.
 //!
-//! The same behind a table, on a line of its own, names a column of it: `<!-- row:
-//! throughput/drain/* messages_per_s, column 2 -->`, where the star stands for the name in each
-//! row's first cell. Between two rows stands `over`, for how many times one is the other: `<!--
-//! row: throughput/drain/trunkline messages_per_s over throughput/drain/river -->`. Ways of driving
-//! Postgres are rows, too: `drivers/get ×100/trunkline ms`, and at a distance `drivers@5/get
+//! A mark on a line of its own behind a table names a column of it: `<!-- row: throughput/drain/*
+//! messages_per_s, column 2 -->`. The star stands for the name in each row's first cell. The word
+//! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
+//! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
+//! ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
 //! ×100/trunkline ms`.
 
 mod figure;
@@ -18,7 +18,7 @@ use trunkline_programs::say;
 use self::{figure::Figure, sources::Sources};
 use crate::{Failure, tree};
 
-/// Looks every figure of these documents up that names a row.
+/// Checks every figure of these documents that names a row.
 pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
     let sources = Sources::read(&tree::published())?;
     let (mut stated, mut wrong) = (0, Vec::new());
@@ -40,7 +40,7 @@ pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
 const MARK: &str = "<!-- row: ";
 const END: &str = " -->";
 
-/// How many figures name a row, and which of them are not what it says.
+/// Returns the number of figures that name a row, and the problems of those that differ from it.
 pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
     let (mut count, mut problems) = (0, Vec::new());
     let lines: Vec<&str> = text.lines().collect();
@@ -51,7 +51,7 @@ pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
                 problems.push(format!("line {}: a mark without its end", at + 1));
                 break;
             };
-            // What is shown as code shows how it is done.
+            // A mark inside code is an example.
             let ahead = line.len() - rest.len() + before.len();
             if line[..ahead].matches('`').count() % 2 == 1 {
                 rest = next;
@@ -71,7 +71,7 @@ pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
     (count, problems)
 }
 
-/// The last figure before the mark.
+/// Checks the last figure before the mark.
 fn stated(before: &str, words: &str, sources: &Sources) -> Result<(), String> {
     let figure = Figure::last(before).ok_or("there is no figure before the mark")?;
     let value = sources.value(words)?;
@@ -81,7 +81,7 @@ fn stated(before: &str, words: &str, sources: &Sources) -> Result<(), String> {
     }
 }
 
-/// A column of the table above.
+/// Checks a column of the table above.
 fn table(above: &[&str], words: &str, column: &str, sources: &Sources) -> Result<usize, String> {
     let column: usize = column.trim().parse().map_err(|_| format!("{column:?} is no column"))?;
     let above: Vec<&str> = above.iter().rev().skip_while(|line| line.trim().is_empty()).copied().collect();

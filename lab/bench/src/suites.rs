@@ -1,4 +1,4 @@
-//! What is measured: every suite, its cases, and who takes part in them.
+//! Lists what is measured: every suite, its cases, and its contenders.
 
 mod throughput;
 mod steps;
@@ -19,7 +19,7 @@ use crate::{
     results::Told,
 };
 
-/// One row before it is run.
+/// A row before it is run.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub suite: &'static str,
@@ -27,25 +27,25 @@ pub struct Plan {
     pub contender: Contender,
     pub told: Told,
     pub rounds: u32,
-    /// Whether to look at it every second, because the suite is about how it changes.
+    /// A sample is taken every second, because the suite is about changes over time.
     pub sampled: bool,
-    /// Whether the server counts statements, which costs a little.
+    /// The server counts statements, which costs a little.
     pub statements: bool,
-    /// Whether one more turn counts allocations.
+    /// One more turn counts allocations.
     pub allocations: bool,
-    /// On which other PostgreSQL than the run's own.
+    /// Another version of PostgreSQL than the run's own.
     pub major: Option<u32>,
 }
 
 const PAYLOAD: usize = 100;
-/// Queues, as ours is, and the fastest of them: what is measured for longer, or over one more axis,
-/// is measured beside them.
+/// The fastest peers that are queues, as Trunkline is. Longer measurements, and measurements over
+/// one more axis, compare with these.
 pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
-/// Who has a call for every step.
+/// The contenders with a call for every step.
 const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 
-/// Those that run whole races; the layers alone are compared step by step, and a take with another
-/// take.
+/// Returns the contenders of whole races. The layers by themselves are compared step by step, and a
+/// take only with other takes.
 fn racers() -> impl Iterator<Item = Contender> {
     const OTHERS: [&str; 16] = [
         "priorities",
@@ -69,7 +69,8 @@ fn racers() -> impl Iterator<Item = Contender> {
     CONTENDERS.iter().copied().filter(move |contender| !others(contender.name))
 }
 
-/// Who calls a function for each message, where that is asked: how many, and how soon.
+/// The contenders that call a function for each message. They take part where the rate or the delay
+/// of such calls is measured.
 const WORKERS: [&str; 2] = ["worker", "worker-bytea"];
 
 fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind: &str, choice: &Choice) -> Plan {
@@ -110,18 +111,19 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
 }
 
 impl Plan {
-    /// Whether to look at what its sessions wait for: the suites that say what binds a row.
+    /// The wait states of its sessions are sampled, in the suites that report the bottleneck of a
+    /// row.
     pub fn is_watched(&self) -> bool {
         ["grid", "exactly-once"].contains(&self.suite)
     }
 
-    /// Whether each step needs others before it, outside the time.
+    /// Each step needs other steps before it, outside the time.
     pub fn is_prepared(&self) -> bool {
         ["read", "delete", "archive", "pop"].iter().any(|verb| self.told.case.starts_with(verb))
     }
 }
 
-/// One kind of call by callers that wait for their answers.
+/// Plans one kind of call, by callers that wait for their answers.
 fn step(suite: &'static str, case: impl Into<String>, contender: &str, choice: &Choice) -> Plan {
     let case = case.into();
     let mut plan = plan(suite, case.clone(), named(contender), &case, choice);
@@ -130,7 +132,7 @@ fn step(suite: &'static str, case: impl Into<String>, contender: &str, choice: &
     plan
 }
 
-/// Every row of every suite.
+/// Returns every row of every suite.
 pub fn all(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     if choice.throughput {
@@ -149,13 +151,13 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     plans.extend(lanes(choice));
     plans.extend(burst(choice));
     plans.extend(soak(choice));
-    // Last, because its server is another one.
+    // These are the last ones, because they need another server.
     plans.extend(fsync(choice));
     plans.extend(stripes(choice));
     plans
 }
 
-/// What was asked for, or else the suite's own choice.
+/// Returns the numbers of the command line, or else the suite's own choice.
 fn or(asked: &[usize], own: &[usize]) -> Vec<usize> {
     if asked.is_empty() { own.to_vec() } else { asked.to_vec() }
 }
@@ -180,7 +182,7 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
         (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(1000.0), 16, true);
         plans.push(plan);
     }
-    // What a snapshot leaves behind that was held since yesterday, and the same rate without it.
+    // The dead rows of a snapshot that was held since yesterday, and the same rate without them.
     let many = if choice.quick { 100_000 } else { 10_000_000 };
     for (case, rate, dead) in [
         ("1000-a-second, many dead", 1000.0, many),
@@ -199,8 +201,8 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// hasql-queue's own benchmark: producers and consumers, one message at a time and a hundred, told
-/// and asking. What is asked for takes the place of its own choice.
+/// Plans hasql-queue's own benchmark: producers and consumers, with one message and with a hundred
+/// at a time, notified and polling. Options replace its own numbers.
 fn grid(choice: &Choice) -> Vec<Plan> {
     const PLACES: [(usize, usize); 6] = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)];
     let pairs = |first: Vec<usize>, second: Vec<usize>| -> Vec<(usize, usize)> {
@@ -235,7 +237,7 @@ fn grid(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// What waiting costs, by every way to wait.
+/// Plans rows for the cost of waiting, by every way to wait.
 fn idle(choice: &Choice) -> Vec<Plan> {
     let ways = ["trunkline-poll", "trunkline-notify", "hand-over"].map(named);
     let mut plans = Vec::new();
@@ -247,7 +249,7 @@ fn idle(choice: &Choice) -> Vec<Plan> {
             plan.told.settle = choice.settle;
             let wait = match contender.name {
                 "trunkline-poll" => "poll",
-                // Its other mode asks again at once when there was nothing, and so is never idle.
+                // Its other mode polls again at once after an empty poll, and so is never idle.
                 "trunkline-notify" | "hasql-queue" => "notify",
                 _ => "best",
             };
@@ -258,7 +260,7 @@ fn idle(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// A backlog that ends in a final table, each message once.
+/// Plans the taking of a backlog into a final table, each message exactly once.
 fn exactly_once(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for batch in [1, 100] {

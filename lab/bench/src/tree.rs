@@ -1,4 +1,4 @@
-//! The source tree: which commit it is, and that no measurement writes into it.
+//! The source tree: its commit, and a check that no measurement writes into it.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,26 +10,25 @@ use trunkline_programs::target;
 
 use crate::{Failure, report::date, results::Made};
 
-/// Where results are published.
+/// Returns the folder of the published results.
 pub fn published() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../results")
 }
 
-/// The root of the tree.
 pub fn root() -> &'static Path {
     let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
     bench.ancestors().nth(2).unwrap_or(bench)
 }
 
-/// Where runs leave what comes out.
+/// Returns the folder of the runs' results.
 pub fn runs() -> Result<PathBuf, Failure> {
     Ok(target()?.join("bench"))
 }
 
-/// That a file is not one of the tree: only `publish` writes there.
+/// Checks that a file is outside of the tree, because only `publish` writes there.
 pub fn outside(file: &Path) -> Result<&Path, Failure> {
     let mut full = std::path::absolute(file)?;
-    // A link may lead back.
+    // A link may lead back into the tree.
     for folder in full.clone().ancestors() {
         if let (Ok(real), Ok(rest)) = (folder.canonicalize(), full.strip_prefix(folder)) {
             full = real.join(rest);
@@ -53,14 +52,14 @@ pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A name for a run that begins now: `2026-11-22T00-13-59`.
+/// Returns a name for a run that begins now: `2026-11-22T00-13-59`.
 pub fn id() -> String {
     let now = now();
     let minute = date(now).replace(" UTC", "").replace(' ', "T").replace(':', "-");
     format!("{minute}-{:02}", now % 60)
 }
 
-/// By what rows are made now: the tree's commit, and the words behind the program's name.
+/// Returns the conditions of rows that are made now: the commit, the arguments and the build.
 pub fn made() -> Made {
     Made {
         commit: commit(),
@@ -69,19 +68,19 @@ pub fn made() -> Made {
     }
 }
 
-/// The commit with a `+` where the tree has other sources than it; empty where nobody knows.
+/// Returns the commit, with a `+` if other sources than its own are in the tree. Empty without git.
 pub fn commit() -> String {
     let git = |words: &[&str]| {
         let output = Command::new("git").args(words).current_dir(root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return String::new() };
-    // What is published is no source.
+    // Published results are no sources.
     let changed = git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_none_or(|said| !said.is_empty());
     if changed { commit + "+" } else { commit }
 }
 
-/// Places on this machine, and secrets in them, are nobody's business.
+/// Hides paths of this machine, and the secrets in them.
 fn arguments(words: impl Iterator<Item = String>) -> String {
     const PLACES: [&str; 6] = ["--results", "--csv", "--database-url", "--server-bin", "--folder", "--markdown"];
     let mut told: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! What the contender's sessions wait for, looked at again and again while the clock runs.
+//! Samples the wait states of the contender's sessions while the clock runs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,12 +8,12 @@ use tokio_postgres::{Client, Error};
 use crate::Failure;
 
 const EVERY: Duration = Duration::from_millis(50);
-/// How many sessions do what; our own are in another database.
+/// Counts the sessions in each state; our own session is in another database.
 const LOOK: &str =
     "select case when wait_event is null then 'running' else wait_event_type || ':' || wait_event end, count(*)
     from pg_stat_activity where datname = $1 and backend_type = 'client backend' and state <> 'idle' group by 1";
 
-/// A session that looks at others.
+/// A session that samples the states of other sessions.
 pub struct Watch {
     over: oneshot::Sender<()>,
     looking: JoinHandle<Result<BTreeMap<String, f64>, Error>>,
@@ -25,9 +25,9 @@ impl Watch {
         Self { over, looking: tokio::spawn(look(client, database.to_owned(), ends)) }
     }
 
-    /// How many sessions did what, on an average. Sessions that do nothing are not told.
+    /// Returns the average number of sessions in each state. Idle sessions are not counted.
     pub async fn end(self) -> Result<BTreeMap<String, f64>, Failure> {
-        // A look that failed has ended by itself, and says why.
+        // A sampling that failed has ended by itself, and returns its error below.
         let _ = self.over.send(());
         Ok(self.looking.await??)
     }

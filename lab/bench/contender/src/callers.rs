@@ -1,4 +1,4 @@
-//! The callers of a contender.
+//! The callers of a contender, and what each of them sends.
 
 use std::sync::{
     Arc,
@@ -12,19 +12,17 @@ use crate::{
     tally::BACKLOG,
 };
 
-/// The callers of a contender. Where messages have keys, each has keys of its own, and sends
-/// messages of them in turn: so the order of each key is that of its caller's calls.
+/// The callers of a contender. Where messages have keys, each caller has its own and sends them in
+/// turn, so the order of each key is that of its caller's calls.
 pub(crate) struct Callers<C> {
     contender: Arc<C>,
     settings: Settings,
-    /// Messages with a key that each has sent.
+    /// The number of keyed messages that each caller has sent.
     sent: Vec<AtomicU64>,
 }
 
-/// What one call sends.
 pub(crate) enum Next {
     Batch(Vec<String>),
-    /// A key, and a payload.
     Keyed(String, String),
 }
 
@@ -34,8 +32,8 @@ impl<C: Contender> Callers<C> {
         Arc::new(Self { contender: contender.clone(), settings: settings.clone(), sent })
     }
 
-    /// Puts the backlog in: 16 calls of 1,000 at the same time, or one where they are of one key,
-    /// never more than that in memory.
+    /// Puts the backlog in by up to 16 concurrent calls of 1,000 messages. A keyed backlog takes
+    /// one call at a time, because its order counts.
     pub async fn seed(&self) -> Result<(), Failure> {
         let Settings { backlog, payload: bytes, keys, .. } = self.settings;
         if keys > 0 {
@@ -60,7 +58,7 @@ impl<C: Contender> Callers<C> {
         Ok(())
     }
 
-    /// One message, outside the time.
+    /// Sends one message before the clock starts.
     pub async fn send_one(&self) -> Result<(), Failure> {
         match self.settings.keys {
             0 => self.contender.send(0, payloads(1, self.settings.payload)).await,
@@ -68,7 +66,7 @@ impl<C: Contender> Callers<C> {
         }
     }
 
-    /// What a caller sends next, by one call: messages that were to be sent at that time.
+    /// Returns the payloads of a caller's next call, with `at` as the time at which they were due.
     pub fn next(&self, caller: usize, at: u64) -> Next {
         let Settings { batch, payload: bytes, keys, producers, .. } = self.settings;
         if keys == 0 {
@@ -88,7 +86,8 @@ impl<C: Contender> Callers<C> {
     }
 }
 
-/// Of each key whether its latencies count; of none where all do.
+/// Returns, for each key by its number, whether its latencies count. An empty list means that all
+/// of them count.
 pub(crate) async fn timed<C: Contender>(contender: &C, settings: &Settings) -> Result<Vec<bool>, Failure> {
     if settings.timed == Timed::All {
         return Ok(Vec::new());

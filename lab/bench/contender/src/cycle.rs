@@ -11,10 +11,10 @@ use crate::{
     produce, say,
 };
 
-/// How long consumers may take to notice that it is over.
+/// The time that consumers have to stop after the end.
 const STOP: Duration = Duration::from_secs(5);
 
-/// Producers and consumers at the same time.
+/// Measures producers and consumers at the same time.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
     let contender = Arc::new(contender);
@@ -33,7 +33,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         say::ready(&ready).await?;
         consuming
     } else {
-        // With a backlog there is no warming up without consuming it.
+        // With a backlog, a warm-up would already consume it.
         say::ready(&ready).await?;
         tokio::spawn(consume)
     };
@@ -75,7 +75,7 @@ async fn produce<C: Contender>(callers: Arc<Callers<C>>, settings: Settings, tal
     }
 }
 
-/// Why consumers stopped before it was over.
+/// The reason why consumers stopped before the end.
 pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     match ended {
         Ok(Ok(())) => "the consumers stopped by themselves".into(),
@@ -84,8 +84,8 @@ pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     }
 }
 
-/// The task's end, or, where that takes too long, its abortion: what it still had under way is
-/// nobody's business now.
+/// Waits for the task's end, and aborts the task after `STOP`: its unfinished calls no longer
+/// count.
 pub async fn stopped(mut task: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
     if let Ok(ended) = tokio::time::timeout(STOP, &mut task).await {
         return ended?;

@@ -1,8 +1,8 @@
-//! What a contender of the benchmark suite is made of, in Rust; the protocol is in
+//! The frame of a contender of the benchmark suite, in Rust; the protocol is in
 //! `lab/peers/README.md`.
 //!
-//! A contender says how to install itself, send and consume; [`run`] does the rest: reads what it
-//! is told, keeps the clock, counts and speaks.
+//! A contender implements how to install itself, send and consume. [`run`] does the rest: it reads
+//! the settings, keeps the clock, counts, and reports to the runner.
 
 mod settings;
 mod payload;
@@ -25,10 +25,10 @@ pub use crate::{
     tally::Tally,
 };
 
-/// Whatever goes wrong: it is printed, and ends the contender.
+/// Any error: it is printed, and ends the contender.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a contender tells of itself.
+/// The description of a contender, which it sends to the runner.
 #[derive(Debug, Clone)]
 pub struct Ready {
     /// Its name and version.
@@ -37,8 +37,8 @@ pub struct Ready {
     pub settings: String,
 }
 
-/// What keeps a contender from running here, as an error of [`Contender::install`]: told in its row
-/// instead of figures.
+/// The reason why a contender cannot run here, as an error of [`Contender::install`]. Its row shows
+/// the reason instead of figures.
 #[derive(Debug)]
 pub struct Missing(pub String);
 
@@ -52,17 +52,17 @@ impl std::error::Error for Missing {}
 
 /// A queue that is measured. Payloads are JSON texts.
 pub trait Contender: Sized + Send + Sync + 'static {
-    /// A message that [`read`](Contender::read) gave, to delete or archive.
+    /// A message that [`read`](Contender::read) returned, to delete or archive.
     type Handle: Send;
 
     /// Installs the schema in the empty database and connects.
     fn install(settings: &Settings) -> impl Future<Output = Result<(Self, Ready), Failure>> + Send;
 
-    /// Sends the payloads by the call for one or for many, and returns when they are durable.
-    /// Caller 0 to producers - 1.
+    /// Sends the payloads by the call for one message or for many, and returns when they are
+    /// durable. Callers are numbered from 0.
     fn send(&self, caller: usize, payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Sends a message with a key, whose messages are to be handled one after another.
+    /// Sends a message with a key; messages of one key are handled one after another.
     fn send_keyed(
         &self,
         _caller: usize,
@@ -72,32 +72,34 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// As [`seed`](Contender::seed), all of one key, in their order.
+    /// Sends the payloads before the clock starts, as [`seed`](Contender::seed) does, all with one
+    /// key and in their order.
     fn seed_keyed(&self, _key: String, _payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// The lane of each key, where keys have lanes.
+    /// Returns the lane of each key, where keys have lanes.
     fn lanes(&self, _keys: Vec<String>) -> impl Future<Output = Result<Vec<i16>, Failure>> + Send {
         async { Err("its keys have no lanes".into()) }
     }
 
-    /// The fastest way to put many messages in before the clock starts.
+    /// Sends many messages before the clock starts, in the fastest way.
     fn seed(&self, payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
         self.send(0, payloads)
     }
 
-    /// Consumes with all its consumers until [`Tally::over`], telling the tally of every message.
+    /// Consumes with all its consumers until [`Tally::over`], and counts every message in the
+    /// tally.
     fn consume(self: Arc<Self>, tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// As [`consume`](Contender::consume), but takes each batch and writes it to the table `ledger
-    /// (id bigint, body jsonb)`, in the same transaction, so that each message is there once
+    /// Consumes as [`consume`](Contender::consume) does, but takes each batch and writes it to the
+    /// table `ledger (id bigint, body jsonb)` in one transaction. Each message is then there once,
     /// whatever breaks.
     fn record(self: Arc<Self>, _tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("it has no call to take messages inside a transaction of the caller's".into()) }
     }
 
-    /// Reads so many messages under a lease (waits for none).
+    /// Reads `n` messages under a lease, without waiting for them.
     fn read(&self, _caller: usize, _n: usize) -> impl Future<Output = Result<Vec<Self::Handle>, Failure>> + Send {
         async { Err("it has no call to read under a lease".into()) }
     }
@@ -112,13 +114,13 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("it has no call to archive".into()) }
     }
 
-    /// Takes so many messages out in one call; how many there were.
+    /// Takes `n` messages out in one call, and returns how many there were.
     fn pop(&self, _caller: usize, _n: usize) -> impl Future<Output = Result<usize, Failure>> + Send {
         async { Err("it has no call to take messages out".into()) }
     }
 
-    /// Waits until there are messages, for so long at most, and reads so many; none where none
-    /// came.
+    /// Waits for at most `patience` until there are messages, and reads `n` of them. Returns none
+    /// if none came.
     fn read_with_poll(
         &self,
         _caller: usize,
@@ -129,7 +131,7 @@ pub trait Contender: Sized + Send + Sync + 'static {
     }
 }
 
-/// With as many threads as were told.
+/// Builds a runtime with `BENCH_THREADS` threads, or one for each processor.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     match settings::told_or("BENCH_THREADS", 0)? {
@@ -141,7 +143,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(runtime.enable_all().build()?)
 }
 
-/// The whole life of a contender: its `main` returns this.
+/// Runs a contender from start to end: its `main` returns this.
 #[must_use]
 pub fn run<C: Contender>(measure: Measure) -> ExitCode {
     let runtime = match runtime() {

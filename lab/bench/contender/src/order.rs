@@ -1,11 +1,11 @@
-//! Whether the messages of each key come one after another.
+//! Checks that the messages of each key come one after another.
 
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
-/// The number that each key's next message has.
+/// The number of each key's next message.
 #[derive(Debug)]
 pub(crate) struct Order {
     next: Mutex<Vec<u64>>,
@@ -13,13 +13,13 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Of so many keys, and of the backlog's.
+    /// Expects messages of `keys` keys and of the backlog's key.
     pub fn of(keys: usize) -> Self {
         Self { next: Mutex::new(vec![0; keys + 1]), broken: AtomicU64::new(0) }
     }
 
-    /// A handler got the key's message of that number: neither one that it had, nor one behind
-    /// another that is still to come.
+    /// Notes that a handler got message `nr` of the key. A message that comes twice, or before an
+    /// earlier one, breaks the order.
     pub fn saw(&self, key: usize, nr: u64) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let is_next = next.get(key) == Some(&nr);

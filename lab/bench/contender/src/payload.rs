@@ -5,14 +5,14 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Letters and digits without a pattern: what repeats itself would be compressed, and most by
-/// whoever stores many messages together. Each payload has another piece of them.
+/// Letters and digits without a pattern, because a pattern would be compressed, and most of all by
+/// a queue that stores many messages together. Each payload has another piece of them.
 static PAD: LazyLock<String> = LazyLock::new(|| {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..1 << 20).map(|_| char::from(LETTERS[random() as usize % LETTERS.len()])).collect()
 });
 
-/// xorshift64*, a state for each thread.
+/// xorshift64*, with one state per thread.
 pub(crate) fn random() -> u64 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(now() | 1);
@@ -25,19 +25,19 @@ pub(crate) fn random() -> u64 {
     state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
 }
 
-/// So many payloads of so many bytes that were to be sent now.
+/// Returns `n` payloads of `bytes` bytes that are due now.
 #[must_use]
 pub fn payloads(n: usize, bytes: usize) -> Vec<String> {
     let at = now();
     (0..n).map(|_| payload(at, bytes)).collect()
 }
 
-/// A JSON object of exactly so many bytes (at least 36) that says when it was to be sent.
+/// Returns a JSON object of exactly `bytes` bytes (at least 36), with the time at which it is due.
 pub(crate) fn payload(at: u64, bytes: usize) -> String {
     padded(format_args!("\"at\":{at}"), bytes)
 }
 
-/// The same with its key and its number among those of the key.
+/// Returns such an object with its key, and its number among the messages of that key.
 pub(crate) fn keyed(at: u64, key: usize, nr: u64, bytes: usize) -> String {
     padded(format_args!("\"at\":{at},\"key\":{key},\"nr\":{nr}"), bytes)
 }
@@ -61,17 +61,17 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// When the payload was to be sent.
+/// The time at which the payload was due.
 pub(crate) fn sent_at(payload: &[u8]) -> Option<u64> {
     number(payload, b"\"at\":")
 }
 
-/// Its key, and its number among those of the key.
+/// The payload's key, and its number among the messages of that key.
 pub(crate) fn place(payload: &[u8]) -> Option<(usize, u64)> {
     Some((number(payload, b"\"key\":")? as usize, number(payload, b"\"nr\":")?))
 }
 
-/// The number behind a name. The database may have written the payload again, with spaces and in
+/// Parses the number behind a name. The database may have rewritten the payload, with spaces and in
 /// another order.
 fn number(payload: &[u8], name: &[u8]) -> Option<u64> {
     let at = payload.windows(name.len()).position(|part| part == name)? + name.len();

@@ -8,10 +8,10 @@ use tokio::{runtime::Handle, task::JoinSet};
 
 use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::now, tally::histogram};
 
-/// Callers share this many histograms.
+/// The number of histograms that the callers share.
 const HISTOGRAMS: usize = 16;
 
-/// One call of each caller: connections are there, and statements prepared, before the clock
+/// Makes one call per caller, so that connections are open and statements prepared before the clock
 /// starts.
 pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Settings) -> Result<(), Failure> {
     let mut calls = JoinSet::new();
@@ -25,14 +25,15 @@ pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Setting
     Ok(())
 }
 
-/// Sends as fast as the answers come, until it is over; the times of the calls.
+/// Sends each caller's next call as soon as the last is answered, until the end. Returns the times
+/// of the calls.
 pub async fn closed_loop<C: Contender>(
     sending: Arc<Callers<C>>,
     settings: Settings,
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
-    // A histogram is 170 KB that are touched when it is made: one for each of a thousand callers
-    // would take a part of the time.
+    // A histogram has 170 KB, which are touched when it is made: one per caller would take part of
+    // the measured time of a thousand callers.
     let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
@@ -63,8 +64,8 @@ pub async fn closed_loop<C: Contender>(
     Ok(all)
 }
 
-/// Sends at a steady rate, however long the answers take. The pace is kept by a thread of its own:
-/// a runtime's timers are a millisecond wide.
+/// Sends at a steady rate, however long the answers take. A thread of its own keeps the pace,
+/// because a runtime's timers have a resolution of a millisecond.
 pub async fn open_loop<C: Contender>(
     sending: Arc<Callers<C>>,
     settings: Settings,

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 
 use crate::{Failure, Missing, Ready, Tally};
 
-/// A line on standard output. Nobody may be left to read it: then there is nobody to tell, either.
+/// Prints a line. Errors are ignored: without the runner, no one is left to report them to.
 fn line(value: &Value) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{value}").and_then(|()| out.flush());
 }
 
-/// Says `ready` and waits for `go`.
+/// Sends `ready` and waits for `go`.
 pub async fn ready(ready: &Ready) -> Result<(), Failure> {
     let runtime = if cfg!(debug_assertions) { "Rust, debug build" } else { "Rust, release build" };
     line(&json!({ "ready": { "version": ready.version, "runtime": runtime, "settings": ready.settings } }));
@@ -31,7 +31,7 @@ pub async fn ready(ready: &Ready) -> Result<(), Failure> {
     .await?
 }
 
-/// Says twice a second how far it is, without end.
+/// Sends the counts twice a second, without end.
 pub async fn progress(tally: Arc<Tally>) {
     let mut tick = tokio::time::interval(Duration::from_millis(500));
     loop {
@@ -58,7 +58,7 @@ pub fn done(sent: u64, received: u64, seconds: f64, disordered: Option<u64>) {
     line(&json!({ "done": done }));
 }
 
-/// A step's end, with what it allocated where that was counted.
+/// Reports the end of a step, with its allocations where they were counted.
 pub fn done_with(count: u64, seconds: f64, allocated: Option<(u64, u64)>) {
     let mut done = json!({ "sent": count, "received": count, "seconds": seconds });
     if let Some((allocations, bytes)) = allocated {
@@ -68,7 +68,7 @@ pub fn done_with(count: u64, seconds: f64, allocated: Option<(u64, u64)>) {
     line(&json!({ "done": done }));
 }
 
-/// Waits until the runner has looked at everything.
+/// Waits until the runner has checked everything and closes standard input.
 pub async fn end() -> Result<(), Failure> {
     tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin().lock().by_ref(), &mut std::io::sink()))
         .await??;

@@ -2,54 +2,54 @@ use std::{str::FromStr, time::Duration};
 
 use crate::Failure;
 
-/// What the runner tells a contender by its environment.
+/// The settings that the runner passes to a contender in environment variables.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The fresh database.
+    /// The connection string of the fresh database.
     pub url: String,
     /// `send`, `drain`, `cycle`, or a single step.
     pub case: String,
     /// Bytes of a payload.
     pub payload: usize,
-    /// Messages a call.
+    /// Messages per call.
     pub batch: usize,
-    /// Messages that a consumer fetches at a time, where that was told apart; 0 is as many as
-    /// `batch`.
+    /// Messages per fetch of a consumer; 0 means `batch`.
     pub dequeue_batch: usize,
-    /// Threads of the runtime; 0 is one for each processor.
+    /// Threads of the runtime; 0 means one for each processor.
     pub threads: usize,
-    /// Callers at the same time.
+    /// The number of concurrent callers.
     pub producers: usize,
-    /// Consumers at the same time; 0 is the contender's own best documented setting.
+    /// The number of concurrent consumers; 0 means the contender's own best documented setting.
     pub consumers: usize,
-    /// Messages a second in all; none is as fast as it goes.
+    /// Messages per second of all callers together; `None` means as fast as possible.
     pub rate: Option<f64>,
     /// Messages that are there before the clock starts.
     pub backlog: usize,
-    /// Keys that messages have in turn, where they have keys: a caller's own ones, so that the
-    /// order of each is known.
+    /// The number of keys; 0 means messages without keys. Each caller has its own keys and uses
+    /// them in turn, so that the order of each key is known.
     pub keys: usize,
     /// The messages whose latencies count.
     pub timed: Timed,
-    /// Rows that were deleted before the clock starts, while another session holds a snapshot.
+    /// The number of rows that were deleted before the clock starts, while another session holds a
+    /// snapshot.
     pub dead: u64,
-    /// How many parts of the time tell their latencies apart.
+    /// The number of parts of the time with a latency histogram each.
     pub windows: u32,
-    /// How long to measure.
+    /// The time to measure.
     pub time: Duration,
-    /// How consumers learn of messages.
+    /// The way in which consumers find messages.
     pub wait: Wait,
 }
 
-/// The messages whose latencies count, where a backlog in a key of its own stands in the way of
-/// some and not of others.
+/// The messages whose latencies count, where the backlog of one key delays some keys and not the
+/// rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
     /// All of them.
     All,
-    /// Those whose keys share a lane with the backlog's key.
+    /// Messages whose keys share a lane with the backlog's key.
     ItsLane,
-    /// Those whose keys have other lanes.
+    /// Messages whose keys have another lane.
     OtherLanes,
 }
 
@@ -66,14 +66,14 @@ impl FromStr for Timed {
     }
 }
 
-/// How consumers learn of messages.
+/// The way in which consumers find messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// The contender's own choice.
     Best,
-    /// By asking every so often.
+    /// The consumers poll.
     Poll,
-    /// By being told.
+    /// The consumers are notified.
     Notify,
 }
 
@@ -110,20 +110,20 @@ impl Settings {
         })
     }
 
-    /// Messages that a consumer fetches at a time, where the contender may not choose.
+    /// Messages per fetch of a consumer, where the contender may not choose.
     #[must_use]
     pub fn fetched(&self) -> usize {
         if self.dequeue_batch == 0 { self.batch } else { self.dequeue_batch }
     }
 
-    /// Consumers, with this many where the contender may choose.
+    /// The number of consumers, which is `best` where the contender may choose.
     #[must_use]
     pub fn consumers_or(&self, best: usize) -> usize {
         if self.consumers == 0 { best } else { self.consumers }
     }
 }
 
-/// What a runner of an older version of the protocol does not tell.
+/// Reads a variable that a runner of an older protocol version does not set.
 pub(crate) fn told_or<T: FromStr>(name: &str, otherwise: T) -> Result<T, Failure>
 where
     T::Err: std::fmt::Display,

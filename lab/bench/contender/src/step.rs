@@ -8,17 +8,17 @@ use tokio::task::JoinSet;
 
 use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::random, payloads, say, tally::histogram};
 
-/// Allocations and their bytes so far, for a contender that counts them.
+/// Returns the allocations and their bytes so far, for a contender that counts them.
 pub type Measure = Option<fn() -> (u64, u64)>;
 /// A contender that does not count its allocations.
 pub const NO_MEASURE: Measure = None;
 
-/// One kind of call, again and again, each caller waiting for its answer.
+/// One kind of call, which each caller repeats as soon as the last is answered.
 #[derive(Clone, Copy)]
 enum Step {
     Send,
     Read,
-    /// A reader that is there before the messages, and waits for so long at most.
+    /// A reader that begins before the messages are sent, and waits for at most this time.
     ReadWithPoll(Duration),
     Delete,
     Archive,
@@ -28,7 +28,7 @@ enum Step {
 
 impl Step {
     fn parse(case: &str) -> Result<Self, Failure> {
-        // `delete-batch-100` is a delete: how many at a time is in the settings.
+        // `delete-batch-100` is a delete: its number of messages is in the settings.
         Ok(match case.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-') {
             "send-single" | "send-batch" | "send-payload" => Self::Send,
             "read-single" | "read-batch" => Self::Read,
@@ -42,8 +42,8 @@ impl Step {
         })
     }
 
-    /// Does it once, and returns what the part that is asked about cost: what it needs is put there
-    /// before, outside the time.
+    /// Runs the step once, and returns the cost of its measured part. The messages that the part
+    /// needs are sent before, outside the time.
     async fn once<C: Contender>(
         self,
         contender: &C,
@@ -67,7 +67,7 @@ impl Step {
         let (allocated, began) = (measure.map(|measure| measure()), Instant::now());
         let count = match self {
             Self::Send => contender.send(caller, payloads).await.map(|()| n)?,
-            // Those that wait have returned above.
+            // A step that waits has returned above.
             Self::Read | Self::ReadWithPoll(_) => contender.read(caller, n).await?.len(),
             Self::Delete => (read.len(), contender.delete(caller, read).await?).0,
             Self::Archive => (read.len(), contender.archive(caller, read).await?).0,
@@ -83,7 +83,7 @@ impl Step {
             let after = measure();
             (after.0 - before.0, after.1 - before.1)
         });
-        // A row that says "10 messages" over an empty queue is worse than none.
+        // A row that claims 10 messages over an empty queue would be worse than no row.
         if count != n {
             return Err(format!("asked for {n} messages and had {count}").into());
         }
@@ -91,10 +91,10 @@ impl Step {
     }
 }
 
-/// A read that begins on an empty queue: the messages are sent when it has waited for a tenth to a
-/// fifth of a second, so that they meet every moment of an interval of 100 ms alike. What is timed
-/// is from the beginning of that send until the reader has them: a reader that listens may have
-/// them before the sender hears that they are stored.
+/// Measures a read that begins on an empty queue. The messages are sent after a tenth to a fifth of
+/// a second, at a random moment, so that every phase of a poll interval of 100 ms is met alike. The
+/// time runs from the beginning of that send until the reader has the messages: a reader that
+/// listens may have them before the send returns.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,
@@ -121,7 +121,7 @@ async fn wait<C: Contender>(
     Ok(Cost { time: had.duration_since(sent), ..Cost::default() })
 }
 
-/// What a step, or many of them, cost.
+/// The cost of one or several steps.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     time: Duration,
@@ -141,8 +141,9 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
-    // A reader that waits finds nothing before its messages are sent; else there is more than
-    // anybody asks for at once, so that a read is never short because another caller was first.
+    // A reader that waits must find nothing before its messages are sent. For all other steps there
+    // are more messages than all callers ask for at once, so that no read is short because another
+    // caller was first.
     if !matches!(step, Step::ReadWithPoll(_)) {
         let backlog = settings.backlog.max(2 * settings.batch * settings.producers);
         Callers::of(&contender, &Settings { backlog, ..settings.clone() }).seed().await?;
@@ -176,10 +177,10 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     }
     progress.abort();
     say::latencies(&all);
-    // The callers' own time in the step: what was put there before does not count.
+    // The callers' own time in the step: the preparation does not count.
     let seconds = match step {
-        // Most of a wait is nobody's work: a rate by the time after it would say what nobody can
-        // have.
+        // Most of the time of a wait is deliberate delay, so a rate by the rest would be one that
+        // no user can have.
         Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
         _ => total.time.as_secs_f64() / settings.producers as f64,
     };

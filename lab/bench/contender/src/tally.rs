@@ -11,19 +11,19 @@ use crate::{
     payload::{now, place, sent_at},
 };
 
-/// What was sent and received, counted while the clock runs; and whether it is over.
+/// The counts of messages that were sent and received while the clock runs, and the signal to stop.
 #[derive(Debug)]
 pub struct Tally {
     sent: AtomicU64,
     received: AtomicU64,
-    /// How many are to be received before `enough` is told.
+    /// The number of received messages at which `enough` is notified.
     wanted: AtomicU64,
     enough: Notify,
-    /// Received before the clock started.
+    /// The number of messages that were received before the clock started.
     before: AtomicU64,
-    /// Times from `at` to here, in microseconds, if they are asked for.
+    /// Times from a message's `at` to its receipt, in microseconds, if they are asked for.
     latencies: Option<Mutex<Histogram<u64>>>,
-    /// Of each key, by its number, whether its latencies count; all do where none is named.
+    /// Flags by key number: true where the latencies of the key count. If empty, all keys count.
     timed: Vec<bool>,
     /// The order of each key, where messages have keys.
     order: Option<Order>,
@@ -33,7 +33,7 @@ pub struct Tally {
 /// The key of a backlog.
 pub(crate) const BACKLOG: usize = 0;
 
-/// Up to 16 minutes, three digits.
+/// An empty histogram of microseconds up to 16 minutes, with three digits.
 pub(crate) fn histogram() -> Histogram<u64> {
     let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
     latencies.auto(true);
@@ -55,20 +55,20 @@ impl Tally {
         }
     }
 
-    /// Messages that came out of the order of their keys.
+    /// The number of messages that came out of the order of their keys.
     pub(crate) fn disordered(&self) -> Option<u64> {
         self.order.as_ref().map(Order::broken)
     }
 
-    /// The handler has this payload in its hands.
+    /// Counts a payload when the handler has it.
     pub fn received(&self, payload: impl AsRef<[u8]>) {
         self.received_many(std::iter::once(payload));
     }
 
-    /// The handler has these payloads in its hands.
+    /// Counts payloads when the handler has them.
     pub fn received_many<P: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = P>) {
         let mut count = 0;
-        // A backlog in a key of its own is no part of the race, but for its order.
+        // The backlog of a key of its own is not counted, but its order is checked.
         let payloads = payloads.into_iter().filter(|payload| {
             let Some((order, (key, nr))) =
                 self.order.as_ref().and_then(|order| Some((order, place(payload.as_ref())?)))
@@ -114,12 +114,12 @@ impl Tally {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Received since the clock started.
+    /// The number of messages that were received since the clock started.
     pub(crate) fn received_now(&self) -> u64 {
         self.all_received().saturating_sub(self.before.load(Ordering::Relaxed))
     }
 
-    /// The clock starts: what was is forgotten.
+    /// Starts the clock: resets the counts and the latencies.
     pub(crate) fn start(&self) {
         self.before.store(self.all_received(), Ordering::Relaxed);
         self.sent.store(0, Ordering::Relaxed);
@@ -128,7 +128,7 @@ impl Tally {
         }
     }
 
-    /// Until so many messages were received in all.
+    /// Waits until `wanted` messages were received in all.
     pub(crate) async fn has(&self, wanted: usize) {
         self.wanted.store(wanted as u64, Ordering::Relaxed);
         while self.all_received() < wanted as u64 {
@@ -145,13 +145,13 @@ impl Tally {
         self.over.send_replace(true);
     }
 
-    /// Whether consumers should stop.
+    /// Returns true when consumers should stop.
     #[must_use]
     pub fn is_over(&self) -> bool {
         *self.over.borrow()
     }
 
-    /// Until consumers should stop.
+    /// Waits until consumers should stop.
     pub async fn over(&self) {
         // An error would mean that the sender, which is `self`, is gone.
         let _ = self.over.subscribe().wait_for(|over| *over).await;

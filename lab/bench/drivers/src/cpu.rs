@@ -7,7 +7,7 @@ use nix::sys::{
 
 use crate::{Failure, measured::Turn};
 
-/// When a turn began, by the clock and by the processor.
+/// The wall clock and the processor time at the beginning of a turn.
 pub struct Began {
     at: Instant,
     used: Duration,
@@ -24,8 +24,8 @@ impl Began {
     }
 }
 
-/// Processor time that this process has used so far, in all of its threads; the server and what
-/// delays it are other processes.
+/// Returns the processor time of this process so far, in all of its threads. The server and the
+/// delaying proxy are other processes.
 fn used() -> Result<Duration, Failure> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     Ok(Duration::from_micros((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as u64))

@@ -12,18 +12,18 @@ pub type Doing<'a> = Pin<Box<dyn Future<Output = Result<Option<Done>, Failure>> 
 /// A way of driving Postgres.
 pub trait Driver: Send + Sync {
     /// Does the work once, and returns when all of it is answered and, where it writes, committed.
-    /// Returns none where this way has nothing of its own for such work.
+    /// Returns none where this way has no form of its own for such work.
     fn run<'a>(&'a self, work: &'a Work<'a>) -> Doing<'a>;
 }
 
 /// A driver that is being connected.
 pub type Opening = Pin<Box<dyn Future<Output = Result<Box<dyn Driver>, Failure>> + Send>>;
 
-/// A driver before it is connected.
+/// A way of driving Postgres, before it is connected.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
-    /// As the tables have it.
+    /// The name in the tables.
     pub name: &'static str,
-    /// Connects it, and prepares what can be prepared before.
+    /// Connects, and prepares the statements.
     pub open: fn(Place) -> Opening,
 }

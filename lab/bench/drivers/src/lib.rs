@@ -1,4 +1,4 @@
-//! Ways of driving Postgres, side by side: the same workloads, one process, one server, in turns.
+//! Compares ways of driving Postgres: the same workloads, in one process, on one server, in turns.
 
 mod person;
 mod work;
@@ -30,5 +30,5 @@ pub use self::{
     work::{Done, Kind, Work},
 };
 
-/// Whatever goes wrong: it is printed, and ends the run.
+/// Any error: it is printed, and ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

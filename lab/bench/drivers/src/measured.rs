@@ -2,31 +2,30 @@ use std::time::Duration;
 
 use crate::workloads::Workload;
 
-/// One turn of a way at a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     pub time: Duration,
     pub cpu: Duration,
 }
 
-/// All turns of a way at a workload, so far away.
+/// All turns of a way at a workload, at one delay.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Each way.
+    /// The delay of the network in each direction.
     pub delay: Duration,
     pub workload: Workload,
     pub way: &'static str,
     pub turns: Vec<Turn>,
 }
 
-/// The middle one, the least and the most.
+/// The median of several values, and how far they spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     pub median: f64,
     pub least: f64,
     pub most: f64,
-    /// The first and the last tenth begin and end there: one turn among many that was held up says
-    /// nothing of the others.
+    /// The bounds without the first and the last tenth, because a single turn may have been held
+    /// up.
     pub low: f64,
     pub high: f64,
 }
@@ -43,21 +42,21 @@ impl Spread {
 }
 
 impl Spread {
-    /// Whether the turns, but for a tenth at each end, differ so much that their median says
-    /// nothing: more than threefold.
+    /// Returns true if the turns, without a tenth at each end, differ more than threefold. Their
+    /// median then means nothing.
     pub fn scatters(&self) -> bool {
         self.high > 3.0 * self.low
     }
 }
 
 impl Measured {
-    /// Milliseconds a turn.
+    /// Milliseconds per turn.
     pub fn milliseconds(&self) -> Option<Spread> {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }
 
-    /// Microseconds of the client's processor a statement, over all turns: what is counted is too
-    /// coarse for one.
+    /// Microseconds of the client's processor per statement, over all turns: the counter is too
+    /// coarse for a single turn.
     pub fn cpu(&self) -> Option<f64> {
         let all: f64 = self.turns.iter().map(|turn| turn.cpu.as_secs_f64() * 1e6).sum();
         (!self.turns.is_empty()).then(|| all / (self.turns.len() * self.workload.statements) as f64)

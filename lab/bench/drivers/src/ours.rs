@@ -1,4 +1,4 @@
-//! Trunkline's own door.
+//! Trunkline's own driver.
 
 mod pipelined;
 mod arrays;

@@ -1,6 +1,6 @@
 use trunkline::postgres::{FromRow, Values};
 
-/// What the workloads read and write.
+/// A row that the workloads read and write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Person {
     /// A key.
@@ -9,11 +9,11 @@ pub struct Person {
     pub name: String,
     /// Some 30 bytes.
     pub email: String,
-    /// In years.
+    /// The age in years.
     pub age: i32,
-    /// With digits behind the point.
+    /// A number with digits behind the point.
     pub score: f64,
-    /// Of every third.
+    /// A flag that is true for every third person.
     pub active: bool,
 }
 
@@ -31,7 +31,7 @@ impl FromRow for Person {
 }
 
 impl Person {
-    /// As many as a workload may need, the same in every run; their ids count from 0.
+    /// Returns `count` people, the same in every run; their ids count from 0.
     #[must_use]
     pub fn all(count: usize) -> Vec<Self> {
         let person = |k: usize| Self {
@@ -45,7 +45,7 @@ impl Person {
         (0..count).map(person).collect()
     }
 
-    /// A number that depends on every column, so that none is left undecoded.
+    /// Returns a number that depends on every column, so that no column is left undecoded.
     #[must_use]
     pub fn sum(&self) -> i64 {
         let lengths = self.name.len() + self.email.len();

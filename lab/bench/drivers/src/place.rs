@@ -4,23 +4,23 @@ use tokio_postgres::{Client, Config, NoTls, config::Host};
 
 use crate::Failure;
 
-/// Where a database is.
+/// The address of a database.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// A name, or the folder of a socket.
+    /// A host name, or the folder of a socket.
     pub host: String,
-    /// The port, which a socket has, too.
+    /// The port; a socket has one, too.
     pub port: u16,
-    /// A superuser, or one who may create databases.
+    /// The user: a superuser, or a role that may create databases.
     pub user: String,
-    /// Empty where there is none.
+    /// The password, which may be empty.
     pub password: String,
-    /// The database.
+    /// The name of the database.
     pub database: String,
 }
 
 impl Place {
-    /// The place that a connection string names.
+    /// Parses a connection string.
     pub fn of(url: &str) -> Result<Self, Failure> {
         let config = Config::from_str(url)?;
         let host = match config.get_hosts() {
@@ -39,7 +39,7 @@ impl Place {
         })
     }
 
-    /// A connection string, in words.
+    /// Returns a connection string in the `name=value` form.
     #[must_use]
     pub fn words(&self) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
@@ -49,7 +49,7 @@ impl Place {
         format!("host={host} port={port} user={user} dbname={database}{secret}")
     }
 
-    /// A connection of `tokio_postgres`, driven by a task of its own.
+    /// Connects with `tokio_postgres`; a task of its own drives the connection.
     pub async fn connect(&self) -> Result<Client, Failure> {
         let (client, connection) = tokio_postgres::connect(&self.words(), NoTls).await?;
         tokio::spawn(connection);

@@ -28,7 +28,7 @@ struct Arguments {
     /// Turns of each way at each workload
     #[arg(long, value_name = "N", default_value_t = 31)]
     rounds: usize,
-    /// After so many seconds at a workload a way has no more turns, once it had five
+    /// Seconds at a workload after which a way has no more turns, once it had five
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     seconds: f64,
     /// Only workloads whose name has this in it; may be repeated
@@ -55,10 +55,10 @@ enum Verb {
     Delay { upstream: String, microseconds: u64 },
 }
 
-/// What the queue's own verbs are called among the workloads.
+/// The name by which `--pattern` selects the queue's own verbs.
 const QUEUE: &str = "queue";
 
-/// The program, with these ways.
+/// Runs the program with these ways.
 pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
     let arguments = Arguments::parse();
     if let Some(Verb::Delay { upstream, microseconds }) = &arguments.verb {
@@ -69,11 +69,11 @@ pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.worker_threads(arguments.threads.max(1)).enable_all().build()?;
-    // On a thread of the runtime: one that only waits would have to be woken for every answer.
+    // A task on a thread of the runtime: a thread outside would have to be woken for every answer.
     runtime.block_on(async { tokio::spawn(run(arguments, ways)).await? })
 }
 
-/// By what the figures are made; no place of this machine.
+/// The arguments that the report shows. They contain no path of this machine.
 fn made(arguments: &Arguments) -> Made {
     let mut words: Vec<String> = vec![
         format!("--delays {}", arguments.delays.iter().map(f64::to_string).collect::<Vec<_>>().join(",")),

@@ -8,18 +8,18 @@ use trunkline_embedded::{DelayProxy, Upstream};
 
 use crate::{Failure, place::Place};
 
-/// A process that delays what goes through it, so that its processor time is nobody's; it ends with
-/// this value.
+/// A process that delays the traffic to a server, so that its processor time is not counted in the
+/// client's. It ends when this value is dropped.
 pub struct Far {
     pub place: Place,
     child: Child,
 }
 
-/// The word that makes this program such a process.
+/// The subcommand that runs this program as the delaying process.
 pub const VERB: &str = "delay";
 
 impl Far {
-    /// The same server, so far away, each way.
+    /// Starts a process that delays the traffic to the server by `delay` in each direction.
     pub fn start(place: &Place, delay: Duration) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .args([VERB, &format!("{}:{}", place.host, place.port), &delay.as_micros().to_string()])
@@ -40,7 +40,7 @@ impl Drop for Far {
     }
 }
 
-/// Delays until the input ends, which is when the one who started it goes.
+/// Delays until standard input ends, which happens when the parent process exits.
 pub fn serve(upstream: &str, delay: Duration) -> Result<(), Failure> {
     let proxy = DelayProxy::start("127.0.0.1:0", upstream.parse::<Upstream>()?, delay)?;
     println!("{}", proxy.addr().port());

@@ -1,4 +1,4 @@
-//! The queue's own verbs, one caller, at a distance.
+//! Measures the queue's own verbs, from one caller, at a distance.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,9 @@ use crate::{
     turns::Patience,
 };
 
-/// One verb's turns.
 #[derive(Debug, Clone)]
 pub struct Verb {
-    /// Each way.
+    /// The delay of the network in each direction.
     pub delay: Duration,
     pub name: &'static str,
     pub messages: usize,
@@ -23,7 +22,7 @@ pub struct Verb {
 }
 
 impl Verb {
-    /// Milliseconds a turn.
+    /// Milliseconds per turn.
     pub fn milliseconds(&self) -> Option<Spread> {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }
@@ -42,12 +41,12 @@ const VERBS: [(&str, usize); 8] = [
     ("the same in one transaction, sent together", 300),
 ];
 
-/// The schema, near the server.
+/// Installs the schema over a connection without delay.
 pub async fn migrate(place: &Place) -> Result<()> {
     Db::connect(&place.words()).await?.migrate().await.map(drop)
 }
 
-/// Every verb in turns, on a queue of its own, there from its first turn on.
+/// Runs all verbs in turns, each on a queue of its own.
 pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::result::Result<Vec<Verb>, Failure> {
     let db = Db::connect(&place.words()).await?;
     let mut verbs = VERBS.map(|(name, messages)| Verb { delay, name, messages, turns: Vec::new() });
@@ -74,7 +73,7 @@ pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::r
     Ok(verbs.into())
 }
 
-/// A verb's queue, and what is leased there.
+/// A verb's queue, and the messages that are leased there.
 struct Stage {
     queue: Queue<Payload>,
     held: Vec<Message<Payload>>,
@@ -85,7 +84,7 @@ fn payloads(count: usize) -> Vec<Payload> {
 }
 
 impl Stage {
-    /// What the turn needs, outside the time.
+    /// Prepares the messages of the next turn, outside the time.
     async fn set(&mut self, verb: usize) -> Result<()> {
         if [3, 4, 6, 7].contains(&verb) && self.held.is_empty() {
             self.queue.enqueue_many(&payloads(100)).await?;
@@ -144,7 +143,7 @@ async fn together(
     let sent = queue.send_enqueue_many(&transaction, payloads).await?;
     let acked = queue.send_ack(&transaction, done).await?;
     let leased = queue.send_lease(&transaction, 100).await?;
-    // One round trip; a lost lease would be told beside the commit.
+    // One round trip; a lost lease would be reported beside the commit.
     let ((), _, (), leased) = tokio::try_join!(biased; transaction.commit(), sent, acked, leased)?;
     Ok(leased)
 }

@@ -1,4 +1,4 @@
-//! What came out, as tables.
+//! Shows the results as tables.
 
 mod number;
 mod workloads;
@@ -12,21 +12,20 @@ use std::time::Duration;
 
 use crate::{measured::Measured, queue::Verb};
 
-/// Everything that a run measured.
 pub struct Report {
-    /// The server and the machine, in a line.
+    /// The server and the machine, in one line.
     pub machine: String,
-    /// The words that the program was given, the commit, and when it began.
     pub made: Made,
     pub measured: Vec<Measured>,
     pub verbs: Vec<Verb>,
 }
 
-/// By what the figures were made.
+/// The conditions under which the figures were made.
 #[derive(Debug, Clone, Default)]
 pub struct Made {
     pub arguments: String,
-    /// Whoever starts it knows; a `+` behind it says that the sources had changes.
+    /// The commit, which the starting process passes; a `+` behind it means that the sources had
+    /// changes.
     pub commit: String,
     pub rounds: usize,
     pub seconds: f64,
@@ -53,7 +52,7 @@ impl Report {
         text
     }
 
-    /// The delays, from near to far.
+    /// The delays, from the shortest to the longest.
     fn delays(&self) -> Vec<Duration> {
         let measured = self.measured.iter().map(|row| row.delay);
         let mut delays: Vec<Duration> = measured.chain(self.verbs.iter().map(|row| row.delay)).collect();
@@ -67,7 +66,7 @@ impl Report {
         self.measured.iter().find(is_it)
     }
 
-    /// Milliseconds in the median, where it says something.
+    /// The median in milliseconds, unless the turns scatter too much.
     fn time(&self, delay: Duration, workload: &str, way: &str) -> Option<f64> {
         let spread = self.row(delay, workload, way)?.milliseconds()?;
         (!spread.scatters()).then_some(spread.median)

@@ -12,15 +12,14 @@ use crate::{
 
 const TABLES: &str = include_str!("tables.sql");
 
-/// The server, with a fresh database in it.
 pub struct Server {
-    /// The private one, unless another was named; with default durability.
+    /// The private server, unless a URL was named; with default durability.
     cluster: Option<Cluster>,
     pub place: Place,
     admin: Client,
-    /// In the fresh database.
+    /// The connection to the fresh database.
     client: Client,
-    /// Ids up to here were given to turns.
+    /// The last id that was given to a turn.
     used: i64,
 }
 
@@ -39,7 +38,7 @@ impl Server {
         Ok(Self { cluster, place, admin, client, used: 0 })
     }
 
-    /// What the server and the machine are, in a line.
+    /// Describes the server and the machine in one line.
     pub async fn described(&self) -> Result<String, Failure> {
         const SETTINGS: &str = "select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)
             || ', fsync ' || current_setting('fsync') || ', synchronous_commit ' || current_setting('synchronous_commit')";
@@ -48,7 +47,7 @@ impl Server {
         Ok(format!("{settings}; {processors} processors; {:.0} durable writes of 8 KiB a second", self.fsyncs()?))
     }
 
-    /// How many writes of 8 KiB a second the disk makes durable.
+    /// Measures how many writes of 8 KiB the disk makes durable per second.
     fn fsyncs(&self) -> Result<f64, Failure> {
         use std::io::{Seek, Write};
         let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
@@ -66,14 +65,14 @@ impl Server {
         Ok(rate)
     }
 
-    /// Nothing is left of the turns before.
+    /// Removes the rows of earlier turns.
     pub async fn clear(&mut self) -> Result<(), Failure> {
         self.used = 0;
         Ok(self.client.batch_execute("truncate person, entry; update account set balance = 1000").await?)
     }
 
-    /// As many rows as a table has that is in use, known to the planner: on an empty one it would
-    /// plan a scan of all rows, and keep that plan for those who had their first turns then.
+    /// Fills the table with rows, and analyzes it. On an empty table the planner would choose a
+    /// scan of all rows, and ways that had their first turns then would keep that plan.
     pub async fn populate(&mut self) -> Result<(), Failure> {
         const POPULATE: &str = "insert into person (id, name, email, age, score, active)
             select -k, 'there', 'there@example.org', 1, 0.5, false from generate_series(1, 50000) as k;
@@ -82,7 +81,7 @@ impl Server {
         Ok(self.client.batch_execute(POPULATE).await?)
     }
 
-    /// The next turn's work, with the rows that it needs; outside the time.
+    /// Returns the next turn's work and inserts the rows that it needs, outside the time.
     pub async fn next<'a>(&mut self, workload: &Workload, people: &'a [crate::Person]) -> Result<Work<'a>, Failure> {
         const THERE: &str = "insert into person (id, name, email, age, score, active)
             select $1::int8 + k, 'before', 'before@example.org', 1, 0.5, false from generate_series(0, $2::int8 - 1) as k
@@ -97,8 +96,7 @@ impl Server {
         Ok(work)
     }
 
-    /// What the database looks like after a turn, in numbers that are the same if the turn did the
-    /// same.
+    /// Describes the database after a turn, in numbers that are equal if two turns did the same.
     pub async fn effect(&self, kind: Kind) -> Result<String, Failure> {
         const EFFECT: &str =
             "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),
@@ -110,13 +108,12 @@ impl Server {
         Ok(self.client.query_one(EFFECT, &[]).await?.try_get(0)?)
     }
 
-    /// Whether sessions that come from now on wait for the disk when they commit.
+    /// Sets whether new sessions wait for the disk when they commit.
     pub async fn wait_for_disk(&self, wait: bool) -> Result<(), Failure> {
         let setting = if wait { "reset synchronous_commit" } else { "set synchronous_commit = off" };
         Ok(self.client.batch_execute(&format!("alter database {} {setting}", self.place.database)).await?)
     }
 
-    /// Removes the database.
     pub async fn end(self) -> Result<(), Failure> {
         let Self { admin, client, place, .. } = self;
         drop(client);

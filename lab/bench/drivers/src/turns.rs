@@ -10,28 +10,28 @@ use crate::{
     workloads::Workload,
 };
 
-/// How long it may take.
+/// The limits of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Turns of each.
+    /// Turns per way.
     pub rounds: usize,
-    /// After which a way has no more turns at a workload, once it had five.
+    /// The time after which a way has no more turns at a workload, once it had five.
     pub enough: Duration,
 }
 
-/// A turn that takes longer is the only one: nothing that a first turn may have to prepare shows in
-/// it.
+/// A way whose first turn takes longer has no other turn: the preparations of a first turn do not
+/// matter in it.
 const LONG: Duration = Duration::from_secs(3);
-/// A plan that is kept is made at the sixth use.
+/// The number of turns that warm up a way: PostgreSQL caches a generic plan at the sixth use.
 const WARM: usize = 6;
 
-/// A way, connected.
 pub struct Open {
     pub way: Way,
     pub driver: Box<dyn Driver>,
 }
 
-/// All ways take turns at a workload, on one server; before that each shows that it does the same.
+/// Gives all ways turns at a workload, on one server. Before that it checks that all of them do the
+/// same.
 pub async fn turns(
     server: &mut Server,
     open: &[Open],
@@ -65,7 +65,7 @@ pub async fn turns(
     }
     let count = rows.len();
     for round in 0..patience.rounds {
-        // Nobody is always behind the same one.
+        // The order rotates, so that no way always follows the same one.
         for at in 0..count {
             let (driver, row) = &mut rows[(at + round) % count];
             let spent: Duration = row.turns.iter().map(|turn| turn.time).sum();

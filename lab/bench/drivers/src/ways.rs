@@ -1,9 +1,9 @@
 use crate::{driver::Way, ours, theirs};
 
-/// Ours, with which all are compared.
+/// Trunkline's ways, with which all ways are compared.
 pub const OURS: &str = "trunkline";
 pub const OUR_ARRAYS: &str = "trunkline, arrays";
-/// Theirs.
+/// The ways of tokio-postgres.
 pub const TEXT: &str = "tokio-postgres, text in sequence";
 pub const SEQUENCE: &str = "tokio-postgres in sequence";
 pub const SEQUENCE_TOGETHER: &str = "tokio-postgres in sequence, one transaction";
@@ -11,7 +11,7 @@ pub const PIPELINED: &str = "tokio-postgres pipelined";
 pub const PIPELINED_TOGETHER: &str = "tokio-postgres pipelined, one transaction";
 pub const THEIR_ARRAYS: &str = "tokio-postgres, arrays";
 
-/// The ways that need nothing but what the workspace has.
+/// Returns the ways that need no other dependencies than the workspace's.
 #[must_use]
 pub fn ways() -> Vec<Way> {
     vec![

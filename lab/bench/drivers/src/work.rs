@@ -2,159 +2,159 @@ use std::ops::Range;
 
 use crate::person::Person;
 
-/// What a statement, or a few, do: every driver has its own words for it.
+/// An operation of one or several statements, which every driver expresses in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `select $1::int8`, the smallest there is.
+    /// The smallest statement: `select $1::int8`.
     Select,
-    /// A row by its key.
+    /// Selects a row by its key.
     Get,
-    /// A hundred rows by a key that is not theirs alone.
+    /// Selects a hundred rows by a key that they share.
     List,
-    /// A hundred rows by a list of their keys.
+    /// Selects a hundred rows by a list of their keys.
     In,
-    /// Rows, each with the id that it gets.
+    /// Inserts rows, and returns the id of each.
     Insert,
-    /// Rows of a table without an index: the least that an insert can cost.
+    /// Inserts rows into a table without an index: the least that an insert can cost.
     Append,
-    /// Half of the rows are there.
+    /// Inserts or updates rows, of which half exist.
     Upsert,
-    /// All rows at once, in whatever form is made for that.
+    /// Inserts all rows at once, in the form that the driver has for that.
     InsertMany,
-    /// Every other row.
+    /// Deletes every other row.
     Delete,
-    /// Every other row, and then those that are left.
+    /// Deletes every other row, and then selects the rows that are left.
     DeleteThenSelect,
-    /// Inserts, updates, deletes and upserts, and then what is there.
+    /// Inserts, updates, deletes and upserts, and then selects the rows that are left.
     MixedThenSelect,
-    /// One column.
+    /// Updates one column.
     Update,
-    /// Every column.
+    /// Updates every column.
     Replace,
-    /// Three rows by a range.
+    /// Deletes three rows by a range.
     DeleteWhere,
-    /// Ten thousand rows, without parameters: decoding.
+    /// Selects ten thousand rows, without parameters, to measure decoding.
     Results,
-    /// Six parameters that are thrown away: encoding.
+    /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
-    /// Two updates with answers in a transaction, one transaction after another.
+    /// Runs two updates with answers in a transaction, one transaction after another.
     Transfers,
 }
 
 impl Kind {
-    /// Whether there is something to commit.
+    /// Returns true if there is something to commit.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Select | Self::Get | Self::List | Self::In | Self::Results | Self::Parameters)
     }
 }
 
-/// What is to be done in one turn.
+/// The work of one turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Work<'a> {
-    /// What.
+    /// The operation.
     pub kind: Kind,
-    /// How many of them.
+    /// The number of operations or rows.
     pub count: usize,
-    /// The first of the ids that are this turn's own.
+    /// The first of the ids that belong to this turn.
     pub first: i64,
-    /// Values to write; there are as many as are needed.
+    /// The values to write; there are enough of them.
     pub people: &'a [Person],
 }
 
-/// Rows of `roster`, which is only read.
+/// The number of rows of `roster`, which is only read.
 pub const ROSTER: i64 = 10_000;
-/// Accounts that money goes between.
+/// The number of accounts between which money is transferred.
 pub const ACCOUNTS: i64 = 100;
 
 impl<'a> Work<'a> {
-    /// The ids of this turn.
+    /// Returns the ids of this turn.
     #[must_use]
     pub fn ids(&self) -> Range<i64> {
         self.first..self.first + self.count as i64
     }
 
-    /// Ids of rows of `roster`, in no order.
+    /// Returns ids of rows of `roster`, in no order.
     #[must_use]
     pub fn known(&self) -> Vec<i64> {
         (0..self.count as i64).map(|k| 1 + k * 97 % ROSTER).collect()
     }
 
-    /// Lists of such ids, a hundred each.
+    /// Returns lists of such ids, a hundred each.
     #[must_use]
     pub fn lists(&self) -> Vec<Vec<i64>> {
         let list = |k: i64| (0..100).map(|at| 1 + (k * 500 + at * 37) % ROSTER).collect();
         (0..self.count as i64).map(list).collect()
     }
 
-    /// Keys that a hundred rows of `roster` share.
+    /// Returns keys that a hundred rows of `roster` share.
     #[must_use]
     pub fn teams(&self) -> Range<i32> {
         0..self.count as i32
     }
 
-    /// A value a row, and the row's id.
+    /// Returns the rows to write, each with its id.
     #[must_use]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (i64, &'a Person)> + Clone + use<'a> {
         let first = self.first;
         self.people[..self.count].iter().enumerate().map(move |(k, person)| (first + k as i64, person))
     }
 
-    /// Every other id, of twice as many rows.
+    /// Returns every other id, out of twice as many rows.
     #[must_use]
     pub fn others(&self) -> impl ExactSizeIterator<Item = i64> + Clone + use<> {
         let first = self.first;
         (0..self.count).map(move |k| first + 2 * k as i64)
     }
 
-    /// Where ranges of three ids begin.
+    /// Returns the first ids of ranges of three.
     #[must_use]
     pub fn starts(&self) -> impl ExactSizeIterator<Item = i64> + Clone + use<> {
         let first = self.first;
         (0..self.count).map(move |k| first + 3 * k as i64)
     }
 
-    /// The accounts and the sum of each transfer.
+    /// Returns the accounts and the sum of each transfer.
     pub fn transfers(&self) -> impl Iterator<Item = (i64, i64, i64)> + use<> {
         (0..self.count as i64).map(|k| (1 + k % ACCOUNTS, 1 + (k * 7 + 1) % ACCOUNTS, 1 + k % 5))
     }
 
-    /// After the ids that a turn may use.
+    /// Returns the id after the last one that this turn may use.
     #[must_use]
     pub fn end(&self) -> i64 {
         self.first + 3 * self.count as i64
     }
 }
 
-/// What came of it, which must be the same for all.
+/// The result of a turn, which must be the same for all ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
-    /// Rows that came or were touched.
+    /// The number of rows that were returned or touched.
     pub rows: u64,
-    /// Of what came.
+    /// A checksum of the rows that were returned.
     pub sum: i64,
 }
 
 impl Done {
-    /// So many rows were touched, or came with nothing to compare.
+    /// Returns the result of `rows` touched rows, or of returned rows with nothing to compare.
     #[must_use]
     pub fn touched(rows: u64) -> Self {
         Self { rows, sum: 0 }
     }
 
-    /// These rows came; a row of this turn counts from its first id.
+    /// Returns the result of these rows; the ids of this turn's rows count from `first`.
     pub fn people<'a>(people: impl IntoIterator<Item = &'a Person>, first: i64) -> Self {
         people
             .into_iter()
             .fold(Self::default(), |done, person| Self { rows: done.rows + 1, sum: done.sum + person.sum() - first })
     }
 
-    /// These numbers came.
+    /// Returns the result of these numbers.
     pub fn numbers(numbers: impl IntoIterator<Item = i64>) -> Self {
         numbers.into_iter().fold(Self::default(), |done, number| Self { rows: done.rows + 1, sum: done.sum + number })
     }
 
-    /// Both of them.
+    /// Adds two results.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { rows: self.rows + other.rows, sum: self.sum + other.sum }

@@ -1,19 +1,20 @@
 use crate::work::Kind;
 
-/// One row of every table.
+/// A workload: one row of every table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
     pub name: &'static str,
     pub kind: Kind,
     pub count: usize,
-    /// Statements of a turn where each is one of its own; costs are told a statement.
+    /// Statements per turn if each is sent by itself; costs are shown per statement.
     pub statements: usize,
-    /// Whether it is also measured at a distance.
+    /// Also measured with a network delay.
     pub far: bool,
-    /// Rows that are there before a turn, of which every so many-th is missing.
+    /// The rows that exist before a turn: their number `n`, and `k` if every `k`-th of them is
+    /// missing, else 0.
     pub there: (usize, usize),
-    /// Whether a commit waits for the disk, as it does by default. Where each statement is a
-    /// transaction the disk decides, and not the driver.
+    /// Commits wait for the disk, which is the default. Where each statement is a transaction, the
+    /// disk decides, and not the driver.
     pub durable: bool,
 }
 
@@ -21,7 +22,7 @@ const fn workload(name: &'static str, kind: Kind, count: usize) -> Workload {
     Workload { name, kind, count, statements: count, far: true, there: (0, 0), durable: true }
 }
 
-/// What is measured.
+/// All workloads, in the order of the tables.
 pub const WORKLOADS: &[Workload] = &[
     workload("get ×100", Kind::Get, 100),
     workload("insert ×100 returning", Kind::Insert, 100),
@@ -41,7 +42,7 @@ pub const WORKLOADS: &[Workload] = &[
     Workload {
         statements: 40,
         durable: false,
-        ..workload("writing transaction ×20, nobody waits for the disk", Kind::Transfers, 20)
+        ..workload("writing transaction ×20, no commit waits for the disk", Kind::Transfers, 20)
     },
     near(workload(ENTRIES, Kind::Append, 1000)),
     near(workload(INSERTS, Kind::Insert, 1000)),
@@ -49,7 +50,7 @@ pub const WORKLOADS: &[Workload] = &[
     near(workload(GETS, Kind::Get, 1000)),
 ];
 
-/// Those that a bar is about.
+/// The workloads with a bar of their own.
 pub const ENTRIES: &str = "insert ×1000, two columns";
 pub const INSERTS: &str = "insert ×1000 returning";
 pub const SELECTS: &str = "select ×1000";

@@ -10,7 +10,7 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The library, a call for each message: calls at the same time share batches and statements.
+/// The library with one call per message: concurrent calls share batches and statements.
 pub struct Coalesced<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

@@ -6,20 +6,19 @@ use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};
 
-/// Messages a lease where the contender may choose.
+/// Messages per lease, where the contender may choose.
 const LEASE: usize = 8192;
-/// Consumers where the contender may choose.
+/// The number of consumers, where the contender may choose.
 const CONSUMERS: usize = 1;
 
-/// What consumers promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     AtLeastOnce,
     AtMostOnce,
 }
 
-/// Dequeues, hands over and, where that was promised, acknowledges, with all the consumers that
-/// were told.
+/// Dequeues and counts messages with the asked number of consumers, and acknowledges them if the
+/// promise is at least once.
 pub async fn consume<T: Text>(
     queue: Queue<T>,
     promise: Promise,
@@ -41,8 +40,8 @@ pub async fn consume<T: Text>(
     Ok(())
 }
 
-/// Acknowledges what it has while it leases the next, or, where nothing else was due, together with
-/// the next.
+/// Acknowledges a batch while it leases the next, or, where nothing else was due, together with the
+/// next lease.
 async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
     let (mut acks, mut done) = (JoinSet::new(), Vec::new());
     let over = tally.over();
@@ -60,7 +59,7 @@ async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) 
             () = &mut over => break,
             messages = next => messages?,
         };
-        // Not in the select: a lease that is dropped is given back.
+        // Not in the select: a cancelled lease gives its messages back.
         while let Some(acked) = acks.try_join_next() {
             acked??;
         }

@@ -1,4 +1,4 @@
-//! The library on a queue whose messages are drafts: with priorities, or with unique keys.
+//! Measures the library on a queue whose messages are drafts: with priorities, or with unique keys.
 
 use std::{
     marker::PhantomData,
@@ -19,17 +19,16 @@ use crate::{
     payload::{Text, all},
 };
 
-/// What the messages have.
 pub trait Kind: Send + Sync + 'static {
     const WORDS: &'static str;
 
     fn settings(settings: QueueSettings) -> QueueSettings;
 
-    /// The message of this number.
+    /// Returns message number `nr`.
     fn draft<T>(payload: T, nr: u64) -> Draft<T>;
 }
 
-/// Four priorities, of which each message has the next.
+/// Drafts with four priorities in turn.
 pub struct Priorities;
 
 impl Kind for Priorities {
@@ -44,7 +43,7 @@ impl Kind for Priorities {
     }
 }
 
-/// Uniqueness: each message has a key of its own, which is kept for ten minutes.
+/// Drafts with a unique key each, which is kept for ten minutes.
 pub struct Unique;
 
 impl Kind for Unique {

@@ -9,7 +9,7 @@ use crate::{
     payload::{Text, all},
 };
 
-/// Messages inside the notifications that wake those who wait for them.
+/// Sends messages inside the notifications that wake their waiters.
 pub struct HandOver<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

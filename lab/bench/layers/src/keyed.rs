@@ -1,4 +1,4 @@
-//! A queue whose messages have keys, and workers that keep the order of each.
+//! Measures a queue whose messages have keys, and workers that keep the order of each key.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -11,15 +11,15 @@ use crate::{
     payload::{Text, all},
 };
 
-/// Lanes of the queue: what the guide advises.
+/// The number of the queue's lanes: the guide's advice.
 const LANES: u32 = 64;
 
-/// The lanes of keys, in their order.
+/// The lanes of keys, in the order of the keys.
 static LANES_OF: Statement<(Vec<String>, i32), Vec<(i16,)>> = Statement::new(
     "select trunkline.lane_of(k.key, $2) from unnest($1::text[]) with ordinality k(key, nr) order by k.nr",
 );
 
-/// Messages are sent one by one, coalesced; so many workers, each with connections and lanes of its
+/// Sends messages one by one, coalesced, to `WORKERS` workers with connections and lanes of their
 /// own.
 pub struct Keyed<T: Text, const WORKERS: usize> {
     queue: Queue<T>,
@@ -35,7 +35,7 @@ impl<T: Text, const WORKERS: usize> Contender for Keyed<T, WORKERS> {
         Ok((Self { queue, told: told.clone() }, ready))
     }
 
-    /// Without keys there is nothing to send.
+    /// Fails, because every message needs a key.
     async fn send(&self, _: usize, _: Vec<String>) -> Result<(), Failure> {
         Err("each message has a key: say how many there are by BENCH_KEYS".into())
     }

@@ -3,22 +3,23 @@ use trunkline_contender::{Failure, Ready, Settings as Told, Wait as How, payload
 
 use crate::payload::{Text, all};
 
-/// The final table of messages that are taken once.
+/// Creates the table in which each taken message must appear once.
 static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigint primary key, body jsonb not null)");
 
-/// Rows like the one that is there, and none of them: what a snapshot that was held all the while
-/// leaves behind.
+/// Copies the row that is there. The copies are then deleted, as if under a snapshot that was held
+/// all the time.
 static FILL: Statement<(i64,), ()> = Statement::new(
     "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1::bigint)",
 );
 static EMPTY: Statement<(), ()> = Statement::new("delete from trunkline.queue_bench");
 
-/// The migrated database's queue `bench`, and what to say of it.
+/// Migrates the database and creates the queue `bench`; also returns the description of the
+/// contender.
 pub async fn open<T: Text>(told: &Told, how: &str) -> Result<(Queue<T>, Ready), Failure> {
     open_as(told, how, &Settings::new(T::TYPE)).await
 }
 
-/// The same with settings.
+/// Opens the queue as [`open`] does, with these settings.
 pub async fn open_as<T: Text>(told: &Told, how: &str, settings: &Settings) -> Result<(Queue<T>, Ready), Failure> {
     let db = Db::connect(&told.url).await?;
     db.migrate().await?;

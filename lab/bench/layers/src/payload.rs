@@ -2,7 +2,7 @@ use serde_json::value::RawValue;
 use trunkline::{Binary, Json, Payload};
 use trunkline_contender::Failure;
 
-/// A payload that is made from a JSON text and shows one.
+/// A payload that is made from a JSON text and can return it.
 pub trait Text: Payload + Clone {
     /// The type of the queue's column.
     const TYPE: &str;
@@ -10,10 +10,10 @@ pub trait Text: Payload + Clone {
     fn bytes(&self) -> &[u8];
 }
 
-/// What the peers store, too.
+/// The type that the peers store, too.
 pub type Document = Json<Box<RawValue>>;
 
-/// The queue's default type: the server does not look into it.
+/// The queue's default type, which the server does not parse.
 pub type Bytes = Binary;
 
 impl Text for Document {

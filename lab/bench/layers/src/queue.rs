@@ -10,8 +10,7 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The library, a statement of its own for each call. Consumers lease and acknowledge, or they
-/// take.
+/// The library with one statement per call. Consumers lease and acknowledge, or they take.
 pub struct Queue<T: Text, const TAKE: bool = false> {
     queue: trunkline::Queue<T>,
     told: Settings,

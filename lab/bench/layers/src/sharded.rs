@@ -9,10 +9,10 @@ use crate::{
     payload::{Text, all},
 };
 
-/// Messages a lease where the contender may choose.
+/// Messages per lease, where the contender may choose.
 const LEASE: usize = 8192;
 
-/// The library, a call for each message, on the servers of `BENCH_STRIPES`, one a line. A row of
+/// The library with one call per message, on the servers of `BENCH_STRIPES`, one per line. A row of
 /// `JOBS` is one message.
 pub struct OnShards<T: Text, const JOBS: bool = false, const ROUND_ROBIN: bool = false> {
     queue: shards::Queue<T>,

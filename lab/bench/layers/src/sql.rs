@@ -17,10 +17,10 @@ const RECORD: &str = "with taken as (select id, payload from trunkline.take('ben
     insert into ledger select id, payload::jsonb from taken returning body::text";
 const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 
-/// Sessions; callers share them.
+/// The number of sessions, which callers share.
 const SESSIONS: usize = 16;
 
-/// The SQL functions, as any other language calls them, through tokio-postgres.
+/// The SQL functions, called through tokio-postgres as from any other language.
 pub struct Sql {
     sessions: Vec<Session>,
     told: Settings,
@@ -60,7 +60,7 @@ impl Session {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
     }
 
-    /// By the call for one or for many.
+    /// Uses the statement for one message or for many.
     async fn settle(&self, one: &Statement, many: &Statement, read: Vec<(i64, i32)>) -> Result<(), Failure> {
         if let [(id, attempt)] = read[..] {
             self.client.execute(one, &[&id, &attempt]).await?;
@@ -127,7 +127,7 @@ impl Contender for Sql {
         Ok(())
     }
 
-    /// One statement is one transaction.
+    /// Takes and writes in one statement, which is one transaction.
     async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
         let mut consumers = JoinSet::new();
         for consumer in 0..self.told.consumers_or(1) {

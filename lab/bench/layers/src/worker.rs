@@ -13,11 +13,11 @@ use crate::{
     payload::{Text, all},
 };
 
-/// How long a caller waits for its own jobs: less than the runner waits for one who says nothing.
+/// The time that a caller waits for its own jobs: less than the runner waits for a silent
+/// contender.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Jobs: messages are sent as in `coalesced`, and a worker calls a function that does nothing for
-/// each.
+/// Sends jobs as `coalesced` sends messages; a worker runs an empty function for each.
 pub struct Worker<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,
@@ -64,7 +64,7 @@ impl<T: Text> Contender for Worker<T> {
         Ok(())
     }
 
-    /// Jobs that no caller waits for.
+    /// Sends jobs that no caller waits for.
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         self.queue.enqueue_many(&all::<T>(payloads)?).await?;
         Ok(())
@@ -84,12 +84,12 @@ impl<T: Text> Contender for Worker<T> {
         Ok(())
     }
 
-    /// Waits until the caller's own jobs were called: those that were, and no others.
+    /// Waits until the caller's own jobs were called, and returns the jobs that were.
     async fn read(&self, caller: usize, _: usize) -> Result<Vec<i64>, Failure> {
         let own = self.sent.lock().unwrap_or_else(PoisonError::into_inner).remove(&caller).unwrap_or_default();
         let mut jobs = self.called.subscribe();
         let all = jobs.wait_for(|called| own.iter().all(|id| called.contains(id)));
-        // Too late is too few: the harness compares.
+        // After a timeout there are too few jobs: the harness compares their number.
         let _ = tokio::time::timeout(PATIENCE, all).await;
         let mut had = own;
         self.called.send_if_modified(|called| {
@@ -99,7 +99,7 @@ impl<T: Text> Contender for Worker<T> {
         Ok(had)
     }
 
-    /// The worker acknowledges by itself.
+    /// Does nothing, because the worker acknowledges by itself.
     async fn delete(&self, _: usize, _: Vec<i64>) -> Result<(), Failure> {
         Ok(())
     }

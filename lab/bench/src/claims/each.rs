@@ -8,7 +8,7 @@ use crate::{Failure, report::number};
 
 pub const COLUMNS: &[Column] = &[("a statement", number::time)];
 
-/// Sent before the answers of those before came.
+/// The number of statements that are sent before their answers are awaited.
 const TOGETHER: u32 = 100;
 
 pub const EACH: &[Claim] = &[
@@ -64,7 +64,8 @@ pub const EACH: &[Claim] = &[
     },
 ];
 
-/// Microseconds a statement; what it wrote is not there for the next.
+/// Returns microseconds per statement. A rollback removes the writes, so that the next turn does
+/// not find them.
 pub async fn turn(client: &Client, sql: &str, rows: u32) -> Result<Turn, Failure> {
     let statement = client.prepare(sql).await?;
     let takes = !statement.params().is_empty();

@@ -11,7 +11,7 @@ pub const COLUMNS: &[Column] = &[
     ("the next look at what is due", number::time),
 ];
 
-/// Nine tenths go; what is left is due last.
+/// The turn removes nine tenths of the rows; the rest is due last.
 const TABLES: &str = "create table deleted (id bigint, at bigint, value text);
     create index on deleted (at);
     create table dropped (id bigint, at bigint, value text) partition by range (at);
@@ -29,8 +29,8 @@ const DELETE: &str = "delete from deleted where at < 9";
 const DROP: &str =
     "drop table dropped_0, dropped_1, dropped_2, dropped_3, dropped_4, dropped_5, dropped_6, dropped_7, dropped_8";
 
-/// Fills the table while another session holds a snapshot, empties it by that statement, and looks
-/// at what is due next.
+/// Fills the table while another session holds a snapshot, empties it with the statement, and looks
+/// for the next due row.
 pub async fn turn(client: &Client, ground: &Ground, database: &str, sql: &str, rows: u32) -> Result<Turn, Failure> {
     let table = if sql == DROP { "dropped" } else { "deleted" };
     if table == "dropped" {
@@ -52,7 +52,7 @@ pub async fn turn(client: &Client, ground: &Ground, database: &str, sql: &str, r
     client.batch_execute(sql).await?;
     let gone = began.elapsed().as_secs_f64() * 1e6 / (0.9 * f64::from(rows));
     let size = "select sum(pg_total_relation_size(relid))::float8 from pg_partition_tree($1::text::regclass)";
-    // A plain table is no tree.
+    // A plain table has no partition tree.
     let size = match table {
         "dropped" => client.query_one(size, &[&table]).await?,
         _ => client.query_one("select pg_total_relation_size($1::text::regclass)::float8", &[&table]).await?,

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// What a contender writes to its standard error: a file, which never fills up as a pipe does.
+/// The standard error of a contender: a file, because a pipe could fill up.
 pub struct Log {
     pub file: File,
     path: PathBuf,
@@ -21,7 +21,7 @@ impl Log {
         Ok(Self { file, path })
     }
 
-    /// Its last words.
+    /// Returns the last lines.
     pub fn end(&mut self) -> String {
         let mut said = Vec::new();
         let length = self.file.metadata().map_or(0, |metadata| metadata.len());

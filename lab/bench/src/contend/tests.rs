@@ -2,9 +2,9 @@ use std::time::Instant;
 
 use super::*;
 
-/// Says that it is ready, and waits for its start.
+/// Reports that it is ready, and waits for its start.
 const READY: &str = r#"echo '{"ready":{"version":"Fake 1"}}'; read go;"#;
-/// Longer than any of them needs, on a busy machine, too.
+/// Longer than any of these contenders needs, even on a busy machine.
 const PATIENT: Duration = Duration::from_secs(60);
 
 fn told() -> Told {
@@ -40,7 +40,7 @@ fn start(script: &str, silence: Duration) -> Contending {
         .expect("there is a shell")
 }
 
-/// A whole talk, as a round has it.
+/// A whole talk, as in a round.
 async fn talk(script: &str, silence: Duration) -> Result<(Ready, Done, Option<Latency>), Ended> {
     let mut contending = start(script, silence);
     let ready = contending.ready().await?;
@@ -182,7 +182,8 @@ async fn a_long_log_neither_blocks_a_contender_nor_fills_its_row() {
     assert!(why.ends_with("no such table") && why.len() < 5000, "{} bytes", why.len());
 }
 
-/// Linux tells of a process that has ended and that nobody has asked for yet that it is a zombie.
+/// Returns true if the process has not ended. Until its parent waits for it, Linux shows it as a
+/// zombie.
 #[cfg(target_os = "linux")]
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A private server to be measured.
+//! Starts a private server to be measured.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{
     disk::{self, SlowDisk},
 };
 
-/// With default durability and these settings, on that disk.
+/// Starts a cluster with default durability and these settings, on that disk.
 pub fn private(settings: &[String], programs: Option<&Path>, disk: &SlowDisk) -> Result<Cluster, Failure> {
     let binaries = match programs {
         Some(folder) => Binaries::inspect(folder)?,
@@ -18,7 +18,7 @@ pub fn private(settings: &[String], programs: Option<&Path>, disk: &SlowDisk) ->
     let counts = binaries.dir().parent().is_some_and(has_statements);
     let mut builder = Cluster::temporary().binaries(binaries).setting("max_connections", "600");
     if counts {
-        // Loaded, it costs nothing until a database switches it on.
+        // A loaded module costs nothing until a database enables it.
         builder = builder
             .setting("shared_preload_libraries", "pg_stat_statements")
             .setting("pg_stat_statements.track", "none");

@@ -1,20 +1,20 @@
 use std::fmt;
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Messages, statements: `555 k`.
     Count,
-    /// In microseconds.
+    /// A time in microseconds.
     Time,
     Bytes,
-    /// Of one: `12 %`.
+    /// A share of 1: `12 %`.
     Share,
-    /// Of two rows: `×12`, or `12 times`.
+    /// The ratio of two rows: `×12`, or `12 times`.
     Ratio,
 }
 
-/// What a row says.
+/// A value of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Value {
     pub value: f64,
@@ -54,14 +54,14 @@ const UNITS: [(&str, Unit, f64); 12] = [
 pub struct Figure {
     pub text: String,
     value: f64,
-    /// Of its last digit.
+    /// The value of one unit of its last digit.
     step: f64,
-    /// Where it says what it counts.
+    /// The unit, if the text has one.
     unit: Option<Unit>,
 }
 
 impl Figure {
-    /// The last one of this text. A digit behind a letter is a name's: `p99`.
+    /// Finds the last figure of this text. A digit behind a letter belongs to a name: `p99`.
     pub fn last(text: &str) -> Option<Self> {
         let mut last = None;
         let mut before = ' ';
@@ -95,7 +95,7 @@ impl Figure {
         Some((figure, digits.len()))
     }
 
-    /// Whether it is the value, rounded to its own last digit.
+    /// Returns true if the figure is the value, rounded to the figure's last digit.
     pub fn states(&self, value: &Value) -> bool {
         let is_of = match (self.unit, value.unit) {
             (Some(unit), of) => unit == of,

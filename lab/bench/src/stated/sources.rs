@@ -7,7 +7,7 @@ use crate::{
     results::{Results, Row, Spread},
 };
 
-/// A measure's name in a mark, and what it counts.
+/// A measure's name in a mark, and its unit.
 const MEASURES: &[(&str, &measure::Measure, Unit)] = &[
     ("messages_per_s", &measure::RATE, Unit::Count),
     ("sent_per_s", &measure::SENT, Unit::Count),
@@ -29,13 +29,13 @@ const MEASURES: &[(&str, &measure::Measure, Unit)] = &[
     ("allocated_bytes", &measure::ALLOCATED, Unit::Bytes),
     ("client_memory", &measure::CLIENT_MEMORY, Unit::Bytes),
 ];
-/// The measure of ways of driving Postgres.
+/// The measure of the ways of driving Postgres.
 const MILLISECONDS: &str = "ms";
 
-/// What is published, to look figures up in.
+/// The published results, in which figures are looked up.
 pub struct Sources {
     rows: BTreeMap<String, Row>,
-    /// Microseconds of each way's turns.
+    /// The microseconds of each way's turns.
     drivers: BTreeMap<String, Vec<f64>>,
 }
 
@@ -62,7 +62,7 @@ impl Sources {
         Self { rows, drivers: turns }
     }
 
-    /// What `NAME MEASURE` says, or `NAME MEASURE over NAME`.
+    /// Returns the value of `NAME MEASURE`, or the ratio of `NAME MEASURE over NAME`.
     pub fn value(&self, words: &str) -> Result<Value, String> {
         let (first, over) = match words.split_once(" over ") {
             Some((first, over)) => (first, Some(over)),

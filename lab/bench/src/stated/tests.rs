@@ -71,7 +71,7 @@ fn a_table_is_looked_up_by_its_first_cells() {
 
 #[test]
 fn a_mark_that_is_shown_as_code_is_no_mark() {
-    assert_eq!(check("Write `5<!-- row: throughput/drain/nobody speed -->` behind it.", &sources()), (0, Vec::new()));
+    assert_eq!(check("Write `5<!-- row: throughput/drain/unknown speed -->` behind it.", &sources()), (0, Vec::new()));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn ways_of_driving_postgres_are_rows_too() {
 #[test]
 fn what_cannot_be_looked_up_is_a_problem() {
     for (text, why) in [
-        ("5<!-- row: throughput/drain/nobody messages_per_s -->", "no row \"throughput/drain/nobody\""),
+        ("5<!-- row: throughput/drain/unknown messages_per_s -->", "no row \"throughput/drain/unknown\""),
         ("5<!-- row: throughput/drain/trunkline speed -->", "no measure \"speed\""),
         ("many<!-- row: throughput/drain/trunkline messages_per_s -->", "no figure before"),
         ("5<!-- row: throughput/drain/trunkline messages_per_s", "without its end"),

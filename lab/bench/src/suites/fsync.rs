@@ -1,14 +1,14 @@
-//! Messages sent while each fsync takes its time.
+//! Plans messages that are sent while each fsync takes a least time.
 
 use super::{NEAREST, Plan, named, plan, throughput::among};
 use crate::Choice;
 
-/// How long an fsync takes at least, in milliseconds; nought is as the disk is.
+/// The least milliseconds of an fsync; 0 leaves the disk as it is.
 const LEAST: [f64; 4] = [0.0, 1.0, 5.0, 20.0];
 const OURS: [&str; 2] = ["trunkline", "trunkline-bytea"];
-/// What every peer can have: each caller of theirs is a connection.
+/// A number of callers that every peer can have, because each of its callers is a connection.
 const CALLERS: usize = 64;
-/// Callers of ours share connections, as they share commits.
+/// A number of callers for Trunkline alone, whose callers share connections and commits.
 const MORE_CALLERS: usize = 1024;
 
 pub(super) fn fsync(choice: &Choice) -> Vec<Plan> {

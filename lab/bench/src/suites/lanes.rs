@@ -1,5 +1,5 @@
-//! What priorities, keys and unique keys cost: the same with and without; and what order by key
-//! costs those who have it, and their neighbours.
+//! Plans rows for the costs of priorities, keys and unique keys, each with and without them, and
+//! for the costs of a busy key to other keys.
 
 use super::{Plan, named, plan};
 use crate::Choice;
@@ -24,15 +24,15 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    // Each caller awaits its message, and its keys are its own: so the order of each key is known,
-    // and is checked.
+    // Each caller awaits its message and has keys of its own, so the order of each key is known and
+    // can be checked.
     for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss", "awa"] {
         let contender = named(name);
         let mut plan = plan("lanes", "ten thousand keys", contender, "cycle", choice);
         (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
         plans.push(plan);
     }
-    // What a busy key costs those in its lane, and those in others.
+    // The cost of a busy key to keys in its lane, and to keys in other lanes.
     for (case, backlog, timed) in [
         ("1000-a-second, keys", 0, ""),
         ("1000-a-second, keys, a million in one, its lane", 1_000_000, "its-lane"),

@@ -1,15 +1,15 @@
-//! Messages sent to a queue on several servers, each of which has a disk that is as slow.
+//! Plans messages to a queue on several servers, whose disks are equally slow.
 
 use super::{Plan, named, plan};
 use crate::Choice;
 
 const SERVERS: [usize; 4] = [1, 2, 3, 4];
-/// How long an fsync takes at least, in milliseconds: a disk that binds before the processors do,
+/// The least milliseconds of an fsync. The disk must be the bottleneck, and not the processors,
 /// which all servers share here.
 const FSYNC: f64 = 5.0;
-/// Callers where a server has all that it can commit: a row is a job, and eight rows are in flight.
+/// Callers that fill all commits of a server: a row is a job, and eight rows are in flight.
 const MANY: usize = 1024;
-/// Callers for each server, and callers in all.
+/// Callers per server, and callers in all.
 const EACH: usize = 64;
 const IN_ALL: usize = 256;
 

@@ -1,9 +1,10 @@
-//! As fast as it goes.
+//! Plans rows at full speed.
 
 use super::{Plan, WORKERS, named, plan, racers, step};
 use crate::Choice;
 
-/// A case's name with so many callers, where that is not each contender's own best number.
+/// Returns a case's name with the number of callers, where that is not each contender's own best
+/// number.
 pub(super) fn among(case: &str, callers: usize) -> String {
     match callers {
         1 => format!("{case}, 1 caller"),

@@ -1,4 +1,4 @@
-//! The program, run as a user runs it, and what it leaves.
+//! Runs the program as a user does, and reads its results.
 
 use std::{
     path::PathBuf,
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio_postgres::{Client, NoTls};
 use trunkline_embedded::Cluster;
 
-/// Layers of ours, as the last part of a row's name has them.
+/// Our own layers, as in the last part of a row's name.
 pub const OWN: [&str; 18] = [
     "trunkline",
     "trunkline-bytea",
@@ -34,11 +34,11 @@ pub const OWN: [&str; 18] = [
     "exactly-once-sql",
 ];
 
-/// Far longer than a run of these tests takes, on a busy machine that has to build the layers
-/// first, too.
+/// Far longer than a run of these tests takes, even on a busy machine that has to build the layers
+/// first.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// A folder of a test's own, gone with it.
+/// A test's own folder, which is removed at the end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -57,7 +57,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program with these words, and with nothing of this process's settings but these.
+/// The program with these arguments, and without this process's environment variables.
 pub struct Bench(Command);
 
 impl Bench {
@@ -86,7 +86,7 @@ impl Bench {
         self.args(["-p", pattern])
     }
 
-    /// What it prints; it must end well.
+    /// Returns the output of a run that must succeed.
     pub async fn says(mut self) -> String {
         let output = tokio::time::timeout(DEADLINE, self.0.output()).await;
         let output = output.expect("a run ends by itself").expect("the program was built");
@@ -96,7 +96,7 @@ impl Bench {
         said
     }
 
-    /// What it says of why it failed; it must fail.
+    /// Returns the error output of a run that must fail.
     pub async fn fails(mut self) -> String {
         let output = tokio::time::timeout(DEADLINE, self.0.output()).await;
         let output = output.expect("it ends by itself").expect("the program was built");
@@ -104,7 +104,7 @@ impl Bench {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// The program as it goes on, with what it prints.
+    /// Starts the program with its output piped.
     pub fn started(mut self) -> Child {
         self.0.stdout(Stdio::piped()).spawn().expect("the program was built")
     }
@@ -113,7 +113,7 @@ impl Bench {
         self.says().await.lines().map(str::to_owned).collect()
     }
 
-    /// A turn of each row, and what is kept of it.
+    /// Runs one turn of each row, and returns the kept rows.
     pub async fn rows(self, seconds: &str) -> Vec<Value> {
         let folder = Folder::new();
         let results = folder.0.join("results.json");
@@ -130,18 +130,18 @@ impl Bench {
     }
 }
 
-/// A run on a private cluster whose disk nobody waits for: how fast it is decides nothing here.
+/// A run on a private cluster without fsync, because the speed of its disk decides nothing here.
 pub fn run() -> Bench {
     Bench::new("run").args(["--setting", "fsync=off"])
 }
 
-/// `suite/case/contender`
+/// Returns `suite/case/contender`.
 pub fn name(row: &Value) -> String {
     ["suite", "case", "contender"].map(|part| row[part].as_str().expect(part)).join("/")
 }
 
-/// A server for a run that is told where it is; its log has every statement, after its database's
-/// name.
+/// Starts a server for runs with a URL. Its log has every statement, behind the name of its
+/// database.
 pub fn server() -> Cluster {
     Cluster::temporary()
         .setting("fsync", "off")

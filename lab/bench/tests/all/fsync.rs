@@ -1,10 +1,10 @@
-//! The disk of a row's server is as slow as its name says, and of no other row's.
+//! The disk of a row's server is as slow as the row's name says, and no other row's disk is slow.
 
 use serde_json::Value;
 
 use crate::fixture::{Bench, OWN, name, run};
 
-/// Every row of ours in the suite.
+/// Returns patterns for every row of ours in the suite.
 pub fn patterns() -> Vec<String> {
     OWN.map(|own| format!("^fsync/*/{own}$")).into()
 }
@@ -20,7 +20,7 @@ async fn a_send_waits_as_long_as_the_disk_of_its_row_takes() {
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let listed = choose(Bench::new("list")).lines().await;
     assert_eq!(listed.len(), 16);
-    // One more, whose disk is as it is, comes first; and it is no other's server that is slow.
+    // One more row, with a normal disk, comes first: no other row may get the slow server.
     let rows = choose(Bench::new("run")).pattern("^send/send-single/queue$").rows("0.5").await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), [&["send/send-single/queue".to_owned()], &*listed].concat());
     for row in &rows {
@@ -42,9 +42,10 @@ async fn a_send_waits_as_long_as_the_disk_of_its_row_takes() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_disk_is_as_it_was_after_a_slow_row() {
-    // Few callers, of whom none waits for the processor rather than for the disk.
+    // With few callers none of them waits for the processor instead of the disk.
     let run = || Bench::new("run").args(["--callers", "1,2"]).pattern("^fsync/*/trunkline-bytea$").rows("0.5");
-    // Somebody else may keep the disk busy during a turn; one that is still slow is so in each.
+    // Another process may keep the disk busy during a turn. A disk that stays slow is slow in each
+    // turn.
     for turn in 1..=3 {
         let rows = run().await;
         let told: Vec<_> =

@@ -1,40 +1,38 @@
-//! Every row of ours runs. A second each, with what comes before and after it, would be four
-//! minutes: a fifth of a second shows the same, and where a row needs longer to have anything to
-//! tell, it is said beside it.
+//! Every row of ours runs. With a second per row, the whole test would take four minutes. A fifth
+//! of a second is enough for most rows; a comment explains where a row needs more.
 
 use serde_json::Value;
 
 use crate::fixture::{Bench, OWN, name, run};
 
-/// Which suites run together, and for how many seconds a row.
+/// The suites that run together, and the seconds per row.
 const THROUGHPUT: (&[&str], &str) = (&["throughput", "lanes", "burst"], "0.2");
 const STEPS: (&[&str], &str) = (&["send", "read", "ack"], "0.2");
 const LAYERS: (&[&str], &str) = (&["layer-comparison"], "0.2");
 const GRID: (&[&str], &str) = (&["grid", "latency"], "0.2");
 const DISTANCE: (&[&str], &str) = (&["distance"], "0.2");
-/// A message a second is none in less.
+/// At one message per second a shorter time has no message.
 const IDLE: (&[&str], &str) = (&["idle"], "1");
 const LEDGER: (&[&str], &str) = (&["exactly-once"], "1");
-/// They are looked at every second or two, and twice is the least that shows a change.
+/// These are sampled every second or two, and a change needs two samples.
 const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
 
-/// On a machine that is busy with something else a fifth of a second may show nothing: such rows
-/// run again, for longer.
+/// Rows without a message in a fifth of a second, on a busy machine, run again for longer.
 const LONGER: &str = "5";
-/// So do those that are looked at every second or two.
+/// Rows that are sampled every second or two also run again.
 const MUCH_LONGER: &str = "20";
 
 fn patterns((suites, _): (&[&str], &str)) -> Vec<String> {
     suites.iter().flat_map(|suite| OWN.map(|own| format!("^{suite}/*/{own}$"))).collect()
 }
 
-/// Runs every row of ours in these suites, and checks what is kept.
+/// Runs every row of ours in these suites, and checks the kept rows.
 async fn measured(group: (&[&str], &str)) {
     let patterns = patterns(group);
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let longer = if group == LONG { MUCH_LONGER } else { LONGER };
     let listed = choose(Bench::new("list")).lines().await;
-    // Nobody cleans up what died before it is counted.
+    // Without autovacuum dead rows stay until they are counted.
     let run = || run().args(["--messages", "2000", "--setting", "autovacuum=off"]);
     let rows = choose(run().args(["--settle", "0.5"])).rows(group.1).await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), listed);
@@ -50,7 +48,7 @@ async fn measured(group: (&[&str], &str)) {
     }
     let watched = rows.iter().any(|row| row["suite"] == "grid");
     let waited = rows.iter().any(|row| row["rounds"][0]["waits"].is_object());
-    assert!(!watched || waited, "nobody was ever looked at");
+    assert!(!watched || waited, "no session was ever sampled");
 }
 
 fn number(of: &Value, figure: &str) -> f64 {
@@ -82,8 +80,7 @@ fn check_row(row: &Value, seconds: f64) {
     check_round(row, &rounds[0]);
 }
 
-/// Whether it sent and received, as far as it should; one that is looked at as it goes on, at each
-/// look.
+/// Returns true if the row sent and received as far as it should; a sampled row, in each sample.
 fn tells(row: &Value, round: &Value) -> bool {
     let went = |of: &Value| (of["sent"].as_f64().unwrap_or(0.0), of["received"].as_f64().unwrap_or(0.0));
     let goes = |sample: &Value| went(sample).0 > 0.0 && went(sample).1 > 0.0;
@@ -94,7 +91,7 @@ fn tells(row: &Value, round: &Value) -> bool {
     match row["told"]["case"].as_str().expect("a case") {
         "send" => sent > 0.0 && received == 0.0,
         "drain" | "ledger" => sent == 0.0 && received > 0.0,
-        // Nothing is sent in the suite that looks at consumers that wait.
+        // Nothing is sent in the suite of waiting consumers.
         "cycle" if row["told"]["rate"] == 0.0 => sent == 0.0 && received == 0.0,
         "cycle" => sent > 0.0 && received > 0.0,
         _ => sent > 0.0 && round["sent"] == round["received"],
@@ -122,11 +119,11 @@ fn check_round(row: &Value, round: &Value) {
         number(told, "backlog") > 0.0,
         "only a table that was counted knows: {row}"
     );
-    // Whatever is leased, deleted or archived leaves a row behind.
+    // Leased, deleted or archived messages leave a dead row behind.
     let settles = ["read-single", "read-batch", "delete", "archive", "pop"].iter().any(|step| case.starts_with(step));
     assert!(!settles || number(round, "dead_after") > 0.0, "the server's statistics were not flushed: {row}");
     let watched = ["grid", "exactly-once"].contains(&row["suite"].as_str().expect("a suite"));
-    // A turn of a fifth of a second may end before anybody was looked at.
+    // A turn of a fifth of a second may end before the first sample.
     assert!(watched || !round["waits"].is_object(), "{row}");
     assert!(number(round, "fsyncs_before") > 0.0 && number(round, "fsyncs_after") > 0.0, "{row}");
     if cfg!(target_os = "linux") {
@@ -135,8 +132,8 @@ fn check_round(row: &Value, round: &Value) {
         }
         assert!(number(round, "client_memory") > 1e6 && number(round, "cpu_step") < 0.01, "{row}");
     }
-    // Costs a message are not told of steps that need others before them, nor of consumers that
-    // lag, as they may in so short a time.
+    // There is no cost per message for steps that need other steps before them, nor for consumers
+    // that lag, as they may in such a short time.
     let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
     assert!(!prepared || round["wal_bytes"].is_null(), "{row}");
     if !silent && !prepared && case != "cycle" {
@@ -147,8 +144,8 @@ fn check_round(row: &Value, round: &Value) {
             }
         }
     }
-    // A closed loop tells the time of a call, an open one that of a message; what else comes out is
-    // only a rate.
+    // A closed loop measures the time of a call, and an open loop that of a message; the other
+    // cases only have a rate.
     let timed = !silent && case != "drain" && case != "ledger" && (case != "cycle" || told["rate"].is_number());
     assert_eq!(round["latency"].is_object(), timed, "{row}");
     if timed {
@@ -183,7 +180,7 @@ async fn every_suite_of_ours_is_in_one_of_these_tests() {
         let patterns = patterns(group);
         expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
     }
-    // These have a test of their own, because they wait for the disk.
+    // These have tests of their own, because they wait for the disk.
     let patterns = [crate::fsync::patterns(), crate::stripes::patterns()].concat();
     expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
     let mut ours = Bench::new("list").lines().await;
@@ -236,14 +233,15 @@ async fn consumers_at_rest_send_no_statements_unless_they_poll() {
     for row in rows {
         assert_eq!(row["outcome"], "measured", "{row}");
         let statements = &row["rounds"][0]["statements_per_second"];
-        // Where the server has no pg_stat_statements nobody can count.
-        let Some(statements) = statements.as_f64() else { panic!("nobody counted: {row}") };
+        // A server without pg_stat_statements cannot count statements.
+        let Some(statements) = statements.as_f64() else { panic!("statements were not counted: {row}") };
         match row["contender"].as_str().expect("a contender") {
             "trunkline-poll" => assert!(statements > 1.0, "one who polls sends statements: {row}"),
-            // Once in half a minute it leaves the list of those that wait, takes, enters and looks,
-            // which may fall into these six seconds.
+            // Once in half a minute it leaves the wait list, takes, enters the list and looks
+            // again. That may fall into these six seconds.
             "hand-over" => assert!(statements < 1.0, "{statements} statements/s: {row}"),
-            // So may a look of the others, and their listener's word to itself.
+            // A periodic look, and the listener's notification to itself, may fall into this time,
+            // too.
             _ => assert!(statements < 0.5, "{statements} statements/s: {row}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What a run is told counts.
+//! The settings of a run have an effect.
 
 use crate::fixture::{Bench, Folder, connect, name, run, server};
 

@@ -1,8 +1,8 @@
-//! A row of several servers has them, and its messages are on all of them.
+//! A row of several servers has them, and each of them has messages.
 
 use crate::fixture::{Bench, name};
 
-/// Every row of the suite.
+/// Returns a pattern for every row of the suite.
 pub fn patterns() -> Vec<String> {
     vec!["^stripes/".to_owned()]
 }
@@ -17,7 +17,7 @@ async fn each_row_has_its_servers_and_waits_for_their_disks() {
         assert_eq!(row["outcome"], "measured", "{row}");
         let round = &row["rounds"][0];
         assert!(round["sent"].as_u64() > Some(0) && round["latency"]["p50"].as_u64() >= Some(5000), "{row}");
-        // The counters are of one server.
+        // The counters are those of one server.
         let servers = row["told"]["stripes"].as_u64().expect("told");
         assert_eq!(round["wal_bytes"].is_null(), servers > 1, "{row}");
     }

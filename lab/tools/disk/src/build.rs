@@ -1,4 +1,4 @@
-//! From the library's sources to a file that can be preloaded.
+//! Builds the library's sources to a file that can be preloaded.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 
 const PACKAGE: &str = "trunkline-disk-preload";
 
-/// The library, as it is built now, below the target folder.
+/// Builds the library below the target folder, and returns its path.
 pub fn library(target: &Path) -> io::Result<PathBuf> {
     if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
         let system = (std::env::consts::OS, std::env::consts::ARCH);
@@ -17,7 +17,7 @@ pub fn library(target: &Path) -> io::Result<PathBuf> {
             format!("a disk is made slow by LD_PRELOAD, on Linux of 64 bits; this is {} on {}", system.0, system.1),
         ));
     }
-    // In release build, whoever asks: a server's processes run it.
+    // Always a release build, because a server's processes run it.
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--quiet", "--release", "--locked", "-p", PACKAGE, "--target-dir"]).arg(target);
     build.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());

@@ -36,7 +36,7 @@ type SendQuery = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// A libpq that is loaded. It stays so until the process ends: it has registered what runs then.
+/// A loaded libpq. It stays loaded until the process ends, because it has registered exit handlers.
 #[derive(Debug)]
 pub struct Library {
     version: unsafe extern "C" fn() -> c_int,
@@ -65,13 +65,12 @@ pub struct Library {
 }
 
 impl Library {
-    /// Loads the file. Each file is a library of its own, whatever others of its name are loaded.
+    /// Loads the file. Each file is a library of its own, even if another libpq is loaded.
     pub fn load(file: &Path) -> Result<Arc<Self>, libloading::Error> {
-        // SAFETY: what libpq does while it is loaded, and while what it needs is, asks nothing of
-        // the program.
+        // SAFETY: loading libpq and its dependencies has no requirements on the program.
         let library = Box::leak(Box::new(unsafe { libloading::Library::new(file)? }));
-        // SAFETY: libpq's documentation says the types of these functions, which have been the same
-        // since PostgreSQL 7.4; the library is never unloaded.
+        // SAFETY: libpq documents the types of these functions, which have been the same since
+        // PostgreSQL 7.4; the library is never unloaded.
         let loaded = unsafe {
             Self {
                 version: *library.get(b"PQlibVersion\0")?,
@@ -102,10 +101,10 @@ impl Library {
         Ok(Arc::new(loaded))
     }
 
-    /// The first number of its version.
+    /// The major version.
     #[must_use]
     pub fn major(&self) -> u32 {
-        // SAFETY: it takes nothing and only says a number.
+        // SAFETY: the function has no parameters and only returns a number.
         unsafe { (self.version)() }.unsigned_abs() / 10_000
     }
 }
@@ -115,25 +114,25 @@ impl Library {
 pub struct Connection {
     library: Arc<Library>,
     raw: NonNull<c_void>,
-    /// In a place of its own, which libpq knows.
+    /// The number of notices, at an address that libpq keeps.
     notices: Box<Cell<usize>>,
 }
 
-// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; whatever talks
-// to the server takes it mutably, and a `Connection` is not `Sync`.
+// SAFETY: any thread may use a connection of libpq, but only one at a time. All calls to the server
+// take it mutably, and a `Connection` is not `Sync`.
 unsafe impl Send for Connection {}
 
 extern "C" fn count(notices: *mut c_void, _: *const c_char) {
-    // SAFETY: it is the `Cell` of the connection that has a notice, which outlives it and which no
-    // other thread uses meanwhile.
+    // SAFETY: it is the `Cell` of the connection that has a notice. The cell outlives the
+    // connection, and no other thread uses it at the same time.
     let notices = unsafe { &*notices.cast::<Cell<usize>>() };
     notices.set(notices.get() + 1);
 }
 
 /// # Safety
-/// It is null, or a text that ends with a zero byte and lives.
+/// `raw` is null, or a text that ends with a zero byte and lives.
 unsafe fn text(raw: *const c_char) -> Option<String> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     (!raw.is_null()).then(|| unsafe { CStr::from_ptr(raw) }.to_string_lossy().into_owned())
 }
 
@@ -141,10 +140,10 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// What libpq says.
+    /// libpq's message.
     ///
     /// # Panics
-    /// The connection string has a zero byte.
+    /// The connection string contains a zero byte.
     pub fn open(library: &Arc<Library>, url: &str) -> Result<Self, String> {
         let url = CString::new(url).expect("no zero byte");
         // SAFETY: the text ends with a zero byte.
@@ -158,7 +157,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether there is a connection, as far as libpq knows.
+    /// Returns true if libpq has a connection.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         // SAFETY: the connection lives until the drop.
@@ -168,7 +167,7 @@ impl Connection {
     /// Connects again.
     ///
     /// # Errors
-    /// What libpq says.
+    /// libpq's message.
     pub fn reset(&mut self) -> Result<(), String> {
         // SAFETY: the connection lives until the drop.
         unsafe { (self.library.reset)(self.raw.as_ptr()) };
@@ -180,13 +179,13 @@ impl Connection {
         unsafe { text((self.library.complaint)(self.raw.as_ptr())) }.unwrap_or_default()
     }
 
-    /// How many notices have come.
+    /// Returns the number of notices so far.
     #[must_use]
     pub fn notices(&self) -> usize {
         self.notices.get()
     }
 
-    /// Whether a transaction is open.
+    /// Returns the state of the transaction.
     #[must_use]
     pub fn state(&self) -> State {
         // SAFETY: the connection lives until the drop.
@@ -198,17 +197,17 @@ impl Connection {
         }
     }
 
-    /// Runs a statement; parameters and columns are in the binary format, and the server says the
-    /// types of both.
+    /// Runs a statement. Parameters and columns are in the binary format, and the server determines
+    /// the types of both.
     ///
     /// # Panics
-    /// The text has a zero byte, there are more parameters or longer ones than the protocol has
-    /// numbers for, or libpq answers what no statement of a transport is answered with, as data of
-    /// a copy.
+    /// The text contains a zero byte, there are more parameters or longer ones than the protocol
+    /// has numbers for, or libpq returns a status that no statement of a transport has, such as
+    /// data of a copy.
     pub fn run(&mut self, statement: &str, params: &[Option<&[u8]>]) -> Outcome {
         let statement = CString::new(statement).expect("no zero byte");
         let count = c_int::try_from(params.len()).expect("a number of parameters");
-        // An empty slice has no address that libpq could take for no null.
+        // libpq takes a null address for a null value: an empty value has the address of a text.
         let values: Vec<*const c_char> = params
             .iter()
             .map(|param| match param {
@@ -237,9 +236,9 @@ impl Connection {
         if sent == 0 {
             return Outcome::Lost(None);
         }
-        // An error comes behind a result where it is the commit's. As PQexecParams does, but that
-        // keeps what comes last: not the server's last words, but libpq's own about the connection
-        // that it found closed behind them.
+        // If the commit fails, its error follows the result. PQexecParams also reads all results,
+        // but returns the last one. That would be libpq's own message about the closed connection
+        // instead of the server's last error.
         let mut told: Option<Outcome> = None;
         while let Some(reply) = self.receive() {
             if matches!(told, None | Some(Outcome::Done(_))) {
@@ -253,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// What comes next; none where all has come.
+    /// Returns the next result, or none after the last one.
     fn receive(&mut self) -> Option<Reply<'_>> {
         // SAFETY: the connection lives until the drop.
         let raw = unsafe { (self.library.receive)(self.raw.as_ptr()) };
@@ -268,7 +267,7 @@ impl Drop for Connection {
     }
 }
 
-/// A result, read where it is.
+/// A result of libpq.
 struct Reply<'a> {
     library: &'a Library,
     raw: Raw,
@@ -279,7 +278,7 @@ impl Reply<'_> {
         // SAFETY: the result lives.
         match unsafe { (self.library.result)(self.raw) } {
             EMPTY_QUERY | COMMAND_OK | TUPLES_OK => Outcome::Done(self.answer()),
-            // Where libpq says it by itself, there is no code.
+            // An error of libpq itself has no code.
             FATAL_ERROR => self.refusal().map_or(Outcome::Lost(None), Outcome::Refused),
             status => panic!("a status that no statement has here: {status}"),
         }
@@ -297,7 +296,7 @@ impl Reply<'_> {
             }
         };
         let row = |row| (0..columns).map(|column| self.value(row, column)).collect();
-        // SAFETY: the result lives; both are texts, also where there is nothing to say.
+        // SAFETY: the result lives; both are texts, which may be empty.
         let (tag, affected) = unsafe { (text((library.tag)(raw)), text((library.affected)(raw))) };
         let affected = affected.filter(|number| !number.is_empty());
         Answer {
@@ -310,8 +309,8 @@ impl Reply<'_> {
 
     fn value(&self, row: c_int, column: c_int) -> Option<Vec<u8>> {
         let Self { library, raw } = *self;
-        // SAFETY: the result lives, and has that row and column; a value is as long as libpq says,
-        // and has an address also where it is empty.
+        // SAFETY: the result lives, and has that row and column. A value is as long as libpq
+        // returns, and has an address even if it is empty.
         unsafe {
             let length = usize::try_from((library.length)(raw, row, column)).expect("a length");
             ((library.is_null)(raw, row, column) == 0)
@@ -319,7 +318,7 @@ impl Reply<'_> {
         }
     }
 
-    /// None if the server has not said it.
+    /// Returns none if the error is not the server's.
     fn refusal(&self) -> Option<Refusal> {
         // SAFETY: the result lives.
         let field = |which: u8| unsafe { text((self.library.field)(self.raw, c_int::from(which))) };

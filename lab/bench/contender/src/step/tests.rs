@@ -6,15 +6,15 @@ use super::*;
 use crate::{Ready, Timed, Wait};
 
 thread_local! {
-    /// What the calls of this test's contender allocated, as it were.
+    /// The simulated allocations of this test's contender.
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-    /// How often this test's contender was sent messages, for a reader that waits for them.
+    /// The number of sends to this test's contender, for a reader that waits for them.
     static SENT: watch::Sender<u64> = watch::Sender::new(0);
 }
 
 const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
 
-/// A queue in memory whose calls have so many messages too few or too many.
+/// A queue in memory that returns this number of messages too many, or too few if negative.
 struct Fake(isize);
 
 impl Fake {
@@ -31,19 +31,19 @@ impl Contender for Fake {
     type Handle = ();
 
     async fn install(_: &Settings) -> Result<(Self, Ready), Failure> {
-        Err("nobody installs it".into())
+        Err("this contender is never installed".into())
     }
 
     async fn send(&self, _: usize, _: Vec<String>) -> Result<(), Failure> {
         allocate(1000);
         SENT.with(|all| all.send_modify(|sent| *sent += 1));
-        // Who waits has the messages before the sender knows that they are stored.
+        // A waiting reader has the messages before the sender's call returns.
         tokio::task::yield_now().await;
         Ok(())
     }
 
     async fn consume(self: Arc<Self>, _: Arc<Tally>) -> Result<(), Failure> {
-        Err("nobody consumes".into())
+        Err("this contender never consumes".into())
     }
 
     async fn read(&self, _: usize, n: usize) -> Result<Vec<()>, Failure> {
@@ -66,7 +66,7 @@ impl Contender for Fake {
         Ok(self.some(n))
     }
 
-    /// Has nothing until something was sent after it began to wait.
+    /// Returns nothing until a message is sent after the wait began.
     async fn read_with_poll(&self, _: usize, n: usize, patience: Duration) -> Result<Vec<()>, Failure> {
         let mut sent = SENT.with(watch::Sender::subscribe);
         tokio::time::timeout(patience, sent.changed()).await.map_err(|_| "nothing was sent while it waited")??;

@@ -41,7 +41,7 @@ fn row((id, person): (i64, &Person)) -> Row<'_> {
     (id, &person.name, &person.email, person.age, person.score, person.active)
 }
 
-/// Many statements, one Sync.
+/// Sends many statements before one Sync.
 pub struct Pipelined(pub Db);
 
 impl Driver for Pipelined {

@@ -3,7 +3,7 @@ use std::{fmt::Write, time::Duration};
 use super::Report;
 use crate::measured::Turn;
 
-/// A line a turn.
+/// Writes one line per turn.
 pub fn csv(report: &Report) -> String {
     let mut text = "delay_ms,workload,way,statements,turn,milliseconds,client_cpu_us\n".to_owned();
     let mut turns = |delay: Duration, workload: &str, way: &str, statements: usize, turns: &[Turn]| {

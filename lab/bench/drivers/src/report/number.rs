@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::measured::Spread;
 
-/// A number with three digits that tell.
+/// Formats a number with three significant digits.
 pub fn short(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.0}"),
@@ -11,7 +11,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// The median, with the least and the most.
+/// Formats the median, with the least and the most.
 pub fn spread(spread: Option<Spread>) -> String {
     let told = |spread: Spread| {
         let (least, most) = (short(spread.least), short(spread.most));
@@ -23,22 +23,22 @@ pub fn spread(spread: Option<Spread>) -> String {
     spread.map_or_else(|| "-".to_owned(), told)
 }
 
-/// How many times the second is in the first.
+/// Formats the ratio of the first value to the second.
 pub fn times(value: Option<f64>, of: Option<f64>) -> String {
     value.zip(of).map_or_else(|| "-".to_owned(), |(value, of)| format!("{}×", short(value / of)))
 }
 
-/// A delay as a heading.
+/// Formats a delay as a heading.
 pub fn away(delay: Duration) -> String {
     if delay.is_zero() { "0 ms".to_owned() } else { format!("{delay:?} each way") }
 }
 
-/// A line of a table.
+/// Formats a line of a table.
 pub fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// The first lines of a table; all columns but the first are numbers.
+/// Formats the first two lines of a table; all columns but the first are numbers.
 pub fn head(cells: &[String]) -> String {
     let rule: Vec<String> = (0..cells.len()).map(|at| if at == 0 { "---" } else { "--:" }.to_owned()).collect();
     line(cells) + &line(&rule)

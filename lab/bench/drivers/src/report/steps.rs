@@ -9,7 +9,7 @@ use crate::{
     ways::{OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE, SEQUENCE_TOGETHER, TEXT, THEIR_ARRAYS},
 };
 
-/// A workload, and one change after another in how it is driven.
+/// A workload, and the changes in how it is driven, each on top of the one before.
 type Chain = (&'static str, &'static [(&'static str, &'static str)]);
 
 const CHAINS: &[Chain] = &[
@@ -77,7 +77,7 @@ const CHAINS: &[Chain] = &[
     ),
 ];
 
-/// What each step gives: how many times faster it is than the one before.
+/// Shows the gain of each step: how many times faster it is than the one before.
 pub fn section(report: &Report) -> String {
     let mut text = "## What gives what\n\nEach row changes one thing; a ratio says how many times faster it is than the row above, CPU is the \
         client's a statement.\n\n"

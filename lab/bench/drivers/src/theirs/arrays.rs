@@ -8,7 +8,7 @@ use crate::{
     work::{Done, Kind, Work},
 };
 
-/// One statement for all, its arrays put together by hand.
+/// Runs each workload as one statement, with arrays that are built by hand.
 pub struct Arrays {
     client: Client,
     r#in: Statement,

@@ -11,13 +11,13 @@ use crate::{
     work::{Done, Kind, Work},
 };
 
-/// Prepared statements, a Sync after each.
+/// Runs prepared statements, with a Sync after each.
 pub struct Binary {
     pub client: Client,
     pub statements: Statements,
-    /// All are sent before the first answer; else each is awaited.
+    /// Sends all statements before the first answer; else awaits each.
     pub pipelined: bool,
-    /// What writes does so in one transaction.
+    /// Runs a workload that writes in one transaction.
     pub together: bool,
 }
 
@@ -29,7 +29,7 @@ impl Driver for Binary {
             } else if let Some(read) = self.reading(work).await? {
                 Ok(Some(read))
             } else if work.kind == Kind::Transfers {
-                Ok(None) // there is no transfer without a transaction
+                Ok(None) // a transfer needs a transaction
             } else {
                 Ok(self.written(work).await?)
             }
@@ -63,7 +63,7 @@ impl Binary {
         }
     }
 
-    /// Between `begin` and `commit`.
+    /// Writes between `begin` and `commit`.
     async fn writing(&self, work: &Work<'_>) -> Result<Option<Done>, Error> {
         let (begin, commit) = (self.client.batch_execute("begin"), self.client.batch_execute("commit"));
         if work.kind == Kind::Transfers {
@@ -171,7 +171,7 @@ impl Binary {
         })
     }
 
-    /// Each is a transaction, and awaited.
+    /// Runs each transfer as a transaction, and awaits each statement.
     async fn transfers(&self, work: &Work<'_>) -> Result<Done, Error> {
         let client = &self.client;
         let mut done = Done::default();

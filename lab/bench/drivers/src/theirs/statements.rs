@@ -2,7 +2,7 @@ use tokio_postgres::{Client, Error, Statement};
 
 use crate::texts;
 
-/// All of them, prepared.
+/// All statements, prepared.
 pub struct Statements {
     pub select: Statement,
     pub get: Statement,

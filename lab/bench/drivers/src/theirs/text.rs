@@ -7,8 +7,9 @@ use crate::{
     work::{Done, Kind, Work},
 };
 
-/// Values written into the statements, answers read from text, each awaited; what writes does so in
-/// one transaction. That is what the older drivers do, and where all gains are counted from.
+/// Writes the values into the statements' text, parses answers from text, and awaits each
+/// statement; workloads that write run in one transaction. Older drivers work like this, so all
+/// gains are counted from here.
 pub struct Text(pub Client);
 
 impl Driver for Text {
@@ -18,7 +19,7 @@ impl Driver for Text {
                 return self.read(work).await;
             }
             if work.kind == Kind::Transfers {
-                return Ok(None); // nobody measures this way of doing that
+                return Ok(None); // this way is not measured
             }
             self.0.batch_execute("begin").await?;
             let done = self.write(work).await?;
@@ -34,7 +35,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Everything but the id.
+/// Formats every column but the id.
 fn values(person: &Person) -> String {
     let Person { name, email, age, score, active, .. } = person;
     format!("{}, {}, {age}, {score}, {active}", quoted(name), quoted(email))
@@ -53,7 +54,7 @@ fn person(row: &SimpleQueryRow) -> Result<Person, Failure> {
 }
 
 impl Text {
-    /// The rows of an answer, and how many it has or touched.
+    /// Returns the rows of an answer, and the number of rows that it has or touched.
     async fn query(&self, text: &str) -> Result<(Vec<SimpleQueryRow>, u64), Failure> {
         let (mut rows, mut affected) = (Vec::new(), 0);
         for message in self.0.simple_query(text).await? {

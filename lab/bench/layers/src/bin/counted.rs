@@ -1,4 +1,5 @@
-//! The same, with every allocation counted, which costs a little: only for the figures of memory.
+//! Trunkline's own layers, with every allocation counted. Counting costs time, so this program is
+//! only for the figures of memory.
 
 use std::{alloc::System, process::ExitCode};
 

@@ -1,11 +1,10 @@
-//! The functions that PostgreSQL makes its files durable with, and longer, and those that it reads
-//! the time of day by.
+//! The functions by which PostgreSQL makes its files durable or longer, and the functions by which
+//! it reads the time of day.
 //!
 //! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or
-//! `O_SYNC`, so that each `wal_sync_method` of Linux is slowed. Writes of C's own streams
-//! (`fwrite`) do not come by here, nor do `copy_file_range` and what a process writes to memory
-//! that it has mapped; PostgreSQL uses them for no table, index or log. The time is asked for in
-//! signal handlers, so nothing may be allocated here.
+//! `O_SYNC`, so that each `wal_sync_method` of Linux is slowed. This library does not see writes of
+//! C's own streams (`fwrite`), `copy_file_range`, or writes to mapped memory; PostgreSQL uses them
+//! for no table, index or log. Signal handlers read the time, so nothing may be allocated here.
 
 #![allow(
     unsafe_code,
@@ -26,8 +25,7 @@ use crate::page::{CLOCK, FSYNC, LENGTH, LONGEST, PATH, WORDS};
 
 const FILE: &CStr = c"TRUNKLINE_DISK_FILE";
 
-/// A function that lies behind this library: the C library's, or that of another one that is
-/// preloaded.
+/// A function behind this library: the C library's, or that of another preloaded library.
 struct Next(&'static CStr, AtomicPtr<c_void>);
 
 impl Next {
@@ -38,8 +36,8 @@ impl Next {
     fn get(&self) -> *mut c_void {
         let mut found = self.1.load(Ordering::Relaxed);
         if found.is_null() {
-            // SAFETY: the name ends with a zero byte. Whatever came to be called by it has a
-            // definition behind this one.
+            // SAFETY: the name ends with a zero byte. A caller came here by this name, so there is
+            // a definition behind this one.
             found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr()) };
             if found.is_null() {
                 std::process::abort();
@@ -50,14 +48,14 @@ impl Next {
     }
 }
 
-/// The file as this process sees it, mapped at the first call; what is forked afterwards has it,
-/// too. A word is read without a call of the kernel, a lock or memory: PostgreSQL writes in signal
-/// handlers, and a disk that is as it is should cost nothing.
+/// The file as this process sees it, mapped at the first call; forked processes inherit it. A word
+/// is read without a system call, a lock or an allocation: PostgreSQL writes in signal handlers,
+/// and a disk at its own speed should cost nothing.
 struct Page(*const u64);
 
 impl Page {
     fn find() -> Option<Self> {
-        /// What was mapped; `NOWHERE` where there is nothing to map.
+        /// The mapped page; `NOWHERE` if there is none.
         static FOUND: AtomicPtr<u64> = AtomicPtr::new(std::ptr::null_mut());
         const NOWHERE: *mut u64 = std::ptr::dangling_mut();
         let mut found = FOUND.load(Ordering::Acquire);
@@ -69,9 +67,10 @@ impl Page {
     }
 
     fn map() -> Option<*mut u64> {
-        // SAFETY: nobody changes the environment while a process of PostgreSQL works; the path in
-        // it ends with a zero byte. A file that is shorter is none of ours, for its words would be
-        // no memory. errno is the caller's, who may look at it although the call went well.
+        // SAFETY: the environment of a PostgreSQL process does not change while it works; the path
+        // in it ends with a zero byte. A shorter file is not ours, because its words would lie
+        // outside of the mapping. errno is restored, because a caller may read it although the call
+        // succeeded.
         unsafe {
             let before = *libc::__errno_location();
             let path = libc::getenv(FILE.as_ptr());
@@ -91,7 +90,7 @@ impl Page {
 
     fn word(&self, at: usize) -> u64 {
         // SAFETY: the page has that many words, is aligned to more than a word, and stays mapped;
-        // whoever changes it writes whole words.
+        // its writer writes whole words.
         unsafe { std::ptr::read_volatile(self.0.add(at.min(WORDS - 1))) }
     }
 
@@ -99,26 +98,26 @@ impl Page {
         Duration::from_micros(self.word(FSYNC))
     }
 
-    /// The folder below which the disk is full, in that room.
+    /// The folder below which the disk is full, read into `room`.
     fn full_below<'a>(&self, room: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
         let length = self.word(LENGTH);
         for (at, eight) in room.chunks_exact_mut(8).enumerate() {
             eight.copy_from_slice(&self.word(PATH + at).to_ne_bytes());
         }
-        // Changed meanwhile: the next call sees it.
+        // The path may have changed during the copy: then the next call sees it.
         let same = length == self.word(LENGTH) && length > 0;
         room.get(..usize::try_from(length).ok()?).filter(|_| same)
     }
 }
 
-/// A time of day in seconds and microseconds, as far ahead as is told.
+/// Moves a time of day, in seconds and microseconds, by the clock's offset in the page.
 fn moved(seconds: i64, micros: i64) -> (i64, i64) {
     let ahead = Page::find().map_or(0, |page| page.word(CLOCK).cast_signed());
     let all = seconds.saturating_mul(1_000_000).saturating_add(micros).saturating_add(ahead);
     (all.div_euclid(1_000_000), all.rem_euclid(1_000_000))
 }
 
-/// The clock as it is, whatever this library or another one makes of what the C library tells.
+/// Returns the kernel's own clock, which neither this library nor another one moves.
 fn now() -> Duration {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills in a time of that layout.
@@ -126,12 +125,12 @@ fn now() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// A disk cannot be interrupted: whoever is signalled meanwhile goes on waiting.
+/// Sleeps without interruption, like a disk: a signal does not end the wait.
 fn sleep_until(end: Duration) {
     let time =
         timespec { tv_sec: end.as_secs().try_into().unwrap_or(libc::time_t::MAX), tv_nsec: end.subsec_nanos().into() };
     while now() < end {
-        // SAFETY: the kernel reads a time of that layout; what is left of it is not asked for.
+        // SAFETY: the kernel reads a time of that layout; the rest of it is not needed.
         unsafe {
             libc::syscall(
                 libc::SYS_clock_nanosleep,
@@ -144,7 +143,7 @@ fn sleep_until(end: Duration) {
     }
 }
 
-/// The call, which takes at least the time that is set, unless it fails.
+/// Makes a call take at least the least time, unless it fails.
 fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     let least = Page::find().map_or(Duration::ZERO, |page| page.fsync());
     if least.is_zero() {
@@ -158,8 +157,8 @@ fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes `length` bytes, at the file's position where no place is told: not at all if the disk is
-/// full, and slowly if that makes them durable.
+/// Writes `length` bytes, at the file's position if `at` is none. Fails if the disk is full, and is
+/// slow if the write makes the bytes durable.
 fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
     if is_full(fd, at, length) {
         // SAFETY: errno is this thread's own.
@@ -169,28 +168,29 @@ fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() ->
     if Page::find().is_none_or(|page| page.fsync().is_zero()) {
         return call();
     }
-    // SAFETY: a question about a number that may be no file's; then it is no durable one.
+    // SAFETY: the number may belong to no open file; then the call fails, and the file is not
+    // durable.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     // `O_SYNC` has the bit of `O_DSYNC`, too.
     if flags >= 0 && flags & libc::O_DSYNC != 0 { slow(call) } else { call() }
 }
 
-/// Whether a file that lies where the disk is full would get longer.
+/// Returns true if the write would make a file longer below the folder where the disk is full.
 fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
     let Some(page) = Page::find().filter(|page| page.word(LENGTH) > 0) else { return false };
     let (mut room, mut path) = ([0; LONGEST], [0_u8; LONGEST + 1]);
     let Some(folder) = page.full_below(&mut room) else { return false };
     let mut name = [0_u8; 32];
-    // SAFETY: the name is shorter than its room, whose last byte stays zero, and what the kernel
-    // writes fits into the path and the stat, which is plain numbers. A file number of nobody's
-    // leads to no path.
+    // SAFETY: the name is shorter than its buffer, whose last byte stays zero. The results of the
+    // kernel fit into the path and the stat, which is plain numbers. A number of no open file leads
+    // to no path.
     unsafe {
         if write!(&mut name[..31], "/proc/self/fd/{fd}").is_err() {
             return false;
         }
         let told = libc::readlink(name.as_ptr().cast::<c_char>(), path.as_mut_ptr().cast(), path.len());
         let path = &path[..usize::try_from(told).unwrap_or(0)];
-        // Below it, and not beside it with a longer name.
+        // The file must lie below the folder, and not beside it with a longer name.
         if path.strip_prefix(folder).is_none_or(|rest| rest.first() != Some(&b'/')) {
             return false;
         }
@@ -204,14 +204,14 @@ fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
     }
 }
 
-/// The bytes of all parts of a vector.
+/// Adds the bytes of all parts of a vector.
 ///
 /// # Safety
 ///
-/// There are so many parts at that place.
+/// `parts` points to `count` parts.
 unsafe fn total(parts: *const iovec, count: c_int) -> size_t {
     let Ok(count) = usize::try_from(count) else { return 0 };
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises it.
     (0..count).map(|part| unsafe { (*parts.add(part)).iov_len }).sum()
 }
 
@@ -225,25 +225,25 @@ type Allocate = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
 type ClockGettime = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
 type Gettimeofday = unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int;
 
-// SAFETY of all that follow: each has the signature of its namesake in the C library (of 64 bits,
-// where `off_t` is `off64_t`), is called as that one is, and hands on what it was given; `Next` has
-// found a function of that very name.
+// SAFETY of all functions below: each has the signature of its namesake in the C library (of 64
+// bits, where `off_t` is `off64_t`), is called in the same way, and passes its arguments on. `Next`
+// has found a function of that very name.
 
-/// As the C library's, but slow.
+/// Slow version of the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
     static NEXT: Next = Next::new(c"fsync");
     slow(|| unsafe { std::mem::transmute::<*mut c_void, Sync>(NEXT.get())(fd) })
 }
 
-/// As the C library's, but slow.
+/// Slow version of the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
     static NEXT: Next = Next::new(c"fdatasync");
     slow(|| unsafe { std::mem::transmute::<*mut c_void, Sync>(NEXT.get())(fd) })
 }
 
-/// As the C library's, on that disk.
+/// The C library's function on that disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
     static NEXT: Next = Next::new(c"write");
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, length: size_t) 
     write_to(fd, None, length, call)
 }
 
-/// As the C library's, on that disk.
+/// The C library's function on that disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
     static NEXT: Next = Next::new(c"pwrite");
@@ -259,13 +259,13 @@ pub unsafe extern "C" fn pwrite(fd: c_int, bytes: *const c_void, length: size_t,
     write_to(fd, Some(at), length, call)
 }
 
-/// `pwrite` by the name that programs with large files call it by.
+/// `pwrite` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
     unsafe { pwrite(fd, bytes, length, at) }
 }
 
-/// As the C library's, on that disk.
+/// The C library's function on that disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     static NEXT: Next = Next::new(c"writev");
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) ->
     write_to(fd, None, unsafe { total(parts, count) }, call)
 }
 
-/// As the C library's, on that disk.
+/// The C library's function on that disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
     static NEXT: Next = Next::new(c"pwritev");
@@ -281,13 +281,13 @@ pub unsafe extern "C" fn pwritev(fd: c_int, parts: *const iovec, count: c_int, a
     write_to(fd, Some(at), unsafe { total(parts, count) }, call)
 }
 
-/// `pwritev` by the name that programs with large files call it by.
+/// `pwritev` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
     unsafe { pwritev(fd, parts, count, at) }
 }
 
-/// As the C library's, on that disk: it returns the error's number.
+/// The C library's function on that disk: it returns the error's number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
     static NEXT: Next = Next::new(c"posix_fallocate");
@@ -297,13 +297,13 @@ pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) ->
     unsafe { std::mem::transmute::<*mut c_void, Reserve>(NEXT.get())(fd, at, length) }
 }
 
-/// `posix_fallocate` by the name that programs with large files call it by.
+/// `posix_fallocate` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { posix_fallocate(fd, at, length) }
 }
 
-/// As the C library's, on that disk.
+/// The C library's function on that disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
     static NEXT: Next = Next::new(c"fallocate");
@@ -315,14 +315,13 @@ pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off
     unsafe { std::mem::transmute::<*mut c_void, Allocate>(NEXT.get())(fd, how, at, length) }
 }
 
-/// `fallocate` by the name that programs with large files call it by.
+/// `fallocate` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { fallocate(fd, how, at, length) }
 }
 
-/// As the C library's, but the time of day is moved. Clocks that measure how long something takes
-/// are as they are.
+/// The C library's function with a moved time of day. Clocks that measure durations are not moved.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     static NEXT: Next = Next::new(c"clock_gettime");
@@ -336,7 +335,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     }
 }
 
-/// As the C library's, but moved.
+/// The C library's function with a moved time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
     static NEXT: Next = Next::new(c"gettimeofday");
@@ -349,7 +348,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> 
     }
 }
 
-/// As the C library's, but moved.
+/// The C library's function with a moved time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(at: *mut time_t) -> time_t {
     let mut now = timeval { tv_sec: 0, tv_usec: 0 };

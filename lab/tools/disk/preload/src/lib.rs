@@ -1,9 +1,9 @@
 //! Stands between the processes of a PostgreSQL and the C library, by `LD_PRELOAD`: an fsync takes
 //! a least time, a write that makes a file longer finds the disk full, and the clock is ahead or
-//! behind. How long, where, and how far says the file that `TRUNKLINE_DISK_FILE` names, whatever it
-//! says at that moment. Without that variable, or that file, nothing is changed.
+//! behind. Each call reads the settings from the file that `TRUNKLINE_DISK_FILE` names. Without
+//! that variable, or that file, nothing is changed.
 //!
-//! `trunkline-disk` builds this, writes the file and knows what may be asked.
+//! `trunkline-disk` builds this library, and checks and writes the settings.
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod page;

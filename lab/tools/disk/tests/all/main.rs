@@ -1,4 +1,4 @@
-//! The disk of a real server, slow and full and as it was, while the server runs.
+//! A real server's disk becomes slow, full and normal again while the server runs.
 
 #![cfg(target_os = "linux")]
 
@@ -11,17 +11,17 @@ use tokio_postgres::{Client, NoTls, error::SqlState};
 use trunkline_disk::Disk;
 use trunkline_embedded::Cluster;
 
-/// Far longer than a commit on a disk as it is takes, on a busy machine, too.
+/// Far longer than a commit on a normal disk takes, even on a busy machine.
 const SLOW: Duration = Duration::from_millis(200);
 
 fn disk() -> Disk {
-    // Beside what cargo built this test into.
+    // The folder beside this test's own build.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     Disk::new(target).expect("the library is built")
 }
 
 fn server(disk: &Disk, settings: &[(&str, &str)]) -> Cluster {
-    // Nobody else writes meanwhile.
+    // Autovacuum must not write at the same time.
     let cluster = Cluster::temporary().setting("autovacuum", "off");
     let cluster = settings.iter().fold(cluster, |cluster, (name, value)| cluster.setting(*name, *value));
     let cluster = disk.environment().into_iter().fold(cluster, |cluster, (name, value)| cluster.env(name, value));
@@ -38,7 +38,7 @@ async fn connect(server: &Cluster) -> Client {
     client
 }
 
-/// The least time of some commits: a busy machine only ever adds to it.
+/// Returns the least time of some commits: a busy machine only ever adds to it.
 async fn commit(client: &Client) -> Duration {
     let mut least = Duration::MAX;
     for number in 0..5_i64 {
@@ -61,7 +61,7 @@ async fn a_commit_takes_as_long_as_an_fsync_and_what_is_set_counts_at_once() {
     disk.fsync_takes(Duration::ZERO).expect("it is written");
     let again = commit(&client).await;
     assert!(again < SLOW, "{again:?}");
-    // At its end the disk is as it was.
+    // Dropped, the disk is normal again.
     disk.fsync_takes(SLOW).expect("it is written");
     drop(disk);
     let without = commit(&client).await;
@@ -93,7 +93,7 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
     disk.is_full_below(Some(&server.data_dir().join("base"))).expect("it is written");
     let error = client.batch_execute(FILL).await.expect_err("a full disk");
     assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error:?}");
-    // A page that is there, and the log, which lies elsewhere.
+    // An existing page grows no file; the log lies elsewhere.
     client.batch_execute("insert into other values (1); checkpoint").await.expect("nothing grows");
     disk.is_full_below(None).expect("it is written");
     client.batch_execute(FILL).await.expect("room again");
@@ -117,7 +117,7 @@ async fn the_clock_is_ahead_and_behind_and_time_limits_that_pass_meanwhile_harm_
         let ahead = ahead().await - hours as f64 * 3600.0;
         assert!(ahead.abs() < 60.0, "{hours} h: {ahead} s");
     }
-    // Each limit is a signal, whose handler asks for the time, in the middle of allocations.
+    // Each timeout is a signal, whose handler reads the time in the middle of allocations.
     let session: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("told").get(0);
     client.batch_execute("set statement_timeout = 1").await.expect("set");
     for turn in 0..1000 {
