@@ -165,7 +165,7 @@ async fn a_message_whose_last_lease_ran_out_is_dead_and_its_key_free_and_replaye
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued");
     queue.lease(1).await.expect("leased");
     run_out(&sql).await;
-    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), first, "nobody has found it yet");
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), first, "no call has found it yet");
     assert!(queue.lease(1).await.expect("buried").is_empty());
     let second = queue.enqueue_unique(of(2, "a")).await.expect("enqueued");
     assert!(second.is_new());

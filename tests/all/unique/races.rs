@@ -26,12 +26,12 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
-            tokio::spawn(async move { queue.enqueue_unique(draft).await.expect("nobody errs") })
+            tokio::spawn(async move { queue.enqueue_unique(draft).await.expect("no error") })
         });
         let calls: Vec<_> = calls.collect();
         let by_sql = clients.iter().map(|client| async move {
             let call = "select id, outcome from trunkline.enqueue_unique('q', $1::int8, $2, unique_for => '1 hour')";
-            let row = client.query_one(call, &[&round, &format!("round {}", round / 2)]).await.expect("nobody errs");
+            let row = client.query_one(call, &[&round, &format!("round {}", round / 2)]).await.expect("no error");
             match row.get(1) {
                 "new" => Enqueued::New(row.get(0)),
                 _ => Enqueued::Duplicate(row.get(0)),
@@ -68,7 +68,7 @@ async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
                         _ => of(key as i64, &format!("{key}")).after(HOUR * (key % 3) as u32),
                     })
                     .collect();
-                let all = queue.enqueue_unique_many(&drafts).await.expect("nobody errs");
+                let all = queue.enqueue_unique_many(&drafts).await.expect("no error");
                 for (draft, one) in drafts.iter().zip(all).filter(|(draft, _)| format!("{draft:?}").contains("key")) {
                     let text = format!("{draft:?}");
                     let key =
@@ -157,7 +157,7 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
     };
     let (lost, ()) = tokio::join!(lost, commits);
     assert_eq!(lost, Enqueued::Duplicate(first));
-    let taken = timeout(SOON, queue.take(10)).await.expect("nobody is waited for").expect("taken");
+    let taken = timeout(SOON, queue.take(10)).await.expect("no transaction is waited for").expect("taken");
     assert_eq!(taken.len(), 1);
     loser.commit().await.expect("committed");
 }
@@ -169,7 +169,7 @@ async fn where_sessions_are_serializable_a_call_of_its_own_is_tried_again() {
     let handles = handles(&url, 4).await;
     let calls = (0..40).map(|nr| {
         let queue = handles[nr % 4].clone();
-        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("nobody errs") })
+        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("no error") })
     });
     let mut ids = BTreeSet::new();
     for call in calls.collect::<Vec<_>>() {

@@ -84,7 +84,7 @@ async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
             let mut stored = 0;
             for nr in 0..100_i64 {
                 let draft = replacing(producer * 1000 + nr, &(nr % 10).to_string());
-                stored += u64::from(queue.enqueue_unique(draft).await.expect("nobody errs").is_new());
+                stored += u64::from(queue.enqueue_unique(draft).await.expect("no error").is_new());
             }
             stored
         })
