@@ -136,7 +136,7 @@ async fn statements_transactions_and_streams_survive_callers_who_go_away() {
         });
     }
     let mut all = Vec::new();
-    while let Some(known) = timeout(SOON, callers.join_next()).await.expect("nobody waits for ever") {
+    while let Some(known) = timeout(SOON, callers.join_next()).await.expect("no call waits without an end") {
         all.push(known.expect("no panic"));
     }
     let counts = Statement::<(), Vec<(i32, i64)>>::new("select n, count(*) from t group by n");
@@ -178,7 +178,7 @@ async fn leases_of_callers_who_go_away_are_given_back() {
                     continue;
                 };
                 let (next, lost) = exchanged.expect("exchanged");
-                assert!(lost.is_empty(), "nobody else had them: {lost:?}");
+                assert!(lost.is_empty(), "no other caller had them: {lost:?}");
                 for message in &next {
                     assert!(received.lock().expect("no panic").insert(message.payload), "twice: {message:?}");
                 }

@@ -221,7 +221,7 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     }
     for (payload, id) in &known.stored[0] {
         assert_eq!(known.received.get(id), Some(payload), "at least once: an enqueue that answered Ok arrives");
-        assert!(known.acking.contains(id) || rest.contains(id), "{id} is gone, and nobody acknowledged it");
+        assert!(known.acking.contains(id) || rest.contains(id), "{id} is gone, and no caller acknowledged it");
     }
     let arrived: Vec<i64> = known.received.values().chain(effects.keys()).copied().collect();
     let distinct: BTreeSet<i64> = arrived.iter().copied().collect();

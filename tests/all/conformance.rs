@@ -36,7 +36,7 @@ fn cases() -> Vec<Case> {
 async fn every_transport_is_told_what_libpq_is_told_by_every_version() {
     on_each(|cluster| async move {
         let major = cluster.binaries().major();
-        timeout(LONG, conform(cluster)).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: nobody answers"));
+        timeout(LONG, conform(cluster)).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: no answer"));
     })
     .await;
 }

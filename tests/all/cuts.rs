@@ -64,7 +64,7 @@ impl Place {
             self.cut(side, Some(bytes));
             let outcome = timeout(SOON, act(ready)).await;
             let what = format!("{side:?} cut after {bytes} bytes");
-            let outcome = outcome.unwrap_or_else(|_| panic!("{what}: nobody answers"));
+            let outcome = outcome.unwrap_or_else(|_| panic!("{what}: no answer"));
             let reached = !self.proxy.is_cut_ahead();
             self.cut(side, None);
             let result = outcome.inspect_err(|error| {

@@ -107,7 +107,7 @@ async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_en
             // PostgreSQL reports success with a warning, so no client can notice.
             // `docs/operations.md` warns of it.
             true => drop(outcome.expect("a false Ok")),
-            false => assert!(outcome.expect_err("nobody knows").is_outcome_unknown()),
+            false => assert!(outcome.expect_err("unknown").is_outcome_unknown()),
         }
     }
 }

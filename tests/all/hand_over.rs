@@ -47,7 +47,7 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
             begin perform nextval('counting.entered'); return null; end $$;
         create trigger counted after insert on trunkline.waiting for each row execute function counting.count()";
     client.batch_execute(counted).await.expect("counted");
-    // The process listens already, so the listener hears each new channel at once.
+    // The process listens already, so the listener gets notifications of each new channel at once.
     let mut first = queue.consumer(Wait::Notify);
     let first = tokio::spawn(async move { one(&mut first).await });
     eventually("the first waits", || async { waiting(&client).await == 1 }).await;

@@ -130,7 +130,7 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
         queue.extend(&messages[7..8], Duration::from_secs(90)).await?;
         queue.archive([&messages[0], &messages[9]]).await
     };
-    timeout(SOON, neighbours).await.expect("nobody waits for somebody else's commit").expect("held");
+    timeout(SOON, neighbours).await.expect("no call waits for another transaction's commit").expect("held");
     transaction.commit().await.expect("committed");
     let left = queue.peek(10).await.expect("peeked");
     let mut payloads: Vec<i64> = left.iter().map(|message| message.payload).collect();

@@ -24,7 +24,7 @@ async fn a_leased_message_comes_back_when_the_lease_runs_out_and_the_attempt_is_
         assert_eq!(queue.peek(1).await.expect("peeked")[0].attempt, attempt - 1);
         assert_eq!(leased(&queue, 1).await[0].attempt, attempt);
         assert_eq!(queue.peek(1).await.expect("peeked")[0].attempt, attempt, "charged when the lease begins");
-        assert_eq!(leased(&queue, 1).await, [], "nobody else gets it");
+        assert_eq!(leased(&queue, 1).await, [], "no other caller gets it");
         run_out(&sql).await;
     }
 }

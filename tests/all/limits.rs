@@ -61,7 +61,7 @@ async fn a_pause_is_kept_by_migrations_and_settings() {
     enqueued(&queue, 1).await;
     db.pause_queue("q").await.expect("paused");
     sql.batch_execute("select trunkline.alter_queue('q', max_batch => 5)").await.expect("altered");
-    sql.batch_execute("select trunkline.install_queue('q')").await.expect("made anew");
+    sql.batch_execute("select trunkline.install_queue('q')").await.expect("made again");
     assert!(queue.take(1).await.expect("taken").is_empty());
     db.resume_queue("q").await.expect("resumed");
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);

@@ -191,7 +191,7 @@ async fn the_schema_is_what_the_golden_file_says() {
     assert!(found == golden, "the schema is another now (bless it with TRUNKLINE_BLESS=1): {other:?}");
 }
 
-/// What `\df+` and `\sf` show.
+/// The descriptions that `\df+` shows, and that `\sf` shows in the functions' texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn installed_functions_are_described_by_their_headers() {
     let url = database().await;

@@ -141,7 +141,7 @@ async fn a_restore_of_data_alone_goes_on_after_its_sequences_were_repaired() {
     tools.run("psql", &["--quiet", "--set=ON_ERROR_STOP=1", "--dbname", &there.url()], &rows);
 
     let queue = db.queue::<i64>("q").await.expect("opened");
-    let error = queue.enqueue(0).await.expect_err("ids begin anew");
+    let error = queue.enqueue(0).await.expect_err("ids begin again");
     assert!(error.to_string().contains("select trunkline.repair_sequence('q')"), "{error}");
     let sql = connect(&there.url()).await;
     sql.batch_execute("select trunkline.repair_sequence('q')").await.expect("repaired");

@@ -89,7 +89,7 @@ async fn every_verb_moves_them_by_what_it_did() {
     let sent = queue.send_enqueue_many(&transaction, &[1, 2]).await.expect("sent");
     transaction.commit().await.expect("committed");
     sent.await.expect("enqueued");
-    queue.hand_over(1).await.expect("nobody waits, so it is enqueued");
+    queue.hand_over(1).await.expect("no consumer waits, so it is enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4004, 7));
     assert_eq!((count("handed_over_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));
 

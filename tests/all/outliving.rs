@@ -70,7 +70,7 @@ fn after_a_runtime_ended_during_an_insert_the_next_one_enqueues() {
     drop(first);
     beside.block_on(sql.batch_execute("rollback")).expect("unlocked");
     runtime().block_on(async {
-        timeout(SOON, queue.enqueue(2)).await.expect("nobody waits for a writer that is gone").expect("enqueued");
+        timeout(SOON, queue.enqueue(2)).await.expect("no call waits for a writer that is gone").expect("enqueued");
         assert!(queue.take(9).await.expect("taken").iter().any(|message| message.payload == 2));
     });
 }
@@ -116,7 +116,7 @@ fn after_a_runtime_ended_during_an_acknowledgement_the_next_one_acknowledges() {
     drop(first);
     beside.block_on(sql.batch_execute("rollback")).expect("unlocked");
     runtime().block_on(async {
-        timeout(SOON, queue.ack([leases[1]])).await.expect("nobody waits for a settler that is gone").expect("held");
+        timeout(SOON, queue.ack([leases[1]])).await.expect("no call waits for a settler that is gone").expect("held");
         let longer = timeout(SOON, queue.extend([leases[0]], Duration::from_secs(9))).await.expect("an answer");
         assert!(longer.is_ok() || longer.is_err_and(|error| error.is_lease_lost()), "acknowledged or not");
     });

@@ -61,7 +61,7 @@ impl Load {
     /// Returns the value, or `None` if the connection was lost. Panics on any other error, and when
     /// the call takes too long.
     async fn told<T>(&self, of: impl Future<Output = Result<T>>) -> Option<T> {
-        let outcome = timeout(PATIENCE, of).await.expect("nobody waits for ever");
+        let outcome = timeout(PATIENCE, of).await.expect("no call waits without an end");
         self.done.fetch_add(usize::from(outcome.is_ok()), Ordering::Relaxed);
         outcome.inspect_err(|error| assert!(error.is_outcome_unknown() || error.is_closed(), "{error:?}")).ok()
     }
@@ -174,7 +174,7 @@ async fn callers_survive_a_server_that_restarts_and_know_what_happened() {
     }
     goes_on(500).await;
     load.ends.store(true, Ordering::Relaxed);
-    while let Some(ended) = timeout(PATIENCE, callers.join_next()).await.expect("nobody waits for ever") {
+    while let Some(ended) = timeout(PATIENCE, callers.join_next()).await.expect("no call waits without an end") {
         ended.expect("no panic");
     }
     load.settle_accounts().await;

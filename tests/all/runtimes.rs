@@ -30,7 +30,7 @@ fn runtime() -> Runtime {
 }
 
 fn in_time<T>(runtime: &Runtime, work: impl Future<Output = T>) -> T {
-    runtime.block_on(async { timeout(SOON, work).await.expect("nobody waits for ever") })
+    runtime.block_on(async { timeout(SOON, work).await.expect("no call waits without an end") })
 }
 
 async fn opened(url: &str) -> (Db, Queue<i64>) {

@@ -55,7 +55,7 @@ async fn two_applications_share_a_database_and_do_not_meet() {
     assert_eq!(ours.schema_version().await.expect("asked"), 0);
     assert!(one.enqueue("gone".to_owned()).await.expect_err("gone").is_no_queue());
     other.enqueue("stays".to_owned()).await.expect("enqueued");
-    ours.migrate().await.expect("migrated anew");
+    ours.migrate().await.expect("migrated again");
     assert!(ours.list_queues().await.expect("listed").is_empty());
 }
 

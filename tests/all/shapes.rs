@@ -26,7 +26,7 @@ async fn ends_of_leases_in_another_shape_are_told_to_every_caller() {
         );
         sql.batch_execute(&other).await.expect("replaced");
         let acks = join_all(leased[..3].iter().map(|message| queue.ack([message])));
-        for outcome in timeout(SOON, acks).await.expect("nobody waits for ever") {
+        for outcome in timeout(SOON, acks).await.expect("no call waits without an end") {
             let error = outcome.expect_err("another shape");
             is_told("ack", &error);
             assert!(error.to_string().contains(told), "{error}");
@@ -47,7 +47,7 @@ async fn ids_in_another_shape_are_told_to_every_caller() {
         .await
         .expect("altered");
     let calls = join_all((0..20).map(|payload| queue.enqueue(payload)));
-    for outcome in timeout(SOON, calls).await.expect("nobody waits for ever") {
+    for outcome in timeout(SOON, calls).await.expect("no call waits without an end") {
         is_told("enqueue", &outcome.expect_err("another shape"));
     }
     is_told("enqueue_many", &queue.enqueue_many(&[1, 2]).await.expect_err("another shape"));

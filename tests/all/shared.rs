@@ -72,7 +72,7 @@ async fn a_call_that_is_dropped_gives_back_its_share_and_no_more() {
     dropped.abort(); // before its statement, while it runs, or after it
     let mut got: BTreeSet<i64> = dropped.await.unwrap_or_default().into_iter().collect();
     for call in calls {
-        assert!(call.await.expect("no panic").iter().all(|id| got.insert(*id)), "they are nobody else's");
+        assert!(call.await.expect("no panic").iter().all(|id| got.insert(*id)), "no other call got them");
     }
     let mut consumer = queue.consumer(Wait::Notify);
     while got.len() < 30 {

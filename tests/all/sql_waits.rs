@@ -75,7 +75,7 @@ async fn a_wait_that_ends_returns_no_rows_in_its_time() {
         );
     }
     let at_once = sql.query("select * from trunkline.take('q', 0, wait => '1 minute')", &[]);
-    assert!(timeout(SOON, at_once).await.expect("for nothing nobody waits").expect("called").is_empty());
+    assert!(timeout(SOON, at_once).await.expect("a take of nothing does not wait").expect("called").is_empty());
     // A message that is already there needs no wait, and a wait of zero ends at once.
     sql.batch_execute("select trunkline.enqueue_many('q', array[1, 2]::int8[])").await.expect("enqueued");
     for call in ["take('q', wait => '1 minute')", "take('q', wait => '0')", "lease('q', wait => '0 s')"] {
@@ -125,7 +125,7 @@ async fn a_call_that_waits_holds_no_lock_and_no_transaction_id() {
     }
     sql.batch_execute("select trunkline.purge('q')").await.expect("purged");
     let waiting = Waiting::begin(&url, &sql, LONG[0]).await;
-    sql.batch_execute("select trunkline.drop_queue('q')").await.expect("nobody is in the way");
+    sql.batch_execute("select trunkline.drop_queue('q')").await.expect("no lock is in the way");
     let error = waiting.end().await.expect_err("its queue is gone");
     assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("42P01"), "{error:?}");
 }
@@ -206,7 +206,7 @@ async fn calls_that_wait_under_a_limit_do_not_end_each_other() {
     for nr in 0..6 {
         queue.enqueue(nr).await.expect("enqueued");
         let ended = async || queue.stats().await.expect("counted").due == 0;
-        eventually("somebody has it", ended).await;
+        eventually("one of them has it", ended).await;
     }
     for waiting in waiting {
         assert_eq!(waiting.end().await.expect("it came").len(), 1);

@@ -249,7 +249,7 @@ async fn a_transaction_left_open_is_refused_and_later_data_is_not_lost() {
     let db = table().await;
     for text in ["begin", "start transaction", "begin isolation level serializable"] {
         for turn in 0..3 {
-            let refused = db.run(&Nothing::new(text), ()).await.expect_err("nobody could end it").to_string();
+            let refused = db.run(&Nothing::new(text), ()).await.expect_err("no caller could end it").to_string();
             assert!(refused.contains("Db::begin") && refused.contains("open"), "{text}, {turn}: {refused}");
         }
     }

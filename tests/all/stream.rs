@@ -134,7 +134,7 @@ fn it_goes_on_in_another_runtime() {
     second.block_on(async {
         let id = place.queue.enqueue(7).await.expect("enqueued").id();
         let message = loop {
-            match timeout(SOON, stream.next()).await.expect("nobody waits for ever").expect("it never ends") {
+            match timeout(SOON, stream.next()).await.expect("no call waits without an end").expect("it never ends") {
                 Ok(message) => break message,
                 Err(error) => assert!(!error.is_no_queue(), "{error}"),
             }

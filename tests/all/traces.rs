@@ -42,7 +42,7 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
         let sent = queue.send_enqueue_many(&ours, &[9]).await.expect("sent");
         ours.commit().await.expect("committed");
         sent.await.expect("enqueued");
-        queue.hand_over(10).await.expect("enqueued, because nobody waits");
+        queue.hand_over(10).await.expect("enqueued, because no consumer waits");
         assert_eq!(TraceContext::current(), Some(context()));
     };
     context().scope(work).await;

@@ -241,7 +241,7 @@ async fn what_is_no_key_is_refused_and_says_what_to_do() {
         assert_eq!(row.get::<_, i64>(0), 0);
     }
     db.drop_queue("q").await.expect("dropped");
-    db.create_queue("q", &settings()).await.expect("created anew");
+    db.create_queue("q", &settings()).await.expect("created again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -120,7 +120,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
                 got.extend(work.await.expect("worked"));
             }
         };
-        timeout(SOON, all).await.expect("the text stops nobody");
+        timeout(SOON, all).await.expect("the text stops no consumer");
         got.sort_unstable();
         assert_eq!(got, GOOD);
         // The text is now alone, so it is both first and last.

@@ -81,7 +81,7 @@ async fn conform(cluster: &'static Cluster) {
             use_queue(&db, wait).await;
         }
     };
-    timeout(8 * SOON, all).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: nobody answers"));
+    timeout(8 * SOON, all).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: no answer"));
     println!("PostgreSQL {major}: as it should be");
 }
 

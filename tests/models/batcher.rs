@@ -9,7 +9,7 @@ use super::*;
 #[derive(Debug)]
 struct Call(usize);
 
-/// What became of the calls.
+/// The outcomes of the calls.
 #[derive(Debug, Default, PartialEq)]
 struct Calls {
     served: BTreeSet<usize>,

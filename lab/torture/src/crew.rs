@@ -1,4 +1,4 @@
-//! The processes of a run: started, stopped, killed, started again.
+//! The processes of a run: started, stopped, killed, and started again.
 
 use std::{
     fs::File,
@@ -9,30 +9,30 @@ use std::{
 
 use crate::folder::Folder;
 
-/// Long enough for a worker that waits for its handlers.
+/// The time for a process to end, enough for a worker to wait for its handlers.
 const END: Duration = Duration::from_secs(20);
 
-/// A process that is to be started: its part, its number in the run, and the file of its history.
+/// A process to start: its part, its number in the run, and the file of its history.
 pub struct Start<'a> {
     pub part: &'a str,
     pub nr: u64,
     pub history: PathBuf,
 }
 
-/// How a process is started.
+/// Makes the command that starts a process.
 pub type Launch = Box<dyn Fn(&Start) -> std::io::Result<Command> + Send>;
 
-/// A process and those before it in its place.
+/// A running process, which may have replaced earlier ones.
 pub struct Member {
     part: String,
     place: usize,
-    /// How often it was started.
+    /// The number of earlier processes in this place.
     starts: usize,
     child: Child,
 }
 
 impl Member {
-    /// `producer-1.0`.
+    /// Returns the process's name, such as `producer-1.0`.
     pub fn name(&self) -> String {
         name(&self.part, self.place, self.starts)
     }
@@ -51,7 +51,7 @@ pub struct Crew {
     launch: Launch,
     next_nr: u64,
     pub members: Vec<Member>,
-    /// Ends of processes that were not asked for.
+    /// Reports of processes that ended unasked, or did not end when asked to.
     pub misbehaved: Vec<String>,
 }
 
@@ -73,13 +73,13 @@ impl Crew {
         let words = File::create(self.folder.words(&name)).map_err(failed)?;
         let start = Start { part, nr: self.next_nr, history: self.folder.history(&name) };
         let mut command = (self.launch)(&start).map_err(failed)?;
-        // The end of its input tells it to end, also when this process is gone.
+        // The process ends at the end of its input, and so also when this process is gone.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(words);
         self.next_nr += 1;
         command.spawn().map_err(failed)
     }
 
-    /// SIGKILL, and a new process in its place.
+    /// Kills a process with SIGKILL, and starts another in its place.
     pub fn kill(&mut self, at: usize) -> Result<String, String> {
         let killed = self.members[at].name();
         let failed = |error: std::io::Error| format!("cannot kill {killed}: {error}");
@@ -97,7 +97,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Notes the processes that ended without being told to, and starts them again.
+    /// Notes the processes that ended unasked, and starts them again.
     pub fn look_after(&mut self) -> Result<(), String> {
         for at in 0..self.members.len() {
             if let Ok(Some(status)) = self.members[at].child.try_wait() {
@@ -108,13 +108,13 @@ impl Crew {
         Ok(())
     }
 
-    /// Tells all to end, and waits for them.
+    /// Asks all processes to end, and waits for them.
     pub fn end(&mut self) {
         let members = std::mem::take(&mut self.members);
         self.wait_for(members);
     }
 
-    /// Those of a part alone.
+    /// Ends the processes of one part.
     pub fn end_part(&mut self, part: &str) {
         let (ending, staying) = std::mem::take(&mut self.members).into_iter().partition(|member| member.part == part);
         self.members = staying;
@@ -139,7 +139,7 @@ impl Crew {
         }
     }
 
-    /// Runs one to its end.
+    /// Runs one process to its end.
     pub fn run(&mut self, part: &str, longest: Duration) -> Result<(), String> {
         let name = name(part, 0, 0);
         let mut child = self.start(part, 0, 0)?;
@@ -179,7 +179,7 @@ fn ended(child: &mut Child, longest: Duration) -> Option<std::process::ExitStatu
     }
 }
 
-/// STOP or CONT, to one of ours.
+/// Sends STOP or CONT to a process of the run.
 pub fn signal(pid: u32, name: &str) -> Result<(), String> {
     let status = Command::new("kill").args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status();
     match status {

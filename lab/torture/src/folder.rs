@@ -1,4 +1,4 @@
-//! The files of a run: enough to check the run again.
+//! The files of a run. They suffice to check the run again.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     tables::Tables,
 };
 
-/// A run's own words about itself.
+/// The facts of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     pub seed: u64,
@@ -23,11 +23,11 @@ pub struct About {
     pub mutant: Option<String>,
     pub server: String,
     pub began: Micros,
-    /// When the processes were told to end.
+    /// The time at which the processes were asked to end.
     pub ended: Micros,
-    /// Processes that ended by themselves, or did not end when they were told to.
+    /// Processes that ended unasked, or did not end when asked to.
     pub misbehaved: Vec<String>,
-    /// Faults that this machine lacks the means for, and why.
+    /// Faults that this machine cannot produce, and why.
     pub skipped: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct About {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Again: the files of an earlier run in the same folder are removed.
+    /// Creates the folder, and removes the files of an earlier run in it.
     pub fn create(path: &Path) -> Result<Self, String> {
         if path.join("about.json").exists() || path.join("histories").exists() {
             fs::remove_dir_all(path).map_err(said("cannot empty", path))?;
@@ -56,7 +56,7 @@ impl Folder {
         self.0.join("histories").join(format!("{process}.jsonl"))
     }
 
-    /// Where a process complains.
+    /// Returns the file of a process's standard error.
     pub fn words(&self, process: &str) -> PathBuf {
         self.0.join("histories").join(format!("{process}.err"))
     }
@@ -77,7 +77,7 @@ impl Folder {
         serde_json::from_slice(&text).map_err(|error| format!("{} is not what a run writes: {error}", path.display()))
     }
 
-    /// All of a run.
+    /// Reads the whole run.
     pub fn read(&self) -> Result<Evidence, String> {
         let histories = self.0.join("histories");
         let mut ops = Vec::new();
@@ -100,11 +100,10 @@ impl Folder {
     }
 }
 
-/// The evidence that the checker judges by.
 #[derive(Debug, Clone)]
 pub struct Evidence {
     pub about: About,
-    /// In the order of their beginnings.
+    /// The operations, in the order of their beginnings.
     pub ops: Vec<Op>,
     pub faults: Vec<Happened>,
     pub tables: Tables,

@@ -1,4 +1,4 @@
-//! The server of a run, the proxy before it, and the tables in it.
+//! The server of a run, the proxy in front of it, and its tables.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,22 +9,22 @@ use trunkline_embedded::{Cluster, DelayProxy};
 
 use crate::{faults::Fault, history::now, plan};
 
-/// Few enough to be used up.
+/// Few enough for a fault to use up.
 const MAX_CONNECTIONS: &str = "110";
-/// Those for which a library stands between the server and the C library.
+/// The faults that need a library between the server and the C library.
 const OF_THE_MACHINE: [Fault; 3] = [Fault::SlowDisk, Fault::FullDisk, Fault::Clock];
 
 pub struct Ground {
     pub cluster: Cluster,
     pub proxy: DelayProxy,
-    /// With the server's clock. Where a fault needs it, and it can be had.
+    /// The server's disk and clock, if a fault needs them and this machine supports them.
     pub disk: Option<Disk>,
-    /// Faults that cannot be had here, and why.
+    /// Faults that this machine cannot produce, and why.
     pub skipped: Vec<(Fault, String)>,
 }
 
 impl Ground {
-    /// With the libraries that the faults need.
+    /// Starts the server with the libraries that the faults need.
     pub async fn start(faults: &[Fault]) -> Result<Self, String> {
         let wants = |fault| faults.contains(&fault);
         let mut skipped = Vec::new();
@@ -49,7 +49,8 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Whether the server obeys: a library that it cannot load it leaves out without a word.
+    /// Checks that the library has an effect, because the loader skips a library that it cannot
+    /// load without an error.
     async fn try_out(&mut self) -> Result<(), String> {
         let Some(disk) = &self.disk else { return Ok(()) };
         if !disk.is_under(self.cluster.pid().unwrap_or_default()).unwrap_or_default() {
@@ -71,17 +72,17 @@ impl Ground {
         Ok(())
     }
 
-    /// Where the processes connect: through the proxy, as a role that is no superuser.
+    /// Returns the processes' connection string: through the proxy, as a role that is no superuser.
     pub fn url(&self) -> String {
         format!("host=127.0.0.1 port={} user=torture dbname=postgres connect_timeout=5", self.proxy.addr().port())
     }
 
-    /// The same, as a URI.
+    /// Returns the same as a URI.
     pub fn uri(&self) -> String {
         format!("postgresql://torture@127.0.0.1:{}/postgres", self.proxy.addr().port())
     }
 
-    /// Past the proxy, with rights to everything.
+    /// Returns the superuser's connection string, which bypasses the proxy.
     pub fn direct(&self) -> String {
         self.cluster.url("postgres")
     }
@@ -90,7 +91,7 @@ impl Ground {
         client(&self.direct()).await
     }
 
-    /// The role as which the processes connect.
+    /// Creates the role of the processes' connections.
     pub async fn enroll(&self) -> Result<Client, String> {
         let client = self.client().await?;
         let role = "create role torture login; grant create on database postgres to torture; grant all on schema public to torture";
@@ -98,7 +99,7 @@ impl Ground {
         Ok(client)
     }
 
-    /// The library's schema, the queues and the ledger.
+    /// Creates the library's schema, the queues and the ledger; returns the server's version.
     pub async fn furnish(&self) -> Result<String, String> {
         let client = self.enroll().await?;
         let db = Db::connect(&format!("{} user=torture", self.direct())).await.map_err(|error| error.to_string())?;
@@ -128,7 +129,7 @@ impl Ground {
         row.map(|row| row.get(0)).map_err(|error| error.to_string())
     }
 
-    /// Puts a defect into a function that all queues share.
+    /// Replaces texts in a function that all queues share, and so adds a defect.
     pub async fn replace_shared(&self, function: &str, texts: &[(&str, &str)]) -> Result<(), String> {
         let client = self.client().await?;
         let text = "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'trunkline'::regnamespace and p.proname = $1";
@@ -143,7 +144,7 @@ impl Ground {
         client.batch_execute(&definition).await.map_err(|error| format!("{function}: {error}"))
     }
 
-    /// Puts a defect into a function of every queue.
+    /// Replaces texts in a function of every queue, and so adds a defect.
     pub async fn replace(&self, template: &str, texts: &[(&str, &str)]) -> Result<(), String> {
         let client = self.client().await?;
         for (from, to) in texts {
@@ -158,7 +159,7 @@ impl Ground {
     }
 }
 
-/// Whatever was missed is made up for, so none may be left out.
+/// Creates the schedules. They make up for each missed tick, so no tick may be missing in the end.
 async fn schedules(db: &Db) -> trunkline::Result<()> {
     db.create_queue(plan::TICKS, &Settings::of::<String>()).await?;
     let queue = db.queue::<String>(plan::TICKS).await?;
@@ -170,7 +171,7 @@ async fn schedules(db: &Db) -> trunkline::Result<()> {
     Ok(())
 }
 
-/// This program lies in a folder of it.
+/// Returns the target folder, in which this program lies.
 fn target() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
     program.ancestors().nth(2).map(PathBuf::from).ok_or("this program lies in no target folder".to_owned())
@@ -182,7 +183,7 @@ pub async fn client(url: &str) -> Result<Client, String> {
         .map_err(|_| "no connection in time".to_owned())?
         .map_err(|error| format!("no connection: {error}"))?;
     tokio::spawn(async move {
-        let _ = connection.await; // its client is told
+        let _ = connection.await; // its client gets the error
     });
     Ok(client)
 }

@@ -1,4 +1,5 @@
-//! The history of a process: a line before each operation and one after it, in a file of its own.
+//! The history of a process: a line before each operation and a line after it, in a file of its
+//! own.
 //!
 //! Each line is one `write` to a file that is open for appending, so lines from before a SIGKILL
 //! are there after it.
@@ -34,21 +35,21 @@ pub type Named = (i64, i32);
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
     Enqueue,
-    /// In a transaction of the caller's, committed or rolled back.
+    /// Enqueues in a transaction of the caller's, which commits or rolls back.
     EnqueueIn,
     HandOver,
-    /// With a unique key; the second replaces what waits under it.
+    /// Enqueues with a unique key. `Replace` replaces the message that waits under it.
     EnqueueUnique,
     Replace,
     Take,
-    /// By a consumer, which repeats a take whose connection broke: the first one's messages are
-    /// lost, and the caller is not told.
+    /// Takes by a consumer, which repeats a take whose connection broke. The messages of the first
+    /// try are lost, and the caller gets no error.
     TakeWaiting,
     HandedOver,
     Lease,
-    /// Taken in a transaction, with entries in the ledger.
+    /// Takes in a transaction, with entries in the ledger.
     TakeIn,
-    /// Acknowledged in a transaction, with entries in the ledger.
+    /// Acknowledges in a transaction, with entries in the ledger.
     AckIn,
     Ack,
     Archive,
@@ -56,9 +57,9 @@ pub enum Verb {
     Bury,
     Extend,
     Release,
-    /// A worker's handler; how its message was settled is not known here.
+    /// Runs a worker's handler. The history does not show how its message was settled.
     Handle,
-    /// A client begins with a message that it leased along a lane, and is done with it.
+    /// Handles a message that a client leased along a lane.
     Start,
     Cancel,
     Reschedule,
@@ -73,53 +74,52 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it gives messages out, by a statement that another call waits for.
+    /// Returns whether the call gives messages out, by a statement that another call waits for.
     pub fn dequeues(self) -> bool {
         self.takes() || matches!(self, Self::Lease | Self::TakeIn)
     }
 
-    /// At most once.
+    /// Returns whether the call gives messages out at most once.
     pub fn takes(self) -> bool {
         matches!(self, Self::Take | Self::TakeWaiting | Self::HandedOver)
     }
 
-    /// Whether an `Ok` leaves open which messages an earlier try took.
+    /// Returns whether an `Ok` leaves open which messages an earlier try took.
     pub fn repeats(self) -> bool {
         matches!(self, Self::TakeWaiting | Self::HandedOver)
     }
 
-    /// Whether it ends leases.
     pub fn ends(self) -> bool {
         matches!(self, Self::Ack | Self::AckIn | Self::Archive | Self::Retry | Self::Bury | Self::Release)
     }
 
-    /// Whether messages that it names are gone from the queue's table when it is done.
+    /// Returns whether a successful call has removed its messages from the queue's table.
     pub fn removes(self) -> bool {
         matches!(self, Self::Ack | Self::AckIn | Self::Archive | Self::Bury)
     }
 }
 
-/// An operation as the process asks for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     pub verb: Verb,
     pub queue: String,
-    /// Messages at most, of a dequeue.
+    /// The most messages that a dequeue returns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n: u64,
-    /// Of the messages to be enqueued, or handled.
+    /// Tags of the messages to enqueue, or of the messages that a handler gets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<u64>,
-    /// Leases; of calls by id, with an attempt of 0.
+    /// Leases. Calls by id have an attempt of 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<Named>,
     /// A delay, or the length of a lease, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ms: u64,
-    /// When the message of a handler was given out, as its job says; not known to all.
+    /// The time at which a handler's message was given out, by its job. Not all libraries report
+    /// it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since: Micros,
-    /// When the time of whoever reads on along a lane is over at the latest.
+    /// The latest time at which the hold on a lane ends, for a call that reads on along it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over: Micros,
 }
@@ -159,11 +159,11 @@ impl Call {
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     Invoked(Call),
-    /// In a transaction that is not committed yet. A later one replaces it: the work was tried
-    /// again.
+    /// The messages of a transaction that is not committed yet. A later line replaces it, because
+    /// the work was tried again.
     Took(Vec<Got>),
     /// The ids of enqueued or changed messages, the deliveries, and the ids whose lease was
-    /// refused: the others took effect.
+    /// refused. The call took effect on all other ids.
     Ok {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ids: Vec<i64>,
@@ -172,15 +172,15 @@ pub enum Said {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lost: Vec<i64>,
     },
-    /// Another message has the unique key: this one.
+    /// Another message has the unique key; this is its id.
     Held(i64),
-    /// The message with the unique key is what was brought, now.
+    /// The new message replaced the one with the unique key.
     Replaced(i64),
-    /// Nothing of it has happened, by the word of the library or of the server.
+    /// Nothing has happened, as the library or the server reports.
     Failed(String),
     /// All of it has happened, or nothing.
     Unknown(String),
-    /// The caller dropped the call: its messages have to come back.
+    /// The caller dropped the call; its messages must come back.
     Dropped,
 }
 
@@ -206,7 +206,7 @@ pub struct Line {
     pub said: Said,
 }
 
-/// The history of a process, while it lives.
+/// The history that a running process writes.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -219,14 +219,14 @@ impl Log {
         Ok(Self { file, next: AtomicU64::new(1) })
     }
 
-    /// Says that an operation begins; returns its number.
+    /// Notes that an operation begins; returns its number.
     pub fn invoked(&self, call: Call) -> u64 {
         let op = self.next.fetch_add(1, Ordering::Relaxed);
         self.say(op, Said::Invoked(call));
         op
     }
 
-    /// A history that cannot be written proves nothing: then the process ends.
+    /// Writes a line. The process ends if that fails, because a history with gaps proves nothing.
     pub fn say(&self, op: u64, said: Said) {
         let written =
             serde_json::to_vec(&Line { at: now(), op, said }).map_err(io::Error::other).and_then(|mut line| {
@@ -240,25 +240,24 @@ impl Log {
     }
 }
 
-/// How an operation ended, as far as its process knew.
+/// The end of an operation, as far as its process knew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
     Failed,
-    /// Also where the process did not live to see it.
+    /// Also if the process died before the operation ended.
     Unknown,
     Dropped,
 }
 
-/// An operation, from the lines about it.
 #[derive(Debug, Clone)]
 pub struct Op {
-    /// The process, as its file is called.
+    /// The name of the process, which is the name of its file.
     pub process: String,
     pub nr: u64,
     pub call: Call,
     pub began: Micros,
-    /// Of one that the process did not see the end of: never.
+    /// The time of the end; `Micros::MAX` if the process did not see the end.
     pub ended: Micros,
     pub outcome: Outcome,
     pub ids: Vec<i64>,
@@ -269,19 +268,19 @@ pub struct Op {
 }
 
 impl Op {
-    /// `producer-1.0:17`, as reports name it.
+    /// Returns the operation's name in reports, such as `producer-1.0:17`.
     pub fn name(&self) -> String {
         format!("{}:{}", self.process, self.nr)
     }
 
-    /// Whether some of it may have happened.
+    /// Returns whether any part of it may have happened.
     pub fn may_have_happened(&self) -> bool {
         self.outcome != Outcome::Failed
     }
 }
 
-/// The operations of a history, in the order of their beginnings. A last line that was torn by a
-/// kill is passed over.
+/// Returns the operations of a history, in the order of their beginnings. Ignores a last line that
+/// a kill cut short.
 pub fn read(process: &str, text: &str) -> Result<Vec<Op>, String> {
     let mut ops: Vec<Op> = Vec::new();
     let mut at = std::collections::HashMap::new();

@@ -1,7 +1,7 @@
 //! Runs Trunkline under faults of every kind, and checks from its users' histories that its
 //! promises held.
 
-// A reader that has gone away, as `head` does, is no panic.
+// `say` accepts a reader that goes away, such as `head`; `println!` would panic.
 #![deny(clippy::print_stdout)]
 
 mod random;

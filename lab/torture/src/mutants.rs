@@ -1,5 +1,5 @@
-//! Seeded defects: the checker has to find each of them. One that it does not find is a hole in the
-//! checker.
+//! Seeded defects. The checker has to find each of them; a defect that it does not find is a hole
+//! in the checker.
 
 mod list;
 mod of_keys;
@@ -19,13 +19,13 @@ use crate::folder::Folder;
 /// Runs each of the mutants, and says which was found by which rule.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Mutants {
-    /// Those alone, with commas between; all if not given.
+    /// Only these mutants, with commas between; all if not given.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// Another seed for all of them.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Where their histories and reports are kept, a folder each.
+    /// The folder of histories and reports, with a folder for each mutant.
     #[arg(long, default_value = "target/mutants")]
     pub folder: PathBuf,
     /// A build with `--cfg trunkline_mutant`; made if not given.
@@ -37,7 +37,6 @@ fn all() -> impl Iterator<Item = &'static Mutant> {
     MUTANTS.iter().chain(&OF_KEYS)
 }
 
-/// One by its name.
 pub fn find(name: &str) -> Result<&'static Mutant, String> {
     all().find(|mutant| mutant.name == name).ok_or_else(|| {
         let names: Vec<&str> = all().map(|mutant| mutant.name).collect();
@@ -45,7 +44,7 @@ pub fn find(name: &str) -> Result<&'static Mutant, String> {
     })
 }
 
-/// Whether all were found.
+/// Runs the mutants; returns whether the checker found all of them.
 pub fn run(mutants: &Mutants) -> Result<bool, String> {
     let chosen: Vec<&Mutant> = match &*mutants.only {
         [] => all().collect(),
@@ -72,7 +71,7 @@ pub fn run(mutants: &Mutants) -> Result<bool, String> {
     Ok(survived == 0)
 }
 
-/// The rules that found it: others than those that it breaks do not count.
+/// Returns the rules that found the mutant. Only the rules that it breaks count.
 fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<Vec<String>, String> {
     let faults: Vec<String> = mutant.faults.iter().map(|fault| fault.name()).collect();
     let mut command = Command::new(program);
@@ -96,7 +95,7 @@ fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<V
     Ok(broken.map(|finding| format!("{} ({})", finding.rule, finding.count)).collect())
 }
 
-/// This program with the defects in it, of which each process chooses one.
+/// Builds this program with the defects in it; each process chooses one of them.
 fn build(folder: &Path) -> Result<PathBuf, String> {
     let target = folder.join("build");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -1,73 +1,74 @@
-//! The queues of a run, and how they are used.
+//! The queues of a run, and their use.
 
 use std::time::Duration;
 
-/// How long leases last: shorter than a process is stopped for.
+/// The length of leases, shorter than the time for which a fault stops a process.
 pub const LEASE: Duration = Duration::from_secs(2);
 pub const MAX_ATTEMPTS: u32 = 5;
-/// Longest delay of a message: short enough for a run of a minute.
+/// The longest delay of a message, short enough for a run of a minute.
 pub const DELAY_MS: u64 = 2_500;
 
-/// The reason of every burial; any other dead letter has used up its attempts.
+/// The reason of every burial. Any other dead letter has used up its attempts.
 pub const BURIED: &str = "no use";
 
-/// Taken: at most once.
+/// A queue with takes: at most once.
 pub const ONCE: &str = "once";
-/// Leased, by consumers and by SQL clients: at least once. With priorities.
+/// A queue with priorities and leases, by consumers and by SQL clients: at least once.
 pub const LEAST: &str = "least";
-/// Taken in transactions, or acknowledged in them, with entries in a ledger: exactly once.
+/// A queue with takes or acknowledgements in transactions, with entries in a ledger: exactly once.
 pub const EXACT: &str = "exact";
-/// A worker's: at least once.
+/// A worker's queue: at least once.
 pub const WORKS: &str = "works";
-/// Of many producers and one consumer with one task, which checks the order.
+/// A queue with many producers and one consumer with one task, to check the order.
 pub const FIFO: &str = "fifo";
-/// Rare messages, and one consumer that only listens.
+/// A queue with rare messages, and one consumer that only listens.
 pub const BELL: &str = "bell";
-/// Purged now and then.
+/// A queue that is purged now and then.
 pub const PURGED: &str = "purged";
-/// With priorities, and one consumer with one task, which now and then lets a backlog come up.
+/// A queue with priorities, and one consumer with one task, which now and then lets a backlog grow.
 pub const RANKED: &str = "ranked";
-/// With a limit of leased messages, which several processes meet.
+/// A queue with a limit of leased messages, which several processes reach.
 pub const CAPPED: &str = "capped";
-/// With a limit of messages a second, which several processes meet.
+/// A queue with a limit of messages per second, which several processes reach.
 pub const METERED: &str = "metered";
-/// With keys, along lanes: workers', and clients' of the SQL functions.
+/// A queue with keys and lanes, for workers and for clients of the SQL functions.
 pub const KEYED: &str = "keyed";
-/// With unique keys, which enqueues race for.
+/// A queue with unique keys, for which enqueues race.
 pub const UNIQUE: &str = "unique";
 
-/// Of schedules alone; nobody consumes it.
+/// A queue with ticks of schedules only, which has no consumer.
 pub const TICKS: &str = "ticks";
-/// So many, each of them every second.
+/// The number of schedules. Each of them ticks every second.
 pub const SCHEDULES: usize = 40;
 pub const PRIORITIES: u32 = 3;
-/// Of each step of priority in [`RANKED`]: of a backlog, the lowest has its turn before the latest
-/// of the highest.
+/// The head start of each step of priority in [`RANKED`]. In a backlog, the oldest message of the
+/// lowest priority comes before the newest of the highest.
 pub const HEAD_START: Duration = Duration::from_millis(400);
 /// The limit of [`CAPPED`].
 pub const MAX_LEASED: u32 = 6;
-/// The limits of [`METERED`]: somewhat less than what is enqueued there.
+/// The limits of [`METERED`], somewhat lower than the rate of its enqueues.
 pub const PER_SECOND: f64 = 40.0;
 pub const BURST: u32 = 10;
 
-/// The keys of [`KEYED`], and its lanes: fewer, so that keys share them.
+/// The number of keys of [`KEYED`], and of its lanes. There are fewer lanes, so that keys share
+/// them.
 pub const KEYS: u64 = 12;
 pub const LANES: u32 = 8;
-/// So many there become in time, where the queue is altered.
+/// The most lanes that the queue gets when it is altered.
 pub const MOST_LANES: u32 = 64;
-/// A lane is held for so long after it was read.
+/// The time for which a lane is held after a read.
 pub const HOLD: Duration = Duration::from_secs(3);
-/// Of [`UNIQUE`].
+/// The number of keys of [`UNIQUE`].
 pub const UNIQUE_KEYS: u64 = 16;
 
 pub const QUEUES: [&str; 12] = [ONCE, LEAST, EXACT, WORKS, FIFO, BELL, PURGED, RANKED, CAPPED, METERED, KEYED, UNIQUE];
 
-/// The tables of effects: an entry a message, and sums.
+/// The tables of effects: an entry for each message, and sums.
 pub const LEDGER: &str = "
     create table ledger (tag bigint not null, amount bigint not null, op text not null);
     create table account (nr int primary key, sum bigint not null default 0, entries bigint not null default 0);
     insert into account (nr) select generate_series(0, 15);";
-/// In the order of the accounts, so that two transactions cannot wait for each other.
+/// Locks accounts in the order of their numbers, so that two transactions cannot deadlock.
 pub const ENTER: &str = "insert into ledger (tag, amount, op) select e.tag, e.amount, $3 from unnest($1::bigint[], $2::bigint[]) e(tag, amount)";
 pub const ADD: &str = "
     with sums as materialized (

@@ -1,12 +1,12 @@
-//! Numbers from a seed: the same on every machine, in every version.
+//! Random numbers from a seed: the same on every machine, in every version.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Each part of a run draws from numbers of its own, so that one more draw in one part changes
-    /// nothing in another.
+    /// Returns the numbers of one part of a run. Each part has its own, so that one more draw in
+    /// one part changes nothing in another.
     pub fn of(seed: u64, part: u64) -> Self {
         let mut random = Self(seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         random.next();
@@ -21,17 +21,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Less than `end`, which is more than zero.
+    /// Returns a number less than `end`, which is more than zero.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true in `percent` of a hundred cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

@@ -1,5 +1,5 @@
-//! The bar of rates: many keys with a rate each, worked on by processes of which one after the
-//! other is killed. Never more of a key than its rate allows, and little less.
+//! The benchmark of rates: many keys with a rate each, and workers that are killed one after
+//! another. No key may exceed its rate, and little of the rate may be lost.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
@@ -21,7 +21,6 @@ use crate::{
 /// The queue whose keys have a rate.
 pub const QUEUE: &str = "rated";
 
-/// How many, how fast, how long, and who dies.
 #[derive(Debug, clap::Args)]
 pub struct Rates {
     /// Keys, each of which has more messages than can be handled in the time.
@@ -33,29 +32,30 @@ pub struct Rates {
     /// Messages of a key at once, after a rest.
     #[arg(long, default_value_t = 1)]
     burst: u32,
-    /// For so long.
+    /// Length of the run, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// Workers, each a process.
     #[arg(long, default_value_t = 4)]
     processes: u32,
-    /// One of them is killed, and started again, after so many seconds; 0 kills none.
+    /// Seconds until one of them is killed, and started again, and then between kills; 0 kills
+    /// none.
     #[arg(long, default_value_t = 1.0)]
     kill_every: f64,
-    /// How long a lease lasts, in milliseconds: what a killed worker held is nobody's for so long
-    /// and half as long again.
+    /// Length of a lease, in milliseconds. Lanes of a killed worker stay held for one and a half
+    /// times as long.
     #[arg(long, default_value_t = 1000)]
     lease: u64,
-    /// Between the moment in which a message begins and that in which its handler looks at the
-    /// clock, its thread may rest for so many milliseconds.
+    /// Longest rest of a handler's thread, in milliseconds, between the beginning of its message
+    /// and its reading of the clock.
     #[arg(long, default_value_t = 100)]
     jitter: u64,
-    /// For the histories of the processes.
+    /// Folder of the processes' histories.
     #[arg(long, default_value = "target/torture-rates")]
     folder: PathBuf,
 }
 
-/// Whether no key was too fast.
+/// Runs the benchmark; returns whether no key was too fast.
 pub fn run(rates: &Rates) -> Result<bool, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(measure(rates))
@@ -107,7 +107,7 @@ async fn furnish(url: &str, rates: &Rates) -> trunkline::Result<()> {
     db.create_queue(QUEUE, &settings).await?;
     db.limit_queue(QUEUE, &Limits::none().key_per_second(rates.rate).key_burst(rates.burst)).await?;
     let queue: Queue<String> = db.queue(QUEUE).await?;
-    // More than can begin, until the processes have ended.
+    // More than can begin before the processes end.
     let each = (rates.rate * (f64::from(rates.seconds) + 30.0)) as u64 + u64::from(rates.burst);
     for _ in 0..each {
         queue.enqueue_many((1..=rates.keys).map(|key| Draft::new(String::new()).key(format!("key {key}")))).await?;
@@ -119,7 +119,7 @@ pub fn key_of(key: Option<&str>) -> u64 {
     key.and_then(|key| key.strip_prefix("key ")).and_then(|nr| nr.parse().ok()).unwrap_or_default()
 }
 
-/// Until each process holds lanes.
+/// Waits until each process holds lanes.
 async fn shared(sql: &Client, processes: u32) -> Result<(), String> {
     let holders = format!(
         "select count(distinct h.holder) >= {processes} from trunkline.lane_{QUEUE} h where h.held_until > clock_timestamp()"
@@ -134,7 +134,7 @@ async fn shared(sql: &Client, processes: u32) -> Result<(), String> {
     Err("the processes did not share the lanes within a minute".to_owned())
 }
 
-/// When messages of each key began, in order.
+/// Returns the times at which messages of each key began, in order.
 fn begun(folder: &Folder) -> Result<BTreeMap<u64, Vec<Micros>>, String> {
     let mut begun: BTreeMap<u64, Vec<Micros>> = BTreeMap::new();
     let histories = folder.path().join("histories");
@@ -154,14 +154,14 @@ fn begun(folder: &Folder) -> Result<BTreeMap<u64, Vec<Micros>>, String> {
     Ok(begun)
 }
 
-/// By how many seconds a message of a key began earlier than allowed at most: in no time may more
-/// begin than the burst and what the rate gives meanwhile.
+/// Returns the seconds by which a message of a key began before it was allowed to, at most. In any
+/// time, no more messages may begin than the burst and the rate allow.
 fn early(begun: &[Micros], rate: f64, burst: u32) -> f64 {
     let (mut worst, mut least): (f64, f64) = (0.0, f64::INFINITY);
     for (nr, at) in begun.iter().enumerate() {
         let first = begun[0];
-        // How far the key is ahead of its rate with this one; at its least, a bucket was as full as
-        // it can be.
+        // The key's lead over its rate at this message. Where the lead is least, the bucket was as
+        // full as it can be.
         let ahead = nr as f64 / rate - (at - first) as f64 / 1e6;
         least = least.min(ahead);
         worst = worst.max(ahead - least - (f64::from(burst) - 1.0) / rate);

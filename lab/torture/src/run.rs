@@ -22,7 +22,6 @@ use crate::{
     tables::Tables,
 };
 
-/// The processes of a run.
 const CREW: [Role; 12] = [
     Role::Producer,
     Role::Producer,
@@ -37,12 +36,12 @@ const CREW: [Role; 12] = [
     Role::Ticker,
     Role::Ticker,
 ];
-/// For the queues to be emptied at the end.
+/// The time to empty the queues at the end.
 const DRAIN: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Run {
-    /// How long, without the time to start and to check.
+    /// The length of the run in minutes, without the time to start and to check.
     #[arg(long, default_value_t = 10.0)]
     pub minutes: f64,
     /// Faults and operations are drawn from this number; it is the clock's if not given.
@@ -54,7 +53,7 @@ pub struct Run {
     /// A seeded defect, by its name; see `mutants`.
     #[arg(long)]
     pub mutant: Option<String>,
-    /// Where histories and report are kept.
+    /// The folder of histories and report.
     #[arg(long, default_value = "target/torture")]
     pub folder: PathBuf,
     /// Fails where a fault cannot be had on this machine, instead of a run without it.
@@ -75,7 +74,7 @@ impl Run {
     }
 }
 
-/// Whether every promise was kept.
+/// Runs and checks; returns whether every promise was kept.
 pub fn run(run: &Run) -> Result<bool, String> {
     let faults = run.faults()?;
     let mutant = run.mutant.as_deref().map(mutants::find).transpose()?;
@@ -118,7 +117,7 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
     }
     let mut scene = Scene::new(ground, crew);
     for planned in schedule(seed, seconds, faults) {
-        // On a slow machine some take longer than planned.
+        // On a slow machine some faults take longer than planned.
         if now() - began + planned.after_ms * 1000 > seconds * 1_000_000 {
             break;
         }
@@ -151,7 +150,7 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
     folder.keep("tables.json", &tables)
 }
 
-/// This program again, in a role.
+/// Returns the launcher of processes: this program again, in a role.
 pub fn launch(url: String, environment: Vec<(String, String)>, seed: u64) -> Launch {
     Box::new(move |start| {
         let mut command = Command::new(std::env::current_exe()?);
@@ -161,7 +160,7 @@ pub fn launch(url: String, environment: Vec<(String, String)>, seed: u64) -> Lau
     })
 }
 
-/// When the processes' connections have gone, or at last.
+/// Reads the tables once the processes' connections have gone, or after five seconds.
 async fn left(scene: &mut Scene) -> Result<Tables, String> {
     for _ in 0..100 {
         let tables = Tables::read(scene.client().await?).await?;
@@ -173,7 +172,7 @@ async fn left(scene: &mut Scene) -> Result<Tables, String> {
     Tables::read(scene.client().await?).await
 }
 
-/// Whether every promise was kept, by the files of an earlier run.
+/// Checks the files of an earlier run; returns whether every promise was kept.
 pub fn check(folder: &Path) -> Result<bool, String> {
     let folder = Folder::open(folder);
     let evidence = folder.read()?;

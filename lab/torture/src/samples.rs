@@ -14,7 +14,7 @@ pub struct Sample {
     pub locks: i64,
 }
 
-/// None where the server does not answer, as while it is away.
+/// Takes a sample; returns `None` if the server does not answer.
 pub async fn sample(client: &Client, processes: &[(String, u32)]) -> Option<Sample> {
     let text = "select (select count(*) from pg_stat_activity where usename = 'torture'),
                        (select count(*) from pg_locks l join pg_stat_activity a on a.pid = l.pid where a.usename = 'torture')";
@@ -23,7 +23,7 @@ pub async fn sample(client: &Client, processes: &[(String, u32)]) -> Option<Samp
     Some(Sample { at: now(), memory, connections: row.get(0), locks: row.get(1) })
 }
 
-/// Resident, in kilobytes, as Linux tells it; elsewhere none.
+/// Returns the resident memory in kilobytes, on Linux only.
 fn memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

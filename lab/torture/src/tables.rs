@@ -14,7 +14,7 @@ pub struct Waiting {
     pub tag: u64,
 }
 
-/// A dead letter, or a message in the archive; with the attempts that were charged.
+/// A dead letter, or a message in the archive, with its attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub queue: String,
@@ -44,7 +44,7 @@ pub struct Tables {
     /// Ticks that were made: the schedule, and the second since 1970.
     #[serde(default)]
     pub ticks: Vec<(String, i64)>,
-    /// Connections of the processes, and locks that they hold, when they are gone.
+    /// Connections of the processes, and locks that they hold, after they have gone.
     pub connections: i64,
     pub locks: i64,
 }

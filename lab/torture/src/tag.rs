@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::plan::{KEYS, PRIORITIES, UNIQUE_KEYS};
 
-/// Which of no message: a payload that is none of ours, or is damaged.
+/// The tag of a payload that is damaged, or that no process of the run made.
 pub const DAMAGED: u64 = 0;
 
-/// The tags of a process: `nr` is its own in the run, at least 1.
+/// The tags of a process. `nr` is the process's number in the run, at least 1.
 #[derive(Debug)]
 pub struct Tags(AtomicU64);
 
@@ -22,7 +22,7 @@ impl Tags {
     }
 }
 
-/// Mostly short; some are kept out of line by the server.
+/// Returns the length of the filling. Most are short; the server stores the longest out of line.
 fn filling(tag: u64) -> usize {
     let number = tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     if number.is_multiple_of(61) { 5_000 } else { (number % 90) as usize }
@@ -40,41 +40,42 @@ fn tag(payload: &str) -> u64 {
     }
 }
 
-/// The text beside the payload, under [`BESIDE`]; most have none.
+/// Returns the text in the metadata, under [`BESIDE`]. Most messages have none.
 pub fn beside(tag: u64) -> Option<String> {
     tag.is_multiple_of(7).then(|| tag.to_string())
 }
 
-/// The tag of a message that is as it was enqueued, payload and metadata.
+/// Returns the tag of a message whose payload and metadata are as they were enqueued, or
+/// [`DAMAGED`].
 pub fn of(payload: &str, found: Option<&str>) -> u64 {
     let tag = tag(payload);
     if found == beside(tag).as_deref() { tag } else { DAMAGED }
 }
 
-/// The name in the metadata.
 pub const BESIDE: &str = "tag";
 
-/// In queues with priorities.
+/// Returns the priority in queues with priorities.
 pub fn priority(tag: u64) -> u8 {
     (tag % u64::from(PRIORITIES)) as u8
 }
 
-/// In the queue with keys.
+/// Returns the key in the queue with keys.
 pub fn key(tag: u64) -> String {
     format!("key {}", tag % KEYS)
 }
 
-/// In the queue with unique keys: those of one process that follow each other race for one.
+/// Returns the key in the queue with unique keys. Consecutive tags of one process race for the same
+/// key.
 pub fn unique(tag: u64) -> String {
     format!("unique {}", tag / 4 % UNIQUE_KEYS)
 }
 
-/// The amount that a message adds to its account in the ledger.
+/// Returns the amount that a message adds to its account in the ledger.
 pub fn amount(tag: u64) -> i64 {
     (tag % 89) as i64 + 1
 }
 
-/// There are 16 accounts.
+/// Returns one of the 16 accounts.
 pub fn account(tag: u64) -> i32 {
     (tag % 16) as i32
 }

@@ -1,5 +1,5 @@
-//! The bar of schedules: many that tick each second, made by processes of which one after the other
-//! is killed. Each tick once, and soon.
+//! The benchmark of schedules: many that tick each second, and processes that make the ticks and
+//! are killed one after another. Each tick must be made once, and soon.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,27 +11,26 @@ use trunkline_programs::say;
 
 use crate::{crew::Crew, folder::Folder, ground, roles::Role, run::launch};
 
-/// How many, how long, and who dies.
 #[derive(Debug, clap::Args)]
 pub struct Ticks {
     /// Schedules, each of which ticks every second.
     #[arg(long, default_value_t = 1000)]
     schedules: u32,
-    /// For so long.
+    /// Length of the run, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// Processes that make the ticks.
     #[arg(long, default_value_t = 3)]
     processes: u32,
-    /// One of them is killed, and started again, after so many seconds, just as the ticks come.
+    /// Seconds between kills, each just as the ticks come; the killed process is started again.
     #[arg(long, default_value_t = 10)]
     kill_every: u32,
-    /// For what the processes complain about.
+    /// Folder of the processes' error output.
     #[arg(long, default_value = "target/torture-ticks")]
     folder: PathBuf,
 }
 
-/// Whether each tick was made once.
+/// Runs the benchmark; returns whether each tick was made once.
 pub fn run(ticks: &Ticks) -> Result<bool, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(measure(ticks))
@@ -39,7 +38,7 @@ pub fn run(ticks: &Ticks) -> Result<bool, String> {
 
 async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let folder = Folder::create(&ticks.folder)?;
-    // Then each row tells when it was there for others.
+    // With this setting each row shows when other sessions could see it.
     let cluster = Cluster::temporary().setting("track_commit_timestamp", "on").start();
     let cluster = cluster.map_err(|error| format!("no server: {error}"))?;
     let url = cluster.url("postgres");
@@ -53,7 +52,7 @@ async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let (first, began) = first_tick(&sql).await?;
     let mut killed = 0;
     for second in (ticks.kill_every..ticks.seconds).step_by(ticks.kill_every.max(1) as usize) {
-        // Into the work.
+        // In the middle of the work.
         sleep_until(began + Duration::from_secs(second.into()) + Duration::from_millis(10)).await;
         crew.kill(killed % ticks.processes as usize)?;
         killed += 1;
@@ -87,7 +86,7 @@ async fn furnish(url: &str, schedules: u32) -> trunkline::Result<()> {
     Ok(())
 }
 
-/// The first tick that counts, in seconds since 1970, and when it comes by our clock.
+/// Returns the first tick that counts, in seconds since 1970, and its time by our clock.
 async fn first_tick(sql: &Client) -> Result<(i64, Instant), String> {
     let row = sql.query_one("select extract(epoch from clock_timestamp())::float8", &[]).await;
     let clock: f64 = row.map_err(|error| error.to_string())?.get(0);

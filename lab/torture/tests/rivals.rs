@@ -1,4 +1,4 @@
-//! Trunkline's own row of the comparison, for some seconds.
+//! Runs Trunkline's own row of the comparison for some seconds.
 
 use std::process::Command;
 

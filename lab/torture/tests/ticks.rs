@@ -1,4 +1,4 @@
-//! The bar of schedules, for some seconds.
+//! Runs the benchmark of schedules for some seconds.
 
 use std::process::Command;
 

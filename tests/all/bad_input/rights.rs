@@ -32,7 +32,7 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
         queue.enqueue(payload).await.expect("enqueued");
     }
     eventually("all is consumed", || async { queue.stats().await.expect("counted").messages == 0 }).await;
-    timeout(SOON, db.drop_queue("q")).await.expect("nobody holds it").expect("dropped");
+    timeout(SOON, db.drop_queue("q")).await.expect("no session holds it").expect("dropped");
     let began = Instant::now();
     for consumer in consumers {
         let panic = timeout(SOON, consumer).await.expect("it is told before it hangs").expect_err("there is no queue");
@@ -42,7 +42,7 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
     assert!(began.elapsed() < SOON, "each of them soon");
     assert!(queue.enqueue(1).await.expect_err("dropped").is_no_queue());
     assert!(queue.stats().await.expect_err("dropped").is_no_queue());
-    db.create_queue("q", &Settings::new("int8")).await.expect("created anew");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created again");
     queue.enqueue(1).await.expect("the old handle finds the new queue");
     assert_eq!(queue.take(5).await.expect("taken").len(), 1);
 }

@@ -31,7 +31,7 @@ async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
     let leased = queue.lease(3).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");
     assert_eq!(queue.cancel_in(&transaction, &ids[..1]).await.expect("cancelled"), ids[..1]);
-    queue.ack(&leased[1..]).await.expect("the neighbours are held, and nobody waits");
+    queue.ack(&leased[1..]).await.expect("the neighbours are held, and no call waits");
     transaction.commit().await.expect("committed");
     assert!(queue.ack(&leased[..1]).await.expect_err("its lease has ended").is_lease_lost());
 }
@@ -62,7 +62,7 @@ async fn what_another_transaction_has_is_passed_over() {
     let ids = enqueued(&queue, 2).await;
     let (one, other) = (db.begin().await.expect("begun"), db.begin().await.expect("begun"));
     assert_eq!(queue.cancel_in(&one, &ids[..1]).await.expect("cancelled"), ids[..1]);
-    assert_eq!(queue.reschedule_in(&other, &ids, HOUR).await.expect("moved"), ids[1..], "nobody waits for the other");
+    assert_eq!(queue.reschedule_in(&other, &ids, HOUR).await.expect("moved"), ids[1..], "no call waits for the other");
     one.rollback().await.expect("rolled back");
     assert_eq!(queue.cancel_in(&other, &ids).await.expect("cancelled"), ids, "its own are not in its way");
     other.commit().await.expect("committed");

@@ -53,7 +53,7 @@ impl Libpq {
             Step::Value(meant) => vec![self.value(meant)],
         };
         if !self.0.is_alive() {
-            self.0.reset().expect("libpq connects anew when it is told to");
+            self.0.reset().expect("libpq connects again when it is asked to");
         }
         assert_eq!(self.0.state(), State::Idle, "nothing stays open");
         answers

@@ -118,7 +118,7 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
     eventually("the second has all", async || shares().await.iter().max() >= Some(&7)).await;
     producing.abort();
     second.stop().await;
-    eventually("nobody holds any", async || shares().await.is_empty()).await;
+    eventually("no worker holds any", async || shares().await.is_empty()).await;
 }
 
 /// A worker leases what it can use. Otherwise it would lease the messages of busy keys again and

@@ -22,7 +22,7 @@ async fn a_lane_is_leased_as_a_whole_by_one_holder_until_it_gives_it_back() {
     let other = connect(&url).await;
     queue.enqueue_many(&(0..6).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     let mine = holder(&sql, 2).await.expect("a lane");
-    assert_eq!(holder(&other, 9).await, None, "it is somebody's");
+    assert_eq!(holder(&other, 9).await, None, "it has a holder");
     let more = leased(&sql, &format!("more('q', {mine}, 2)")).await;
     assert_eq!(more.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["2", "3"]);
     assert!(!sql.query_one("select trunkline.release_lane('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0));
@@ -49,11 +49,11 @@ async fn a_late_holder_changes_nothing() {
     .expect("the leases ended");
     let (first, attempt, ..) = late[0].clone();
     let error = sql.query("select trunkline.ack('q', $1, $2)", &[&first, &attempt]).await.expect_err("late");
-    assert_eq!(error.code().map(SqlState::code), Some("TL001"), "before anybody has it");
+    assert_eq!(error.code().map(SqlState::code), Some("TL001"), "before another holder has it");
     let theirs = leased(&other, "lease_lane('q', 2)").await;
     assert_eq!((theirs[0].0, theirs[0].1), (first, 2));
     let error = sql.query("select trunkline.ack('q', $1, $2)", &[&first, &attempt]).await.expect_err("late");
-    assert_eq!(error.code().map(SqlState::code), Some("TL001"), "and when somebody does");
+    assert_eq!(error.code().map(SqlState::code), Some("TL001"), "also when the other holds it");
     other.query("select trunkline.ack('q', $1, 2)", &[&first]).await.expect("theirs");
 }
 

@@ -28,7 +28,7 @@ async fn after_a_restore_what_was_done_since_comes_again_and_ids_are_new_only_if
 
     let db = Db::connect(&server.url()).await.expect("connected");
     let queue = db.queue::<i64>("q").await.expect("opened");
-    queue.ack([&left.leased]).await.expect("the lease of then is one again, for whoever has its name");
+    queue.ack([&left.leased]).await.expect("the lease of then is valid again");
     let again = queue.take(9).await.expect("taken").iter().map(|message| message.payload).collect::<Vec<_>>();
     assert_eq!(again, since, "what was done since comes again");
     assert_eq!(queue.enqueue(11).await.expect("enqueued").id(), gone, "the id of a message that is gone");

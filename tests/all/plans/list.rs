@@ -243,7 +243,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
     (
-        "they reckon with what they are given",
+        "they only compute with their arguments",
         &[
             "clock",
             "due_from",

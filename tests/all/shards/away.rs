@@ -83,7 +83,7 @@ impl Load {
         while !self.ends.load(Ordering::Relaxed) {
             let n = self.number.fetch_add(1, Ordering::Relaxed);
             let began = Instant::now();
-            let outcome = timeout(SOON, queue.enqueue(n)).await.expect("nobody waits for a dead server");
+            let outcome = timeout(SOON, queue.enqueue(n)).await.expect("no call waits for a dead server");
             let mut told = self.told();
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
@@ -114,7 +114,7 @@ impl Load {
             }
             // One call per shard, so that an error concerns that shard alone.
             for part in messages.chunk_by(|one, other| one.shard == other.shard) {
-                let acked = timeout(SOON * 3, self.queue.ack(part)).await.expect("no call waits for ever");
+                let acked = timeout(SOON * 3, self.queue.ack(part)).await.expect("no call waits without an end");
                 let lost: HashSet<i64> = match &acked {
                     Ok(()) => HashSet::new(),
                     Err(error) if error.is_lease_lost() => error.shards()[0].1.lost_ids().iter().copied().collect(),
@@ -204,7 +204,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
     let from_nowhere = |n: &&i64| !told.enqueued.contains(n) && !told.unknown.contains(n);
     assert_eq!(told.received.iter().chain(&told.handled).find(from_nowhere), None);
     assert!(told.unknown.len() <= 40, "at most one for each caller and death: {}", told.unknown.len());
-    assert!(told.slowest < Duration::from_secs(5), "nobody waited for the dead: {:?}", told.slowest);
+    assert!(told.slowest < Duration::from_secs(5), "no call waited for the dead: {:?}", told.slowest);
 }
 
 /// A queue on two databases, one of them behind a proxy.

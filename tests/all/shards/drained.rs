@@ -102,7 +102,7 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
                 if enough.load(Ordering::Relaxed) {
                     break;
                 }
-                queue.enqueue(n).await.expect("nobody errs");
+                queue.enqueue(n).await.expect("no error");
                 sent.push(n);
             }
             sent

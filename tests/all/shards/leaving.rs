@@ -49,7 +49,7 @@ async fn a_drained_shard_leaves_what_runs_and_can_join_again() {
     let sql = superuser(&url).await;
     let connected =
         "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
-    eventually("nobody is connected", || async {
+    eventually("no session is connected", || async {
         sql.query_one(connected, &[]).await.expect("counted").get::<_, i64>(0) == 0
     })
     .await;

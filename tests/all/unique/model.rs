@@ -170,7 +170,7 @@ fn whatever_is_called_a_key_has_one_message() {
                 }
                 let live = "delete from trunkline.unique_q where until <= clock_timestamp()";
                 if ops.len() % 2 == 0 {
-                    sql.batch_execute(live).await.expect("as somebody who clears away");
+                    sql.batch_execute(live).await.expect("cleared away");
                     let keys: Vec<String> = model.keys.keys().map(|key| format!("{key:02}")).collect();
                     assert_eq!(held(&sql).await, keys, "after {op:?}");
                 }

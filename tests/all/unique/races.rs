@@ -31,7 +31,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
         let calls: Vec<_> = calls.collect();
         let by_sql = clients.iter().map(|client| async move {
             let call = "select id, outcome from trunkline.enqueue_unique('q', $1::int8, $2, unique_for => '1 hour')";
-            let row = client.query_one(call, &[&round, &format!("round {}", round / 2)]).await.expect("nobody errs");
+            let row = client.query_one(call, &[&round, &format!("round {}", round / 2)]).await.expect("no error");
             match row.get(1) {
                 "new" => Enqueued::New(row.get(0)),
                 _ => Enqueued::Duplicate(row.get(0)),
@@ -157,7 +157,7 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
     };
     let (lost, ()) = tokio::join!(lost, commits);
     assert_eq!(lost, Enqueued::Duplicate(first));
-    let taken = timeout(SOON, queue.take(10)).await.expect("nobody is waited for").expect("taken");
+    let taken = timeout(SOON, queue.take(10)).await.expect("no transaction is waited for").expect("taken");
     assert_eq!(taken.len(), 1);
     loser.commit().await.expect("committed");
 }

@@ -40,7 +40,7 @@ async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
     })
     .after_attempt(move |_, _| {
         firsts.fetch_add(1, Ordering::Relaxed);
-        panic!("whoever watches harms nobody");
+        panic!("a hook's panic does no harm");
     })
     .before_wait(move || {
         seconds.fetch_add(1, Ordering::Relaxed);

@@ -291,5 +291,5 @@ impl Model for Protocol {
 const ONE_HOLDER: &str = "what is leased of a lane is one holder's, who holds the lane for as long";
 const ORDER: &str = "no message begins before those ahead of it were handled";
 const PER_KEY: &str = "no more of a key run at a time than may";
-const FENCE: &str = "a late holder ends nobody else's lease";
+const FENCE: &str = "a late holder does not end another's lease";
 const NOTHING_LOST: &str = "what is gone was handled";

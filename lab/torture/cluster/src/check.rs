@@ -1,4 +1,4 @@
-//! Holds what the clients were told against what they got, and against the tables.
+//! Compares the answers that clients got with the messages that they got, and with the tables.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -12,13 +12,13 @@ use crate::{
     history::{History, QUEUES, Told, Trail},
 };
 
-/// Of one kind this many are shown.
+/// The examples of a violation that a report shows.
 const SHOWN: usize = 5;
-/// At most once: a take whose answer is lost with its connection has lost what it took. So many can
-/// be on their way at a failover.
+/// The most messages that one failover can lose at most once. A take whose answer is lost with its
+/// connection has lost the messages that it took.
 const ON_THEIR_WAY: usize = 40;
 
-/// What is in the tables of the clients at the end.
+/// The rows of the clients' tables at the end.
 pub struct Tables {
     ledger: Vec<(i64, i64)>,
     promises: Vec<i64>,
@@ -35,17 +35,17 @@ impl Tables {
     }
 }
 
-/// What came out for one queue.
+/// The numbers of one queue.
 #[derive(Debug, Default)]
 pub struct Count {
     pub ok: usize,
     pub unknown: usize,
     pub failed: usize,
-    /// Of those with an unknown outcome.
+    /// Enqueues with an unknown outcome whose message came.
     pub unknown_and_there: usize,
-    /// More than once, which only a lease allows.
+    /// Messages that came more than once, which only a lease allows.
     pub again: usize,
-    /// Enqueued and never seen, which only at most once allows.
+    /// Messages that were enqueued and never came, which only at most once allows.
     pub lost: usize,
     /// The longest time from the answer to an enqueue to its first delivery.
     pub slowest: Duration,
@@ -55,7 +55,7 @@ pub struct Count {
 pub struct Verdict {
     pub violations: Vec<String>,
     pub counts: BTreeMap<&'static str, Count>,
-    /// Of the ledger's payloads, and of what it should be.
+    /// The sum of the ledger's payloads, and the sum that it must have.
     pub sums: (i128, i128),
 }
 
@@ -69,13 +69,13 @@ impl Verdict {
     }
 }
 
-/// Everything has been drained, and nobody is at work any more.
+/// Checks a whole run. All queues have been drained, and all clients have ended.
 pub fn check(history: &History, tables: &Tables, failovers: usize) -> Verdict {
     let mut verdict = Verdict::default();
     for queue in QUEUES {
         let trail = history.of(queue);
         let got: Vec<(i64, i64)> = match queue {
-            // The table is what counts: a commit whose answer was lost is in it.
+            // The table decides: it has the rows of a commit whose answer was lost.
             "ledger" => tables.ledger.clone(),
             _ => trail.delivered.iter().map(|delivery| (delivery.payload, delivery.lease.id)).collect(),
         };
@@ -87,7 +87,7 @@ pub fn check(history: &History, tables: &Tables, failovers: usize) -> Verdict {
     verdict
 }
 
-/// What was told of each message, against what came.
+/// Compares the answer to each enqueue with the messages that came.
 fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: usize, verdict: &mut Verdict) {
     let told: HashMap<i64, Told> = trail.sent.iter().map(|sent| (sent.payload, sent.told)).collect();
     let mut times: HashMap<i64, usize> = HashMap::new();
@@ -120,7 +120,7 @@ fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: u
     verdict.violated(&format!("{queue}: came under another id than its enqueue told (payload, id)"), others);
     let mut ids = HashSet::new();
     let twice = told.values().filter_map(|told| if let Told::Ok(id) = told { Some(*id) } else { None });
-    // A message that is handed over has an id of its own kind.
+    // A message that is sent directly has an id of its own kind.
     let twice: Vec<i64> = twice.filter(|id| !ids.insert(*id)).collect();
     verdict.violated(&format!("{queue}: ids that two enqueues were told"), twice);
     let at_most_once = ["taken", "bell", "hand"].contains(&queue);
@@ -143,7 +143,7 @@ fn slowest(trail: &Trail) -> Duration {
     told.filter_map(|sent| Some(first.get(&sent.payload)?.saturating_duration_since(sent.at))).max().unwrap_or_default()
 }
 
-/// A delivery has a name of its own, and none comes after an acknowledgement.
+/// Checks that each delivery has a name of its own, and that none follows an acknowledgement.
 fn leases(queue: &str, trail: &Trail, verdict: &mut Verdict) {
     let mut names = HashSet::new();
     let twice = trail.delivered.iter().map(|delivery| delivery.lease).filter(|lease| !names.insert(*lease));
@@ -157,7 +157,7 @@ fn leases(queue: &str, trail: &Trail, verdict: &mut Verdict) {
     verdict.violated(&format!("{queue}: came after it was acknowledged"), after.collect::<Vec<_>>());
 }
 
-/// What was committed together is there together.
+/// Checks that rows and messages of one transaction are either all there or all missing.
 fn ledger(trail: &Trail, tables: &Tables, verdict: &mut Verdict) {
     let entered: BTreeSet<i64> = tables.ledger.iter().map(|(payload, _)| *payload).collect();
     let promised: BTreeSet<i64> = tables.promises.iter().copied().collect();
@@ -181,8 +181,8 @@ fn ledger(trail: &Trail, tables: &Tables, verdict: &mut Verdict) {
     }
 }
 
-/// What must hold on a new primary at any moment: sequences are ahead of every id, floors below
-/// every row, and unlogged tables are there.
+/// Checks a new primary: sequences are ahead of every id, floors are below every row, and unlogged
+/// tables are there.
 pub async fn of_primary(client: &Client, history: &History) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
     for queue in QUEUES {
@@ -192,7 +192,8 @@ pub async fn of_primary(client: &Client, history: &History) -> Result<Vec<String
                     (select extract(epoch from f.reached - (select min(q.due_at) from trunkline.queue_{queue} q))::float8
                      from trunkline.floor f where f.queue = '{queue}' and isfinite(f.reached))"
         );
-        // Before the question, so that the sequence is read after the last of them was told.
+        // Read before the query, so that the server reads its sequence after the last of these
+        // answers.
         let told = history
             .of(queue)
             .sent

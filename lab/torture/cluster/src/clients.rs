@@ -1,5 +1,5 @@
-//! Programs as users write them: producers, workers, consumers of each guarantee, listeners. None
-//! of them knows of a failover.
+//! Clients as users write them: producers, workers, consumers of each guarantee, listeners. None of
+//! them has code for a failover.
 
 use std::{
     convert::Infallible,
@@ -18,9 +18,9 @@ use crate::{
     history::{History, QUEUES, Stream, Told},
 };
 
-/// Between two messages of one producer.
+/// The pause between two messages of one producer.
 const PACE: Duration = Duration::from_millis(40);
-/// Between two messages where each is waited for.
+/// The pause between two messages where a consumer waits for each.
 const RARE: Duration = Duration::from_millis(200);
 /// Shorter than a failover, so that leases run out during it.
 const LEASE: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ pub struct Clients {
     consumers: JoinSet<()>,
 }
 
-/// Creates what they use.
+/// Creates the queues and tables of the clients.
 pub async fn prepare(url: &str) -> Result<(), Failure> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
@@ -62,7 +62,7 @@ impl Clients {
         let db = Db::connect(url).await?;
         all.produce(&db, &sends).await?;
         for _ in 0..CONSUMERS {
-            // Each as a program of its own, with its own connections.
+            // Each is like a program of its own, with its own connections.
             all.consume(&Db::connect(url).await?, &goes_on).await?;
         }
         all.listen(&Db::connect(url).await?, &sends, &goes_on).await?;
@@ -121,7 +121,7 @@ impl Clients {
         Ok(())
     }
 
-    /// The producers end; what they were told is complete then.
+    /// Ends the producers; the history of their enqueues is complete afterwards.
     pub async fn send_no_more(&mut self) -> Result<(), Failure> {
         self.sending.send_replace(false);
         ended(&mut self.producers).await
@@ -133,13 +133,13 @@ impl Clients {
         Ok(self.history)
     }
 
-    /// Whether everything went on after this time.
+    /// Returns whether each stream has had a success after `since`.
     pub fn all_went_on(&self, since: Instant) -> bool {
         Stream::ALL.iter().all(|(stream, _)| self.history.first(*stream, since).is_some())
     }
 }
 
-/// A panic of a client is the run's.
+/// Waits for all tasks. A panic of one fails the run.
 async fn ended(tasks: &mut JoinSet<()>) -> Result<(), Failure> {
     while let Some(ended) = tasks.join_next().await {
         ended?;
@@ -174,7 +174,7 @@ async fn send(
     }
 }
 
-/// A row of the producer's and its message: both are there, or none.
+/// Commits a row and a message in one transaction.
 async fn promise(
     db: Db,
     queue: Queue<i64>,
@@ -191,7 +191,7 @@ async fn promise(
             Ok::<_, Error>((transaction, id))
         };
         let told = match gathered.await {
-            // Whatever it says: no commit was sent.
+            // The error means that it failed, whatever its kind: no commit was sent.
             Err(error) => told(&history, Stream::EnqueueIn, false, &error),
             Ok((transaction, id)) => match transaction.commit().await {
                 Ok(()) => {
@@ -217,7 +217,7 @@ async fn work(queue: Queue<i64>, history: Arc<History>, mut goes_on: watch::Rece
         let _ = goes_on.wait_for(|on| !on).await;
     };
     if let Err(error) = worker.run(until_the_end).await {
-        // A worker outlives outages; one that ends by itself is a violation, which the check finds
+        // A worker outlives outages. One that ends by itself is a violation, which the check finds
         // by this text.
         history.erred(Stream::Work, false, &error);
     }

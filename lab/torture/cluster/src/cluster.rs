@@ -21,9 +21,9 @@ use crate::{
 };
 
 pub const NODES: usize = 3;
-/// Between two looks at what takes seconds.
+/// The pause between two probes of a state that takes seconds to reach.
 const LOOK: Duration = Duration::from_millis(100);
-/// For a node to begin, or to come back with all that it missed.
+/// The time for a node to start, or to catch up after an outage.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub struct Cluster {
@@ -33,22 +33,22 @@ pub struct Cluster {
     password: String,
     etcd: SocketAddr,
     strict: bool,
-    /// Killed by the watchdog, with the rest.
+    /// The watchdog kills it with all other processes.
     _etcd: Child,
     _watchdog: Watchdog,
 }
 
-/// What Patroni says of the nodes.
+/// The roles that Patroni reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roles {
     pub primary: usize,
-    /// The standby that commits wait for.
+    /// The synchronous standby.
     pub sync: usize,
 }
 
 impl Cluster {
-    /// Returns when all three run, one of them as the synchronous standby. With `keep` the folder
-    /// stays at the end.
+    /// Starts all three nodes, and returns once one of them is the synchronous standby. `keep`
+    /// leaves the folder there at the end.
     pub async fn start(programs: Programs, strict: bool, keep: bool) -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("tl-cluster-{}", std::process::id()));
         fs::create_dir(&folder)?;
@@ -85,7 +85,7 @@ impl Cluster {
         started
     }
 
-    /// What clients are told to connect to.
+    /// Returns the clients' connection string, which names all nodes.
     pub fn url(&self, database: &str) -> String {
         let hosts = ["127.0.0.1"; NODES].join(",");
         let ports: Vec<String> = self.nodes.iter().map(|node| node.port.to_string()).collect();
@@ -96,7 +96,7 @@ impl Cluster {
         )
     }
 
-    /// One node, whatever it is.
+    /// Returns a connection string of one node, whether it is the primary or not.
     pub fn url_of(&self, number: usize, database: &str) -> String {
         let Self { nodes, password, .. } = self;
         format!(
@@ -105,7 +105,7 @@ impl Cluster {
         )
     }
 
-    /// What the first node that answers says of all.
+    /// Returns all members, as the first node that answers reports them.
     async fn members(&self) -> Vec<Value> {
         for node in &self.nodes {
             if let Ok(Value::Object(mut said)) = http::get(node.rest, "/cluster").await
@@ -135,7 +135,7 @@ impl Cluster {
         }
     }
 
-    /// Returns when there are a primary, a synchronous standby, and another that streams.
+    /// Waits for a primary, a synchronous standby, and a second standby that streams.
     pub async fn until_whole(&self) -> Result<Roles, Failure> {
         let role = |member: &Value, role: &str| member["role"] == role;
         let streams =
@@ -155,12 +155,12 @@ impl Cluster {
         };
         match (at("leader"), at("sync_standby")) {
             (Some(primary), Some(sync)) => Ok(Roles { primary, sync }),
-            // It changed between the two looks.
+            // The roles changed between the two requests.
             _ => Box::pin(self.until_whole()).await,
         }
     }
 
-    /// Returns when another standby than this one is the synchronous one.
+    /// Waits until another standby than this one is the synchronous one.
     pub async fn until_sync_is_not(&self, number: usize) -> Result<(), Failure> {
         let name = self.nodes[number].name.as_str();
         let another =
@@ -168,7 +168,8 @@ impl Cluster {
         self.until("another standby is synchronous", another).await
     }
 
-    /// An orderly change of places; returns when Patroni says that it is done.
+    /// Lets the primary and the synchronous standby change places in order; returns once Patroni
+    /// reports that it is done.
     pub async fn switch_over(&self, roles: &Roles) -> Result<(), Failure> {
         let body = json!({"leader": self.nodes[roles.primary].name, "candidate": self.nodes[roles.sync].name});
         let (status, said) = http::post(self.nodes[roles.primary].rest, "/switchover", &self.password, &body).await?;
@@ -178,7 +179,6 @@ impl Cluster {
         }
     }
 
-    /// A plain connection to one node.
     pub async fn connect(&self, number: usize, database: &str) -> Result<Client, Failure> {
         let (client, connection) = tokio_postgres::connect(&self.url_of(number, database), NoTls).await?;
         tokio::spawn(connection);

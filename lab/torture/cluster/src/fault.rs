@@ -1,4 +1,4 @@
-//! What befalls a cluster.
+//! The faults of a cluster.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ impl Fault {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns when it has happened. The primary is the one of `roles`.
+    /// Causes the fault, and returns once it has happened. The primary is the one of `roles`.
     pub async fn befall(self, cluster: &mut Cluster, roles: &Roles) -> Result<(), Failure> {
         let primary = &mut cluster.nodes[roles.primary];
         match self {
@@ -56,7 +56,7 @@ impl Fault {
         Ok(())
     }
 
-    /// Afterwards all nodes can be what they were.
+    /// Undoes the fault, so that all nodes can have their roles again.
     pub fn mend(self, cluster: &mut Cluster, roles: &Roles) -> Result<(), Failure> {
         let primary = &cluster.nodes[roles.primary];
         match self {
@@ -72,7 +72,7 @@ impl Fault {
 
 fn kill_server(node: &crate::node::Node) {
     let server = node.server();
-    // The children cannot end in order while their parent is on its way out.
+    // All are stopped first, so that the children cannot end in order while their parent dies.
     signal(&server, Signal::STOP);
     signal(&server, Signal::KILL);
 }

@@ -1,4 +1,4 @@
-//! What the clients were told, in the order in which they were.
+//! The answers that the clients got, in their order.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 
 use trunkline::{Error, Lease, Message};
 
-/// What goes on, each told apart in the report.
+/// A kind of call. The report shows each kind by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
     /// `Queue::enqueue`.
@@ -48,11 +48,11 @@ impl Stream {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// With the message's id, or none where there is none to tell.
+    /// The message's id.
     Ok(i64),
-    /// Nothing has happened.
+    /// The server did nothing.
     Failed,
-    /// It may have happened.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -76,7 +76,7 @@ pub struct Acked {
     pub told: Told,
 }
 
-/// Of one queue.
+/// All that happened in one queue.
 #[derive(Debug, Default)]
 pub struct Trail {
     pub sent: Vec<Sent>,
@@ -84,7 +84,6 @@ pub struct Trail {
     pub acked: Vec<Acked>,
 }
 
-/// The queues, and what each is for.
 pub const QUEUES: [&str; 6] = ["work", "acked", "ledger", "taken", "bell", "hand"];
 
 #[derive(Default)]
@@ -113,31 +112,32 @@ impl History {
         self.of(queue).delivered.push(Delivery { payload, lease, at: Instant::now() });
     }
 
-    /// Something was done, and its caller was told so.
+    /// Notes that a call of this kind succeeded.
     pub fn goes_on(&self, stream: Stream) {
         locked(&self.went_on).entry(stream).or_default().push(Instant::now());
     }
 
-    /// An error that a caller saw; `unknown` is what it means for the caller.
+    /// Notes an error; `unknown` is true if the outcome is unknown to the caller.
     pub fn erred(&self, stream: Stream, unknown: bool, error: &Error) {
         *locked(&self.errors).entry((stream, unknown, shortened(&error.to_string()))).or_default() += 1;
     }
 
-    /// Each kind of error, with its stream, what it meant and how often it was seen.
+    /// Returns each kind of error: its stream, whether the outcome was unknown, its text and its
+    /// count.
     pub fn errors(&self) -> Vec<(&'static str, bool, String, usize)> {
         let all = locked(&self.errors);
         all.iter().map(|((stream, unknown, text), count)| (stream.name(), *unknown, text.clone(), *count)).collect()
     }
 
-    /// The first time after `since` that it went on.
+    /// Returns the time of the first success after `since`.
     pub fn first(&self, stream: Stream, since: Instant) -> Option<Instant> {
         let all = locked(&self.went_on);
         let of = all.get(&stream)?;
         of.get(of.partition_point(|at| *at <= since)).copied()
     }
 
-    /// The longest time between two successes of which the second came after `since`, up to
-    /// `until`.
+    /// Returns the longest time between two successes, of which the second came after `since` and
+    /// at the latest at `until`.
     pub fn gap(&self, stream: Stream, since: Instant, until: Instant) -> Duration {
         let all = locked(&self.went_on);
         let Some(of) = all.get(&stream) else { return Duration::ZERO };
@@ -147,7 +147,7 @@ impl History {
     }
 }
 
-/// Without the numbers, which differ from run to run: ports, process ids.
+/// Returns a text without its numbers, such as ports and process ids, which differ from run to run.
 fn shortened(text: &str) -> String {
     let mut short = String::new();
     for letter in text.chars() {

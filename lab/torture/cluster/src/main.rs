@@ -1,5 +1,5 @@
-//! A cluster that fails over (etcd, Patroni, three PostgreSQL), clients that go on, faults, and a
-//! check of what the clients were told.
+//! A cluster that fails over (etcd, Patroni, three PostgreSQL), clients that continue, faults, and
+//! a check of the answers that the clients got.
 
 mod trace;
 mod process;
@@ -27,20 +27,20 @@ use clap::{Parser, ValueEnum};
 
 use self::{cluster::Cluster, fault::Fault, programs::Programs};
 
-/// Whatever goes wrong: it is printed, and ends the run.
+/// An error, which is printed and ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What ends with this was not run at all, for want of a program.
+/// The exit code if a program is missing, so that nothing ran.
 const SKIPPED: u8 = 77;
 
 /// Fail over again and again, and check what clients were told. The report goes to standard output.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Words {
-    /// How many failovers
+    /// Number of failovers
     #[arg(long, default_value_t = 50)]
     failovers: usize,
-    /// Which faults come in which order [default: drawn from the clock]
+    /// Seed of the order of the faults [default: drawn from the clock]
     #[arg(long)]
     seed: Option<u64>,
     /// Only these; may be repeated
@@ -49,7 +49,7 @@ struct Words {
     /// Patroni may give up synchronous replication while there is no standby
     #[arg(long)]
     loose: bool,
-    /// What the clients' connection strings say beyond the hosts
+    /// Options of the clients' connection strings, beyond the hosts
     #[arg(long, default_value = "connect_timeout=1 answer_timeout=3")]
     options: String,
     /// Print what the library says of its connections
@@ -97,8 +97,8 @@ async fn run(words: &Words, programs: Programs) -> Result<ExitCode, Failure> {
     Ok(if outcome.verdict.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// PostgreSQL refuses to run as root: there this program becomes one of an account that it may run
-/// as.
+/// Runs this program again as another account if it runs as root, because PostgreSQL refuses to run
+/// as root.
 fn as_another(programs: &Programs) -> Result<(), Failure> {
     let id = |words: &[&str]| -> Option<u32> {
         let output = Command::new("id").args(words).output().ok()?;

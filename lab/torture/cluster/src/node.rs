@@ -1,5 +1,5 @@
-//! One machine of the cluster, as far as it is one: Patroni, a PostgreSQL, and the two ways that
-//! lead out of it.
+//! One machine of the cluster: Patroni, a PostgreSQL, and the two proxies between them and the
+//! rest.
 
 use std::{
     fs,
@@ -18,13 +18,13 @@ use crate::{
     proxy::Proxy,
 };
 
-/// What all nodes are told.
+/// The settings that all nodes share.
 pub struct Plan<'a> {
     pub programs: &'a Programs,
     pub folder: &'a Path,
     pub password: &'a str,
     pub etcd: SocketAddr,
-    /// No commit is acknowledged while there is no synchronous standby.
+    /// Is true if the primary acknowledges no commit while there is no synchronous standby.
     pub strict: bool,
 }
 
@@ -32,16 +32,16 @@ pub struct Node {
     pub name: String,
     pub port: u16,
     pub rest: u16,
-    /// Its way to etcd.
+    /// The proxy between Patroni and etcd.
     pub to_etcd: Proxy,
-    /// The others' way to its PostgreSQL.
+    /// The proxy between the other nodes and this node's PostgreSQL.
     pub from_others: Proxy,
     data: PathBuf,
     config: PathBuf,
     patroni: Option<Child>,
 }
 
-/// One that is free now, and so very likely a moment later.
+/// Returns a port that is free now, and so very likely a moment later.
 pub fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
@@ -78,11 +78,11 @@ impl Node {
                 "connect_address": format!("127.0.0.1:{}", self.rest),
                 "authentication": {"username": "operator", "password": plan.password},
             },
-            // As proxies, or Patroni asks etcd for its own address and goes past ours.
+            // With `use_proxies`; otherwise Patroni asks etcd for its address, and bypasses our
+            // proxy.
             "etcd3": {"hosts": [format!("127.0.0.1:{}", self.to_etcd.port)], "use_proxies": true},
             "bootstrap": {
-                // The shortest lease that Patroni takes on its role, and no wait for a server that
-                // crashed.
+                // The shortest `ttl` that Patroni accepts, and no wait for a server that crashed.
                 "dcs": {
                     "ttl": 20, "loop_wait": 1, "retry_timeout": 8, "maximum_lag_on_failover": 1_048_576,
                     "primary_start_timeout": 0, "synchronous_mode": true, "synchronous_mode_strict": plan.strict,
@@ -116,8 +116,8 @@ impl Node {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("HOME", plan.folder);
-        // A PostgreSQL that was unpacked somewhere loads the system's libpq into its WAL receiver,
-        // which may be older than what Patroni asks it for.
+        // The WAL receiver of a PostgreSQL that was unpacked into a folder loads the system's
+        // libpq, which may be too old for Patroni's settings.
         let libraries = plan.programs.postgres.join("../lib");
         if libraries.join("libpq.so.5").exists() {
             command.env("LD_LIBRARY_PATH", libraries);
@@ -137,9 +137,9 @@ impl Node {
         [patroni, self.server()].concat()
     }
 
-    /// As when the machine loses its power.
+    /// Kills all processes of the node, as a loss of power does.
     pub fn kill(&mut self) {
-        // Stopped first, or Patroni starts what the next signal has ended.
+        // All are stopped first, or Patroni restarts the processes that the next signal ends.
         signal(&self.everything(), Signal::STOP);
         signal(&self.everything(), Signal::KILL);
         if let Some(mut patroni) = self.patroni.take() {

@@ -1,41 +1,41 @@
-//! A run's plan, and what came of it.
+//! A run's plan and its results.
 
 use std::time::Duration;
 
 use crate::{check::Verdict, fault::Fault, history::Stream};
 
-/// What is to be done.
 pub struct Plan {
     pub failovers: usize,
     pub seed: u64,
     pub faults: Vec<Fault>,
-    /// Beyond the hosts: what the clients' connection strings say.
+    /// Options of the clients' connection strings, beyond the hosts.
     pub options: String,
 }
 
-/// One fault and what came after it.
+/// One fault and its consequences.
 pub struct Failover {
     pub fault: Fault,
     pub from: String,
     pub to: String,
-    /// From the fault to a server that takes writes; none came in two minutes.
+    /// The time from the fault until a server accepts writes; `None` if none did within two
+    /// minutes.
     pub promoted: Option<Duration>,
-    /// Of each stream, from the promotion to the first success after it.
+    /// The time from the promotion to the first success after it, for each stream.
     pub went_on: Vec<Option<Duration>>,
-    /// From the promotion to the first commit that a plain connection, made at once, gets
-    /// acknowledged: sooner, no client can go on.
+    /// The time from the promotion until a plain connection, made at once, has a commit
+    /// acknowledged. No client can continue sooner.
     pub commits: Option<Duration>,
-    /// From the promotion to a consumer that waits for a message inside a notification, so to one
-    /// that hears.
+    /// The time from the promotion until a consumer is in the list of those that wait for a message
+    /// inside a notification. Only a consumer whose listener works enters it.
     pub hears: Option<Duration>,
-    /// Of an enqueue's caller: the longest time without a success.
+    /// The longest time without a successful enqueue.
     pub outage: Duration,
-    /// From the fault to three nodes that are what they should be.
+    /// The time from the fault until all three nodes have their roles again.
     pub whole: Duration,
 }
 
 impl Failover {
-    /// What did not go on in the time that it had.
+    /// Returns the names of all that did not continue in time.
     pub fn never(&self) -> Vec<&'static str> {
         if self.promoted.is_none() {
             return vec!["a promotion"];

@@ -1,5 +1,5 @@
-//! Processes of our own: signals by process id, with their children, and an end of everything
-//! however this program ends.
+//! Processes that this program starts: it signals them by process id, with their children, and a
+//! watchdog ends all of them however this program ends.
 
 use std::{
     fs,
@@ -11,8 +11,8 @@ use std::{
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// What the shell runs once its input ends: `$0` is the private folder. Process ids of etcd and
-/// Patroni stand in `pids`, those of the servers in their data folders.
+/// The shell script that the watchdog runs once its input ends; `$0` is the private folder. Process
+/// ids of etcd and Patroni stand in `pids`, and the servers' ids in their data folders.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -29,13 +29,13 @@ done
 pub struct Watchdog(Child);
 
 impl Watchdog {
-    /// With `keep` the folder stays.
+    /// Starts the watchdog; `keep` leaves the folder there.
     pub fn start(folder: &Path, keep: bool) -> Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", END]).arg(folder).arg(if keep { "keep" } else { "" });
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Out of reach of the terminal's Ctrl-C, which ends this program, and thereby wakes the
-        // shell.
+        // In a process group of its own, so that Ctrl-C in the terminal does not reach it. Ctrl-C
+        // ends this program, and thereby wakes the shell.
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
         shell.spawn().map(Self)
     }
@@ -59,25 +59,26 @@ pub fn start(mut command: Command, folder: &Path, name: &str) -> Result<Child> {
     Ok(child)
 }
 
-/// A process and all that descend from it, parents first.
+/// Returns a process and all its descendants, parents first.
 pub fn family(pid: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
     std::iter::once(pid).chain(children.flat_map(family)).collect()
 }
 
-/// To each of these; one that is gone is none to worry about.
+/// Sends a signal to each of these processes. A process that is gone is no error.
 pub fn signal(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The first line of `postmaster.pid`, if that process is there.
+/// Returns the server's process id from the first line of `postmaster.pid`, if that process is
+/// there.
 pub fn postmaster(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: u32 = text.lines().next()?.trim().parse().ok()?;
-    // After a SIGKILL the file is left behind; what has its id by now has another name.
+    // After a SIGKILL the file stays; a process that has the id by now has another name.
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     (name.trim() == "postgres").then_some(pid)
 }

@@ -1,4 +1,4 @@
-//! What a cluster is made of: found, or fetched into a folder outside the tree.
+//! The programs of a cluster: found, or fetched into a folder outside the tree.
 
 use std::{
     env,
@@ -14,7 +14,7 @@ use crate::Failure;
 pub const CLUSTER: &str = "TRUNKLINE_CLUSTER_PROGRAMS";
 /// Names the folder of a whole PostgreSQL.
 pub const POSTGRES: &str = "TRUNKLINE_CLUSTER_POSTGRES";
-/// Beyond what a server alone needs.
+/// The programs of PostgreSQL that a cluster needs; a server alone needs fewer.
 const NEEDED: [&str; 5] = ["postgres", "initdb", "pg_ctl", "pg_basebackup", "pg_rewind"];
 
 pub struct Programs {
@@ -40,13 +40,13 @@ impl Programs {
         Ok(Self { etcd, patroni, postgres: postgres()? })
     }
 
-    /// Both variables, so that a process of another account finds the same.
+    /// Returns both variables, so that a process of another account finds the same programs.
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         let folder = self.etcd.parent().unwrap_or(Path::new("/")).to_owned();
         [(CLUSTER, folder), (POSTGRES, self.postgres.clone())]
     }
 
-    /// As each says it.
+    /// Returns the version that each program prints.
     pub fn versions(&self) -> String {
         let said = |program: &Path| {
             let output = Command::new(program).arg("--version").output();
@@ -72,7 +72,8 @@ fn fetched() -> Result<PathBuf, Failure> {
     }
 }
 
-/// The newest of those in `TRUNKLINE_PG_BINS`, or the one that the launcher finds.
+/// Returns the newest PostgreSQL of the folders in `TRUNKLINE_PG_BINS`, or the one that the
+/// launcher finds.
 fn postgres() -> Result<PathBuf, Failure> {
     let is_whole = |folder: &PathBuf| NEEDED.iter().all(|program| folder.join(program).exists());
     if let Some(folder) = env::var_os(POSTGRES) {

@@ -1,4 +1,5 @@
-//! A way between two processes that can be cut: nothing is said any more, and nobody is told.
+//! A connection between two processes that can be cut: no byte passes any more, and neither end
+//! gets an error.
 
 use std::{
     collections::HashSet,
@@ -16,20 +17,20 @@ use tokio::{
     sync::watch,
 };
 
-/// What a client calls itself stands in the first bytes that it sends to PostgreSQL.
+/// The parameter that carries a client's name, in the first bytes that it sends to PostgreSQL.
 const NAME: &[u8] = b"application_name\0";
 const CHUNK: usize = 64 << 10;
 
-/// Whom it is cut for.
+/// The connections that are cut.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cut {
     pub all: bool,
-    /// Clients of PostgreSQL, by their `application_name`.
+    /// Clients of PostgreSQL, by `application_name`.
     pub named: HashSet<String>,
 }
 
-/// Passes connections on to one address. A cut one keeps what was sent, as a network does that
-/// drops packets, and goes on where it was when it is mended.
+/// Forwards connections to one address. During a cut it keeps the bytes that were sent, as a
+/// network does that drops packets. It forwards them once the cut is mended.
 pub struct Proxy {
     pub port: u16,
     cut: watch::Sender<Cut>,
@@ -42,7 +43,7 @@ impl Proxy {
         let (cut, is_cut) = watch::channel(Cut::default());
         tokio::spawn(async move {
             loop {
-                // Only too many open files would be an error here.
+                // The only error here is that too many files are open.
                 let Ok((client, _)) = listener.accept().await else { continue };
                 tokio::spawn(pass(client, to, is_cut.clone()));
             }
@@ -56,7 +57,7 @@ impl Proxy {
 }
 
 async fn pass(client: TcpStream, to: SocketAddr, mut is_cut: watch::Receiver<Cut>) {
-    // Who connects during a cut waits for its end, or gives up.
+    // A client that connects during a cut waits for its end, or gives up.
     if is_cut.wait_for(|cut| !cut.all).await.is_err() {
         return;
     }
@@ -113,7 +114,8 @@ mod tests {
         proxy.cut(Cut { named: HashSet::from(["node2".to_owned()]), ..Cut::default() });
         there.write_all(b"ping").await.expect("sent");
         let mut heard = [0; 4];
-        // Nothing can show that nothing comes; the rest of the test shows that it was kept.
+        // No test can show that nothing comes; the rest of this one shows that the proxy kept the
+        // bytes.
         tokio::select! {
             biased;
             _ = client.read(&mut heard) => panic!("the cut let it through"),

@@ -1,4 +1,4 @@
-//! What came out, for a person and for a program.
+//! The report of a run, for a person and for a program.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -10,21 +10,21 @@ use crate::{
     outcome::{Failover, Outcome, Plan},
 };
 
-/// From a promotion on, this is how soon everything shall go on.
+/// The time after a promotion within which every stream must continue.
 pub const BAR: Duration = Duration::from_secs(2);
 
 fn seconds(time: Option<Duration>) -> String {
     time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", time.as_secs_f64()))
 }
 
-/// When the last of these went on.
+/// Returns the time after which the last of these streams had continued.
 fn slowest(failover: &Failover, streams: &[Stream]) -> Option<Duration> {
     let all = Stream::ALL.iter().zip(&failover.went_on).filter(|((stream, _), _)| streams.contains(stream));
     let all: Option<Vec<Duration>> = all.map(|(_, time)| *time).collect();
     all?.into_iter().max()
 }
 
-/// One line, while the run goes on.
+/// Returns the line that is printed after a failover.
 pub fn line(failover: &Failover) -> String {
     let streams =
         Stream::ALL.iter().zip(&failover.went_on).map(|((_, name), time)| format!("{name} {}", seconds(*time)));
@@ -42,7 +42,7 @@ pub fn line(failover: &Failover) -> String {
     )
 }
 
-/// The value below which half, or all, of these are.
+/// Returns the smallest value that at least this part of the values do not exceed.
 fn at(values: &mut [Duration], part: f64) -> Option<Duration> {
     values.sort_unstable();
     let place = (values.len() as f64 * part).ceil() as usize;
@@ -114,7 +114,7 @@ fn verdicts(text: &mut String, outcome: &Outcome) {
     );
 }
 
-/// Half of the failovers, and the slowest, for each fault.
+/// Writes the median and the longest time for each fault.
 fn times(text: &mut String, failovers: &[Failover]) {
     let mut of: BTreeMap<Fault, Vec<&Failover>> = BTreeMap::new();
     for failover in failovers {

@@ -1,4 +1,4 @@
-//! Fault after fault, each with what came after it.
+//! Runs fault after fault, and measures the consequences of each.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,12 @@ use crate::{
 };
 
 const LOOK: Duration = Duration::from_millis(20);
-/// For a failover, which Patroni may begin only when a key of 20 seconds has run out.
+/// The time for a failover, which Patroni may begin only once a key with a `ttl` of 20 seconds has
+/// expired.
 const FAILOVER: Duration = Duration::from_secs(120);
-/// For all clients to go on after a promotion, before it counts as never.
+/// The time after a promotion within which all clients must continue; later counts as never.
 const NEVER: Duration = Duration::from_secs(60);
-/// For the consumers, once nothing is enqueued any more.
+/// The time for the consumers to drain the queues, once the producers have ended.
 const DRAIN: Duration = Duration::from_secs(120);
 
 pub async fn run(cluster: &mut Cluster, plan: &Plan) -> Result<Outcome, Failure> {
@@ -71,7 +72,7 @@ async fn fail_over(
     let history = &clients.history;
     let began = Instant::now();
     fault.befall(cluster, roles).await?;
-    // The cut of a standby comes first, and takes its time.
+    // The cut of a standby comes first, and takes time that does not count.
     let struck = if fault == Fault::StandbyCut { Instant::now() } else { began };
     let promotion = watch.after(began, FAILOVER).await;
     let (mut hears, mut commits) = (None, None);
@@ -108,7 +109,8 @@ async fn until_all_go_on(clients: &Clients, since: Instant) -> Result<(), tokio:
     tokio::time::timeout(NEVER, all).await
 }
 
-/// With a strict manager a new primary acknowledges nothing before a standby follows it.
+/// Waits for the first commit. In strict mode a new primary acknowledges none before a standby
+/// follows it.
 async fn until_committed(cluster: &Cluster, node: usize) -> bool {
     let committed = async {
         loop {
@@ -123,8 +125,8 @@ async fn until_committed(cluster: &Cluster, node: usize) -> bool {
     tokio::time::timeout(NEVER, committed).await.is_ok()
 }
 
-/// A consumer enters its name only while its listener hears, and the table is empty after a
-/// promotion.
+/// Waits until a consumer is in the wait list. A consumer enters it only while its listener is
+/// connected, and the table is empty after a promotion.
 async fn until_heard(cluster: &Cluster, node: usize) -> bool {
     let heard = async {
         loop {
@@ -143,7 +145,7 @@ async fn until_heard(cluster: &Cluster, node: usize) -> bool {
     tokio::time::timeout(NEVER, heard).await.is_ok()
 }
 
-/// Whatever was enqueued comes to its consumer by itself.
+/// Waits until the consumers have drained all queues by themselves. Returns the violations.
 async fn drained(client: &tokio_postgres::Client) -> Result<Vec<String>, Failure> {
     let began = Instant::now();
     loop {
@@ -168,7 +170,7 @@ async fn drained(client: &tokio_postgres::Client) -> Result<Vec<String>, Failure
     }
 }
 
-/// Faults in turns: each of them once a turn, in an order drawn from the seed.
+/// Draws faults in rounds: each fault comes once a round, in an order that the seed gives.
 struct Drawn<'a> {
     faults: &'a [Fault],
     left: Vec<Fault>,

@@ -1,4 +1,4 @@
-//! What the library says of its connections, line by line.
+//! Prints the library's trace events of its connections.
 
 use std::{fmt::Write, time::Instant};
 
@@ -8,7 +8,7 @@ use tracing::{
     span::{Attributes, Id, Record},
 };
 
-/// Prints events of the library's door to the database; spans are nothing to it.
+/// Prints the events of `trunkline::postgres`, and ignores spans.
 pub struct Lines(Instant);
 
 impl Lines {

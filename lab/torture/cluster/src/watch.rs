@@ -1,4 +1,4 @@
-//! Looks at each server for itself, fifty times a second: which one takes writes, and since when.
+//! Probes each server fifty times a second: which one accepts writes, and since when.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -23,7 +23,7 @@ pub struct Promotion {
 
 pub struct Watch {
     promotions: Arc<Mutex<Vec<Promotion>>>,
-    /// Ends with the value.
+    /// The tasks end when the value is dropped.
     _looks: JoinSet<()>,
 }
 
@@ -37,7 +37,7 @@ impl Watch {
         Self { promotions, _looks: looks }
     }
 
-    /// Waits until a server became one that takes writes.
+    /// Waits for a promotion after `since`.
     pub async fn after(&self, since: Instant, patience: Duration) -> Option<Promotion> {
         let found = async {
             loop {
@@ -53,8 +53,8 @@ impl Watch {
 }
 
 async fn look(node: usize, url: String, promotions: Arc<Mutex<Vec<Promotion>>>) {
-    // One that was stopped goes on as what it was, and is promoted only if it was no primary, or
-    // begins again.
+    // A server that was stopped keeps its role. It counts as promoted only if it was no primary
+    // before, or was started again.
     let mut known: Option<(bool, String)> = None;
     loop {
         if let Ok(Ok((client, connection))) = timeout(LIMIT, tokio_postgres::connect(&url, NoTls)).await {

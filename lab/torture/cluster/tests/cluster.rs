@@ -1,4 +1,4 @@
-//! A cluster of one's own, for minutes: only where it is asked for by name.
+//! Runs a cluster for minutes, and so only when a test is selected by name.
 
 use std::process::Command;
 

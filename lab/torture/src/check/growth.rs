@@ -7,14 +7,16 @@ use crate::{
     plan,
 };
 
-/// In kilobytes: beyond this, half as much again as it was is growth.
+/// The growth of a process's memory that is allowed in addition to half of its size, in kilobytes.
 const MEMORY: u64 = 64 << 10;
-/// A dequeue while a snapshot is held, against one without: times, and at least.
+/// The factor by which a held snapshot may slow dequeues down, and the time below which a dequeue
+/// never counts as slow.
 const SLOWER: Micros = 8;
 const SLOW: Micros = 50_000;
-/// While the database is away a call waits for half a minute; then it says so.
+/// The longest time of a call. While the database is away a call waits for half a minute, and fails
+/// then.
 const LONGEST: Micros = 45_000_000;
-/// Fewer say nothing.
+/// The fewest samples that a comparison needs.
 const ENOUGH: usize = 30;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -39,7 +41,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([memory, held, ended, hung, slow]);
 }
 
-/// Calls that do not wait for messages.
+/// Checks the calls that do not wait for messages.
 fn check_returns(index: &Index, hung: &mut Rule) {
     let waits =
         |op: &Op| op.call.queue == plan::BELL || matches!(op.call.verb, Verb::HandedOver | Verb::TakeIn | Verb::Handle);
@@ -53,9 +55,9 @@ fn check_returns(index: &Index, hung: &mut Rule) {
     }
 }
 
-/// Connections and locks of all processes; faults take some away, so the median counts.
+/// Checks connections and locks of all processes. Faults end some of them, so the median counts.
 fn check_sessions(index: &Index, held: &mut Rule) {
-    /// Beside half as much again.
+    /// The growth that is allowed in addition to half of the number.
     const ROOM: u64 = 30;
     let samples = &index.evidence.samples;
     for (name, values) in [
@@ -72,7 +74,7 @@ fn check_sessions(index: &Index, held: &mut Rule) {
     }
 }
 
-/// A process's second quarter against its last.
+/// Compares the second quarter of a process's samples with the last.
 fn check_memory(index: &Index, memory: &mut Rule) {
     let samples = &index.evidence.samples;
     let mut names: Vec<&str> = samples.iter().flat_map(|one| &one.memory).map(|(name, _)| &**name).collect();

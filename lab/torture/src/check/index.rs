@@ -8,10 +8,10 @@ use crate::{
     history::{Became, Micros, Op, Outcome, Verb},
 };
 
-/// For so long after a step of the server's clock may something be hidden below the floor.
+/// The time after a step of the server's clock during which the floor may hide messages.
 pub const CLOCK: Micros = 15_000_000;
 
-/// A message is handed out.
+/// A delivery of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
     pub op: &'a Op,
@@ -20,30 +20,29 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Under a lease, for certain; with a handler's, the lease began somewhat earlier.
+    /// Returns whether the delivery is certainly a lease. A handler's lease began somewhat earlier.
     pub fn is_lease(&self) -> bool {
         self.op.call.verb == Verb::Handle || self.op.call.verb == Verb::Lease && self.op.outcome == Outcome::Ok
     }
 
-    /// The server had handed it out by then.
+    /// Returns a time at which the server had certainly given the message out.
     pub fn by(&self) -> Micros {
         if self.op.call.verb == Verb::Handle { self.op.began } else { self.op.ended }
     }
 }
 
-/// The life of a message, as far as the histories tell.
+/// The deliveries and ends of a message, as far as the histories show.
 #[derive(Debug, Default)]
 pub struct Life<'a> {
     pub deliveries: Vec<Delivery<'a>>,
-    /// Calls that name it, with the attempt; 0 where they name the id alone.
+    /// Calls that name the message, with the attempt, or with 0 if they name only the id.
     pub named: Vec<(&'a Op, i32)>,
 }
 
-/// The enqueue of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Enqueued<'a> {
     pub op: &'a Op,
-    /// Known where the enqueue succeeded.
+    /// The id, if the enqueue succeeded.
     pub id: Option<i64>,
 }
 
@@ -52,9 +51,9 @@ pub struct Queue<'a> {
     pub enqueued: HashMap<u64, Enqueued<'a>>,
     pub lives: HashMap<i64, Life<'a>>,
     pub purges: Vec<&'a Op>,
-    /// Takes whose messages are not known.
+    /// Takes whose messages are unknown.
     pub unsure_takes: Vec<&'a Op>,
-    /// Where ids are at the end.
+    /// The ids that are in each table at the end.
     pub waiting: HashSet<i64>,
     pub dead: HashSet<i64>,
     pub archive: HashSet<i64>,
@@ -69,7 +68,7 @@ impl Queue<'_> {
         self.lives.get(&id).map_or(&[], |life| &life.named)
     }
 
-    /// Whether a purge may have hit messages that were there at some time in between.
+    /// Returns whether a purge may have removed messages that were there at some time in between.
     pub fn may_be_purged(&self, from: Micros, to: Micros) -> bool {
         self.purges.iter().any(|purge| purge.may_have_happened() && purge.ended > from && purge.began < to)
     }
@@ -93,7 +92,7 @@ impl<'a> Index<'a> {
                     }
                 }
                 Verb::EnqueueUnique | Verb::Replace => {
-                    // One of which another has the key must not come.
+                    // A message whose key another has must not come.
                     let id = op.ids.first().filter(|_| op.became != Became::Duplicate).copied();
                     queue.enqueued.extend(op.call.tags.iter().map(|tag| (*tag, Enqueued { op, id })));
                 }
@@ -133,15 +132,15 @@ impl<'a> Index<'a> {
         Self { evidence, queues }
     }
 
-    /// Whether the server's clock was off at some time in between.
+    /// Returns whether the server's clock was wrong at some time in between.
     pub fn is_clock_off(&self, from: Micros, to: Micros) -> bool {
         let mut clock = self.evidence.faults.iter().filter(|fault| fault.fault == "clock");
         clock.any(|fault| fault.from < to && fault.to > from)
     }
 
-    /// Whether a fault, or its consequences, can have delayed or lost a message in this time.
+    /// Returns whether a fault or its consequences can have delayed or lost a message in this time.
     pub fn is_troubled(&self, from: Micros, to: Micros) -> bool {
-        /// Until all processes are connected again.
+        /// The time until all processes are connected again.
         const AFTER: Micros = 8_000_000;
         if self.is_clock_off(from.saturating_sub(CLOCK), to) {
             return true;
@@ -153,13 +152,13 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Whether a call that ends or changes messages took effect on this one; none where that is not
-/// known.
+/// Returns whether a call that ends or changes messages took effect on this one, or `None` if that
+/// is unknown.
 pub fn effect_on(op: &Op, id: i64) -> Option<bool> {
     match op.outcome {
         Outcome::Ok => match op.call.verb {
             Verb::Cancel | Verb::Reschedule => Some(op.ids.contains(&id)),
-            // A page of ids: some may not have been there.
+            // These name a page of ids, of which some may not have been there.
             Verb::Replay | Verb::Discard | Verb::Handle => None,
             _ => Some(!op.lost.contains(&id)),
         },

@@ -1,4 +1,4 @@
-//! Keys: the messages of one come one after another, in their order, and a lane is one holder's.
+//! Keys: the messages of a key come one after another, in their order, and a lane has one holder.
 
 use std::collections::HashMap;
 
@@ -29,12 +29,12 @@ pub(super) fn check(index: &Index, rules: &mut Vec<Rule>) {
 struct Message<'a> {
     id: i64,
     enqueue: &'a Op,
-    /// Among those of one call.
+    /// The position among the messages of its call.
     at: usize,
-    /// Its place is between these times.
+    /// The earliest and the latest time that can be its position in the order.
     low: Micros,
     high: Micros,
-    /// When it may have been done, at the earliest.
+    /// The earliest time at which it may have been done.
     done: Micros,
     begins: Vec<&'a Op>,
 }
@@ -62,7 +62,7 @@ fn handles(op: &Op) -> bool {
     matches!(op.call.verb, Verb::Handle | Verb::Start)
 }
 
-/// When it was handled, or may have ended in another way.
+/// Returns the time at which it was handled, or may have ended in another way.
 fn done(queue: &Queue, life: &Life, id: i64) -> Micros {
     let released = |attempt: i32| {
         let gives_back = |op: &Op| op.call.verb == Verb::Release && effect_on(op, id) == Some(true);
@@ -80,19 +80,20 @@ fn done(queue: &Queue, life: &Life, id: i64) -> Micros {
         done = done.min(ended);
     }
     if queue.dead.contains(&id) {
-        // With its last attempt, whoever had that.
+        // It ended with its last attempt, in any process.
         let last = life.deliveries.iter().map(|delivery| delivery.op.began).max();
         done = done.min(last.unwrap_or_default());
     }
     done
 }
 
-/// What a handler says that gives a message up for good.
+/// The error of a handler that gives a message up for good.
 pub const DEAD: &str = "dead";
 
 fn check_order(index: &Index, key: &str, messages: &[Message], overtook: &mut Rule) {
     for (nr, message) in messages.iter().enumerate() {
-        // Those that were enqueued before, for certain, and those before it in its own call.
+        // The messages that were certainly enqueued before, and the earlier messages of the same
+        // call.
         let ahead = |other: &&Message| {
             other.high < message.low || std::ptr::eq(other.enqueue, message.enqueue) && other.at < message.at
         };
@@ -108,7 +109,7 @@ fn check_order(index: &Index, key: &str, messages: &[Message], overtook: &mut Ru
 }
 
 fn check_together(index: &Index, key: &str, messages: &[Message], together: &mut Rule) {
-    /// Whoever begins holds the lane for a quarter of a lease more.
+    /// The time for which a lane is certainly held after a handler begins: a quarter of a lease.
     const SURE: Micros = LEASE.as_micros() as Micros / 4;
     let mut begins: Vec<(&Op, i64)> = Vec::new();
     for message in messages {

@@ -1,4 +1,4 @@
-//! Leases: one delivery each, no other meanwhile, one end.
+//! Leases: each is given to one consumer, excludes others while it runs, and has one end.
 
 use super::{
     Rule,
@@ -44,7 +44,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([twice, early, again, ends, refused, attempts, died]);
 }
 
-/// By attempt, and by time.
+/// Returns the leases, sorted by attempt and time.
 fn leases<'a, 'b>(life: &'b Life<'a>) -> Vec<&'b Delivery<'a>> {
     let mut leases: Vec<_> = life.deliveries.iter().filter(|delivery| delivery.is_lease()).collect();
     leases.sort_by_key(|delivery| (delivery.attempt, delivery.by()));
@@ -91,8 +91,8 @@ fn check_again(life: &Life, id: i64, mut broken: impl FnMut(String)) {
     }
 }
 
-/// The earliest time at which the lease can have run out by itself; unknown where it began earlier:
-/// a handler's, a stream's.
+/// Returns the earliest time at which the lease can have expired by itself. It is unknown if the
+/// lease began before its call, as a handler's or a stream's does.
 pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micros> {
     if lease.op.call.verb != Verb::Lease || lease.op.outcome != Outcome::Ok || lease.op.call.ms == 0 {
         return None;
@@ -110,7 +110,7 @@ pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micro
     Some(until)
 }
 
-/// Whether a call other than `asking` may have ended the lease by then.
+/// Returns whether a call other than `asking` may have ended the lease by then.
 fn may_have_ended(life: &Life, id: i64, attempt: i32, by: Micros, asking: Option<&Op>) -> bool {
     let other = |op: &Op| asking.is_none_or(|asking| !std::ptr::eq(asking, op));
     life.named.iter().any(|(op, named)| {
@@ -158,12 +158,12 @@ fn check_ends(life: &Life, id: i64, mut broken: impl FnMut(String)) {
     }
 }
 
-/// How often it may have been replayed, which forgives its attempts.
+/// Returns the number of replays that may have happened. Each of them resets the attempts.
 fn replays(life: &Life) -> usize {
     life.named.iter().filter(|(op, _)| op.call.verb == Verb::Replay && op.may_have_happened()).count()
 }
 
-/// Deliveries that were charged for certain: those that no call can have given back.
+/// Checks the number of attempts. Only deliveries count that no call can have given back.
 fn check_attempts(life: &Life, mut broken: impl FnMut(String)) {
     let released = |attempt: i32| {
         life.named

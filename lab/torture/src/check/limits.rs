@@ -1,5 +1,4 @@
-//! Limits of a queue, which hold over all processes: messages under a lease, and messages in a
-//! time.
+//! Limits of a queue, over all processes: messages under a lease, and messages per second.
 
 use super::{
     Rule,
@@ -11,8 +10,8 @@ use crate::{
     plan::{self, BURST, MAX_LEASED, PER_SECOND},
 };
 
-/// The longest time over which messages are counted: whatever is above the limit in a longer one is
-/// so in a part of it.
+/// The longest time over which messages are counted. An excess in a longer time shows in a part of
+/// it, too.
 const WINDOW: Micros = 5_000_000;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -23,12 +22,13 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([leased, rate]);
 }
 
-/// At the end the queues are emptied without limits.
+/// Returns whether the limits hold for the call. The queues are emptied without limits at the end.
 fn is_limited(op: &Op) -> bool {
     op.outcome == Outcome::Ok && !op.process.starts_with("drain")
 }
 
-/// Counts those that were leased for certain: from the answer until the lease may have been over.
+/// Counts the messages that were certainly leased: from the answer until the lease may have been
+/// over.
 fn check_leased(index: &Index, leased: &mut Rule) {
     let Some(queue) = index.queues.get(plan::CAPPED) else { return };
     let mut changes: Vec<(Micros, i64, &Op)> = Vec::new();
@@ -55,8 +55,8 @@ fn check_leased(index: &Index, leased: &mut Rule) {
     }
 }
 
-/// In each time from the beginning of a call to the end of another: what began and ended in it was
-/// dequeued in it.
+/// Checks each time from the beginning of a call to the end of another. Calls that began and ended
+/// in that time count.
 fn check_rate(index: &Index, rate: &mut Rule) {
     let gave = |op: &&Op| {
         let dequeues = op.call.queue == plan::METERED && op.call.verb.dequeues() && !op.got.is_empty();

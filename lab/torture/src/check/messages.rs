@@ -1,4 +1,4 @@
-//! Messages that vanished, came out of nowhere, or are where they should not be.
+//! Messages that vanished, were never enqueued, or are in the wrong place.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
                 }
                 Some(_) => {}
             }
-            // One that was replaced was two, one after the other.
+            // A message that was replaced had two tags, one after the other.
             let replaces = queue.enqueued.get(&tag).is_some_and(|one| one.op.call.verb == Verb::Replace);
             if !replaces && *ids.entry(id).or_insert(tag) != tag {
                 twice.broken(|| case(&format!(", and tag {}", ids[&id])));
@@ -63,7 +63,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([invented, failed, duplicate, moved, twice, vanished, letters, archived, back, left]);
 }
 
-/// Every place where a message was seen.
+/// Returns every place where a message was seen.
 fn seen(index: &Index, name: &str, queue: &Queue) -> Vec<(i64, u64, String)> {
     let mut seen = Vec::new();
     for (id, life) in &queue.lives {
@@ -83,7 +83,7 @@ fn seen(index: &Index, name: &str, queue: &Queue) -> Vec<(i64, u64, String)> {
     seen
 }
 
-/// Where messages must be, and must not be, after a call that said Ok.
+/// Checks the place of messages after a call that was Ok.
 fn check_ends(name: &str, queue: &Queue, [letters, archived, back]: [&mut Rule; 3]) {
     for (id, life) in &queue.lives {
         let replayed = |since: &Op| {
@@ -109,7 +109,7 @@ fn check_ends(name: &str, queue: &Queue, [letters, archived, back]: [&mut Rule; 
     }
 }
 
-/// Whether something may have removed the message for good.
+/// Returns whether a call may have removed the message for good.
 fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
     let removed_by_name = queue.named(id).iter().any(|(op, _)| {
         let removes = op.call.verb.removes() || matches!(op.call.verb, Verb::Cancel | Verb::Discard | Verb::Handle);
@@ -121,8 +121,8 @@ fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
 }
 
 fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule) {
-    // The messages of an unsure take are gone, by contract. A dropped one puts it back, and one
-    // that waits takes once, unless something was the matter.
+    // The messages of an unsure take may be lost, by contract. A call that was dropped puts its
+    // messages back, and a take that waits takes once, unless there was trouble.
     let excused = |take: &&&Op| {
         take.outcome == Outcome::Unknown
             || index.is_troubled(take.began.saturating_sub(1_000_000), take.ended + 3_000_000)
@@ -131,7 +131,7 @@ fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule)
     let mut room: u64 = unsure.iter().map(|take| take.call.n).sum();
     for (tag, enqueued) in &queue.enqueued {
         let Enqueued { op, id: Some(id) } = *enqueued else { continue };
-        // A message that was handed over was never stored.
+        // A message that was delivered directly was never stored.
         if op.call.verb == Verb::HandOver || queue.is_there(id) || is_accounted_for(queue, id, op) {
             continue;
         }

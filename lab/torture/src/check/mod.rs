@@ -1,5 +1,5 @@
-//! The checker: reads histories and tables, and says which promise was not kept. An operation of
-//! unknown outcome may have happened or not: it excuses its possible consequences.
+//! The checker reads histories and tables, and reports each promise that was not kept. An operation
+//! of unknown outcome may have happened or not, so it excuses its possible consequences.
 
 mod index;
 mod messages;
@@ -20,14 +20,14 @@ use serde::Serialize;
 use crate::folder::Evidence;
 use index::Index;
 
-/// Of each rule so many cases are named.
+/// The most cases that a finding names.
 const NAMED: usize = 12;
 
 /// A promise that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub rule: &'static str,
-    /// The cases, the first ones by name.
+    /// The first cases, by name.
     pub cases: Vec<String>,
     pub count: usize,
 }
@@ -57,7 +57,7 @@ impl Rule {
     }
 }
 
-/// All rules.
+/// Checks all rules.
 pub fn check(evidence: &Evidence) -> Vec<Finding> {
     let index = Index::of(evidence);
     let mut rules = Vec::new();

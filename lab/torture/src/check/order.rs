@@ -13,11 +13,13 @@ use crate::{
     tag::priority,
 };
 
-/// The floor hides nothing at all; a second is for the leftovers of a dead connection.
+/// The longest time for which a message may be hidden. The floor hides nothing; the second is for
+/// the session of a lost connection.
 const HIDDEN: Micros = 1_000_000;
-/// A listener hears at once; its poll as a safety net comes after half a minute.
+/// The longest time until a listener gets a message. A notification comes at once; the poll comes
+/// only after half a minute.
 const LATE: Micros = 2_000_000;
-/// A statement whose answer was lost may still hold its locks.
+/// The time for which a statement whose answer was lost may still hold its locks.
 const GRACE: Micros = 4_000_000;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -30,19 +32,20 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([order, hidden, late]);
 }
 
-/// A message that was due, and visible, not before and not after.
+/// The earliest and the latest time at which a message became due and visible.
 struct Due {
     low: Micros,
     high: Micros,
-    /// So long behind those of the highest priority that are due at the same time.
+    /// The time by which it is behind messages of the highest priority that are due at the same
+    /// time.
     behind: Micros,
-    /// Enqueued or delivered while the server's clock was off, or soon after.
+    /// Is true if it was enqueued or delivered while the server's clock was wrong, or soon after.
     is_skewed: bool,
     name: String,
 }
 
-/// What a head start makes of the order: so long behind, and so inexact, because rows of two lanes
-/// are not fetched one by one.
+/// Returns the time by which a head start moves a message back in the order, and how inexact that
+/// is. Rows of two priorities are not fetched one by one.
 fn head_start(queue: &str, tag: u64) -> (Micros, Micros) {
     let head_start = plan::HEAD_START.as_micros() as Micros;
     let steps = plan::PRIORITIES - 1 - u32::from(priority(tag));
@@ -62,7 +65,7 @@ fn check_order(index: &Index, name: &str, order: &mut Rule, hidden: &mut Rule) {
         .filter(|op| !matches!(op.call.verb, Verb::Enqueue | Verb::EnqueueIn) && op.outcome != Outcome::Ok)
         .map(|op| (op.began, if op.ended == Micros::MAX { op.began } else { op.ended }.saturating_add(GRACE)))
         .collect();
-    // When each message was delivered for the first time, if never before.
+    // The first delivery of each message, if it was never leased before.
     let mut first: HashMap<u64, &Op> = HashMap::new();
     for op in dequeues.iter().filter(|op| op.outcome == Outcome::Ok) {
         for (_, attempt, tag) in &op.got {
@@ -116,7 +119,7 @@ fn check_order(index: &Index, name: &str, order: &mut Rule, hidden: &mut Rule) {
                 let since = *missed.entry(*tag).or_insert(op.began);
                 let longest = if due[tag].is_skewed { CLOCK } else { HIDDEN };
                 if op.began.saturating_sub(since) > longest {
-                    missed.insert(*tag, Micros::MAX / 2); // told once
+                    missed.insert(*tag, Micros::MAX / 2); // reported once
                     hidden.broken(|| format!("{}, {} ms, by {}", due[tag].name, (op.began - since) / 1000, op.name()));
                 }
             }

@@ -1,4 +1,4 @@
-//! Pauses: from the answer to `pause` until `resume` is called, nothing is given out.
+//! Pauses: no message is given out between the answer to `pause` and the call of `resume`.
 
 use super::{Rule, index::Index};
 use crate::history::{Micros, Op, Outcome, Verb};
@@ -18,21 +18,21 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.push(given);
 }
 
-/// Each pause, and until when nobody can have ended it.
+/// Returns each pause, and the time before which no call can have ended it.
 fn pauses<'a>(index: &'a Index) -> Vec<(&'a Op, Micros)> {
     let of = |verb: Verb| index.evidence.ops.iter().filter(move |op| op.call.verb == verb);
     let resumes: Vec<&Op> = of(Verb::Resume).filter(|op| op.may_have_happened()).collect();
     let until = |pause: &'a Op| {
         let ends = resumes.iter().filter(|op| op.call.queue == pause.call.queue && op.ended > pause.began);
-        // At the end whatever is paused is resumed.
+        // All queues are resumed at the end of the run.
         let until = ends.map(|op| op.began).fold(index.evidence.about.ended, Micros::min);
         (until > pause.ended).then_some((pause, until))
     };
     of(Verb::Pause).filter(|op| op.outcome == Outcome::Ok).filter_map(until).collect()
 }
 
-/// By a statement of this call's: a stream has messages that it leased earlier, and one that is
-/// handed over was never in the queue.
+/// Returns whether a statement of this call's gave messages out. A stream's messages were leased
+/// earlier, and a message that is delivered directly was never in the queue.
 fn gives_out(op: &Op) -> bool {
     let is_stream = op.call.verb == Verb::Lease && op.call.ms == 0;
     op.call.verb.dequeues() && op.call.verb != Verb::HandedOver && !is_stream && !op.got.is_empty()

@@ -16,7 +16,7 @@ pub use made::{Made, micros};
 
 use crate::{history::Verb, plan};
 
-/// Everybody enqueues, gets, ends; and what is unknown or failed may look as it likes.
+/// Returns a clean history, in which leases expire, and calls fail or have an unknown outcome.
 pub fn clean() -> Made {
     let mut made = Made::new();
     // Acknowledged, after a lease that ran out.
@@ -32,7 +32,7 @@ pub fn clean() -> Made {
     made.leased(plan::LEAST, 200, &[(2048, 2, 2)]);
     made.ended(Verb::Archive, plan::LEAST, 250, (2048, 2));
     made.archived(plan::LEAST, 2048, 2, 1);
-    // Buried, replayed, given again, acknowledged by a process that did not live to hear of it.
+    // Buried, replayed, given again, and acknowledged by a process that died before the answer.
     made.enqueued(plan::LEAST, 3, 3072);
     made.leased(plan::LEAST, 100, &[(3072, 1, 3)]);
     made.ended(Verb::Bury, plan::LEAST, 150, (3072, 1));
@@ -61,7 +61,7 @@ pub fn clean() -> Made {
     made.enqueued(plan::EXACT, 11, 9216);
     made.rolled_back(Verb::TakeIn, 100, (9216, 0, 11));
     made.entered(Verb::TakeIn, 300, (9216, 0, 11));
-    // In order, and heard.
+    // In order, and noticed by the listener.
     made.enqueued(plan::FIFO, 12, 10240);
     made.enqueued(plan::FIFO, 13, 11264);
     made.taken(plan::FIFO, 500, &[(10240, 0, 12), (11264, 0, 13)]);

@@ -1,4 +1,4 @@
-//! Ticks of schedules: each is made once, whoever dies, and none is left out.
+//! Ticks of schedules: each is made once, and none is left out, whichever process dies.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Unique keys: of the messages with one, one is there until it has ended.
+//! Unique keys: only one message with a key is there at a time, until it has ended.
 
 use std::collections::HashMap;
 
@@ -25,12 +25,12 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([two, kept, other, stale]);
 }
 
-/// A message that was new, for certain.
+/// A message that was certainly new.
 struct Message<'a> {
     id: i64,
     key: String,
     enqueue: &'a Op,
-    /// When it may have ended, at the earliest, and when it had, for certain.
+    /// The earliest time at which it may have ended, and the time at which it certainly had.
     may_end: Micros,
     has_ended: Micros,
 }
@@ -49,7 +49,7 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
             }
         }
         if queue.dead.contains(&id) {
-            // With its last attempt, whoever had that.
+            // It ended with its last attempt, in any process.
             let given = queue.lives.get(&id).and_then(|life| life.deliveries.iter().map(|one| one.op.began).max());
             may_end = may_end.min(given.unwrap_or_default());
         }
@@ -59,7 +59,8 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
     queue.enqueued.iter().filter_map(new).collect()
 }
 
-/// From the answer to its enqueue until something may have ended it, a message was there.
+/// Checks that the times of two messages with one key do not overlap. A message is there from the
+/// answer to its enqueue until a call may have ended it.
 fn check_two(messages: &HashMap<i64, Message>, two: &mut Rule) {
     let mut there: Vec<&Message> =
         messages.values().filter(|message| message.enqueue.ended < message.may_end).collect();
@@ -70,7 +71,7 @@ fn check_two(messages: &HashMap<i64, Message>, two: &mut Rule) {
             let (one, by) = (last.enqueue.name(), message.enqueue.name());
             two.broken(|| format!("{}: message {} by {one}, and message {} by {by}", message.key, last.id, message.id));
         }
-        // Of those before, the one that is there for longest.
+        // Of the earlier messages, the one that is there for longest.
         if last.is_none_or(|last| last.key != message.key || last.may_end < message.may_end) {
             last = Some(message);
         }
@@ -82,7 +83,7 @@ fn check_told(index: &Index, messages: &HashMap<i64, Message>, kept: &mut Rule, 
     for op in index.evidence.ops.iter().filter(told) {
         let (Some(tag), Some(id)) = (op.call.tags.first(), op.ids.first()) else { continue };
         let key = tag::unique(*tag);
-        // Of one whose own enqueue is unknown, nobody knows the id.
+        // No history has the id of a message whose own enqueue has an unknown outcome.
         let Some(message) = messages.get(id) else { continue };
         if message.key != key || message.enqueue.began > op.ended {
             other.broken(|| format!("{}: of message {id}, which has {}, for {key}", op.name(), message.key));

@@ -1,4 +1,4 @@
-//! Processes of the server that ended by a signal, as its log tells.
+//! Processes of the server that ended by a signal, according to its log.
 
 use std::{
     fs::File,
@@ -6,15 +6,15 @@ use std::{
     path::Path,
 };
 
-/// What was read of the log so far.
+/// The part of the log that was read.
 #[derive(Debug, Default)]
 pub struct Fallen {
     seen: u64,
 }
 
 impl Fallen {
-    /// Those since the last call. A log that was begun again, as the server does when it starts
-    /// with a long one, is read from its beginning.
+    /// Returns the processes that ended since the last call. Reads a log from its beginning if the
+    /// server began it again, as it does with a long one.
     pub fn since(&mut self, log: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(log) else { return Vec::new() };
         let length = file.metadata().map_or(0, |log| log.len());
@@ -23,7 +23,7 @@ impl Fallen {
         if file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut text)).is_err() {
             return Vec::new();
         }
-        // A line that is being written is read when it is whole.
+        // A line that the server is still writing is read by a later call.
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         self.seen = from + whole as u64;
         let text = String::from_utf8_lossy(&text[..whole]);

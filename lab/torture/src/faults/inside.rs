@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Scene {
-    /// As the role that owns the schema, past the proxy.
+    /// Connects as the role that owns the schema, past the proxy.
     async fn owner(&self) -> Result<Db, String> {
         let url = format!("{} user=torture", self.ground.direct());
         Db::connect(&url).await.map_err(|error| error.to_string())
@@ -35,12 +35,12 @@ impl Scene {
         Ok(altered.join(", "))
     }
 
-    /// Twice as many each time, until keys have one each.
+    /// Doubles the number of lanes, up to a limit above the number of keys.
     async fn more_lanes(&self, db: &Db) -> trunkline::Result<u32> {
         let mut lanes = db.describe_queue(plan::KEYED).await?.lanes;
         if lanes < plan::MOST_LANES {
             lanes *= 2;
-            // It stands in the way of everybody, and may be who has to go.
+            // The change locks out all other sessions, and a deadlock may cancel it.
             while let Err(error) = db.alter_queue(plan::KEYED, &Changes::new().lanes(lanes)).await {
                 if error.sqlstate() != Some(&SqlState::T_R_DEADLOCK_DETECTED) {
                     return Err(error);

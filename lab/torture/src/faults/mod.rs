@@ -42,7 +42,7 @@ pub enum Fault {
     Snapshot,
     /// No autovacuum for a while.
     Autovacuum,
-    /// There are no connections left.
+    /// No connections are left.
     Connections,
     /// Queues are altered while they are used.
     Alter,
@@ -50,7 +50,7 @@ pub enum Fault {
     Migrate,
     /// Each fsync takes long.
     SlowDisk,
-    /// There is no room for anything more.
+    /// No room is left on the disk.
     FullDisk,
     /// The server's clock steps forth or back, and back again.
     Clock,
@@ -61,13 +61,13 @@ impl Fault {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Whether a consumer that listens or waits should not notice the fault.
+    /// Returns whether a consumer that listens or waits should not notice the fault.
     pub fn is_quiet(name: &str) -> bool {
         [Self::Snapshot, Self::Autovacuum].iter().any(|fault| fault.name() == name)
     }
 }
 
-/// A fault as it was.
+/// A fault that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Happened {
     pub fault: String,

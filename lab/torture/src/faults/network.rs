@@ -1,4 +1,4 @@
-//! Between the processes and the server.
+//! Faults of the network between the processes and the server.
 
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ impl Scene {
         Ok(format!("everything held for {lasts} ms, {end}"))
     }
 
-    /// Held bytes are delivered in the end, or lost.
+    /// Holds bytes back, and then delivers or loses them.
     async fn hold(&mut self, hold: Hold, random: &mut Random, lasts: u64) -> Result<&'static str, String> {
         self.ground.proxy.hold(hold);
         self.pass(lasts).await?;

@@ -1,17 +1,17 @@
-//! When which fault comes: from a seed alone.
+//! The schedule of faults, which follows from a seed alone.
 
 use super::Fault;
 use crate::random::Random;
 
-/// All processes have begun by then.
+/// The time until the first fault; all processes have begun by then.
 const FIRST_MS: u64 = 3_000;
-/// The processes end without a fault in their way.
+/// The time without faults at the end.
 const LAST_MS: u64 = 4_000;
-/// Between two faults, and now and then: long enough to see that everything is well without them.
+/// The time between two faults. It is long now and then, to see that all is well without them.
 const GAP_MS: (u64, u64) = (800, 3_500);
 const CALM_MS: (u64, u64) = (8_000, 12_000);
 
-/// A fault to come: so long after the one before it has ended.
+/// A fault that begins `after_ms` after the end of the one before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     pub after_ms: u64,
@@ -21,7 +21,8 @@ pub struct Planned {
     pub draw: u64,
 }
 
-/// Each of the faults comes once before any comes again, in an order of the seed's.
+/// Returns the faults. Each of them comes once before any comes again, in an order that the seed
+/// gives.
 pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
     let mut random = Random::of(seed, 0xFA);
     let (mut planned, mut deck, mut at) = (Vec::new(), Vec::new(), 0);
@@ -43,7 +44,7 @@ pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
     planned
 }
 
-/// In milliseconds; of those that are over at once, nothing.
+/// Returns the shortest and the longest duration in milliseconds.
 fn lasts(fault: Fault) -> (u64, u64) {
     match fault {
         Fault::Kill | Fault::Terminate | Fault::Crash | Fault::Cut => (0, 300),

@@ -20,7 +20,7 @@ impl Scene {
         Ok("immediate, then a recovery".to_owned())
     }
 
-    /// No vacuum can remove rows that die meanwhile.
+    /// Holds a snapshot, so that no vacuum can remove rows that die after it.
     pub(super) async fn snapshot(&mut self, lasts: u64) -> Result<String, String> {
         let held = ground::client(&self.ground.direct()).await?;
         let begin = "begin isolation level repeatable read; select count(*) from ledger";
@@ -44,7 +44,8 @@ impl Scene {
         Ok(format!("off for {lasts} ms"))
     }
 
-    /// The processes' sessions are ended, so that each process asks for new ones.
+    /// Uses all connections up, and ends the processes' sessions, so that each process needs new
+    /// ones.
     pub(super) async fn connections(&mut self, lasts: u64) -> Result<String, String> {
         let url = format!("{} user=torture application_name=crowd", self.ground.direct());
         let mut crowd = Vec::new();

@@ -14,17 +14,17 @@ use crate::{
 };
 
 const EACH: Duration = Duration::from_secs(1);
-/// How long the server may take to come back.
+/// The time for the server to come back.
 const BACK: Duration = Duration::from_secs(60);
 
-/// A run while it goes on.
+/// A run in progress.
 pub struct Scene {
     pub ground: Ground,
     pub crew: Crew,
     pub samples: Vec<Sample>,
     pub happened: Vec<Happened>,
     fallen: Fallen,
-    /// Past the proxy; none while the server is away.
+    /// The connection past the proxy; `None` while the server is away.
     client: Option<Client>,
     next_sample: Instant,
 }
@@ -74,9 +74,9 @@ impl Scene {
         Ok(self.client.insert(connected))
     }
 
-    /// From its beginning until it is healed. Again where that did not succeed: the server may not
-    /// be back from the fault before, have ended of a full disk, or lose this connection, too,
-    /// while it comes back.
+    /// Causes a fault, and heals it. Tries again after a failure: the server may not be back from
+    /// the last fault, may have ended because of a full disk, or may close this connection while it
+    /// comes back.
     pub async fn strike(&mut self, planned: &Planned) -> Result<(), String> {
         self.nothing_fell();
         let (from, deadline) = (now(), Instant::now() + BACK);
@@ -97,14 +97,14 @@ impl Scene {
         Ok(())
     }
 
-    /// A process of the server that ends by a signal takes all sessions with it: no fault but a
-    /// full disk does that.
+    /// Checks that no process of the server ended by a signal, which would end all sessions. No
+    /// fault but a full disk causes that.
     pub fn nothing_fell(&mut self) {
         let fallen = self.fallen.since(&self.ground.cluster.log_file());
         self.crew.misbehaved.extend(fallen.into_iter().map(|told| format!("the server's {told}")));
     }
 
-    /// Until the server answers.
+    /// Waits until the server answers.
     async fn until_there(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + BACK;
         loop {

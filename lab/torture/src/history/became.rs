@@ -1,12 +1,12 @@
 //! The outcomes of an enqueue with a unique key.
 
-/// What became of a message with a unique key, where its enqueue was Ok.
+/// The outcome of a successful enqueue with a unique key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Became {
     #[default]
     New,
-    /// It is not there: another is.
+    /// The message is not there, because another has its key.
     Duplicate,
-    /// It is there in the place of another.
+    /// The message replaced another.
     Replaced,
 }

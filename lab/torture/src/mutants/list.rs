@@ -4,11 +4,11 @@ use crate::faults::Fault;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Defect {
-    /// In the text of a queue's function: the template, and texts in it with their replacements.
+    /// A defect in a queue's function: the template, and texts in it with their replacements.
     Sql(&'static str, &'static [(&'static str, &'static str)]),
-    /// The same in a function that all queues share.
+    /// A defect in a function that all queues share.
     Shared(&'static str, &'static [(&'static str, &'static str)]),
-    /// In the library, behind `cfg(trunkline_mutant)`, under the mutant's name.
+    /// A defect in the library, behind `cfg(trunkline_mutant)`, under the mutant's name.
     Rust,
 }
 
@@ -169,7 +169,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "leaves-ticks-out",
-        // Of what was missed while nobody could, the last one alone.
+        // Makes only the last of the ticks that were missed while no process could make them.
         defect: Defect::Rust,
         breaks: &["a tick of a schedule was left out"],
         faults: &[Fault::Crash, Fault::Silence],
@@ -178,7 +178,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "counts-without-the-bucket",
-        // Two processes count what is leased, and then both lease.
+        // Two processes count the leased messages at the same time, and then both lease.
         defect: Defect::Sql("allowed", &[("if locks and not trunkline.{do_bucket_}() then", "if false then")]),
         breaks: &["more messages were leased than the limit allows"],
         faults: &[],
@@ -196,7 +196,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "takes-in-a-pause",
-        // In somebody's transaction alone, which does not split.
+        // Ignores the pause only in a caller's transaction, which does not split rows.
         defect: Defect::Sql("gather", &[("if {paused} then", "if {paused} and cut then")]),
         breaks: &["a message was given out while its queue was paused"],
         faults: &[],
@@ -205,7 +205,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "starves-the-lowest",
-        // As if a priority were no head start, and came before any time.
+        // As if a priority were no head start, and always came first.
         defect: Defect::Sql(
             "turn",
             &[("head_start constant interval := {head_start};", "head_start constant interval := interval '1 day';")],
@@ -217,7 +217,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "one-floor-for-all-lanes",
-        // Each lane's floor follows what was seen of the one that is served first.
+        // The floor of each priority follows that of the priority that is served first.
         defect: Defect::Rust,
         breaks: &[
             "a message was hidden from dequeues for longer than the floor promises",

@@ -1,4 +1,4 @@
-//! Those of keys, lanes, and unique keys.
+//! The defects of keys, lanes, and unique keys.
 
 use super::list::{Defect, Mutant};
 use crate::faults::Fault;
@@ -10,7 +10,7 @@ const TWO: &str = "two messages with one unique key were there at the same time"
 pub static OF_KEYS: [Mutant; 7] = [
     Mutant {
         name: "takes-lanes-of-others",
-        // As if nobody held a lane.
+        // As if no worker held a lane.
         defect: Defect::Sql(
             "lanes",
             &[
@@ -28,7 +28,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "keeps-leases-not-lanes",
-        // Leases are renewed, and the lane is held for no longer.
+        // Leases are renewed, but the hold on the lane is not.
         defect: Defect::Sql(
             "keep",
             &[("set held_until = clock_timestamp() + lease * 1.5", "set held_until = l.held_until")],
@@ -48,7 +48,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "frees-lanes-as-there-are-more",
-        // Nobody holds what a lane falls into, though its holder works on.
+        // The new lanes have no holder, although the holder of the lane that was split goes on.
         defect: Defect::Shared(
             "more_lanes",
             &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, ''-infinity'',")],
@@ -91,7 +91,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "loses-a-race-and-stays",
-        // Whoever finds a key claimed meanwhile does not undo what it did.
+        // A call that finds a key claimed by another call does not undo its own enqueue.
         defect: Defect::Sql("unique", &[("if claimed < wanted then", "if false then")]),
         breaks: &[TWO],
         faults: &[],

@@ -12,13 +12,13 @@ const WIDTH: f64 = 960.0;
 const LEFT: f64 = 100.0;
 const HEIGHT: f64 = 160.0;
 const ROW: f64 = 15.0;
-/// Lighter and darker pages, by the reader's choice.
+/// The style of a light and of a dark page, as the reader prefers.
 const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#1f2328}.dim{fill:#59636e;font-size:11px}.title{font-size:16px;font-weight:600}\
 .grid{stroke:#d1d9e0}.ok{fill:#54aeff}.failed{fill:#8c959f}.unknown{fill:#cf222e}.fault{fill:#bc4c00}.bad{fill:#cf222e;font-weight:600}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.dim{fill:#9da7b1}.grid{stroke:#3d444d}.ok{fill:#1f6feb}.unknown,.bad{fill:#ff7b72}}";
 
-/// Operations that ended in a second, and how.
+/// The operations that ended in one second, by outcome.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     ok: usize,

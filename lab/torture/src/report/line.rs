@@ -1,4 +1,4 @@
-//! For a program: one line.
+//! The report for a program: one line.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ struct Line<'a> {
     seconds: u64,
     postgres: &'a str,
     mutant: Option<&'a str>,
-    /// How often each happened.
+    /// The number of times that each fault happened.
     faults: BTreeMap<&'a str, usize>,
     skipped: &'a [String],
     operations: BTreeMap<String, verbs::Count>,

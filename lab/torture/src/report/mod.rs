@@ -24,7 +24,7 @@ pub fn report(folder: &Folder, evidence: &Evidence, findings: &[Finding]) -> Res
     folder.write("report.svg", figure::figure(evidence, findings).map_err(|error| error.to_string())?)
 }
 
-/// How to have the same faults again.
+/// Returns the command that runs with the same faults again.
 fn replay(evidence: &Evidence) -> String {
     let about = &evidence.about;
     let faults = if about.faults.is_empty() { "none".to_owned() } else { about.faults.join(",") };

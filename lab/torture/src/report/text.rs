@@ -1,4 +1,4 @@
-//! For a person.
+//! The report for a person.
 
 use std::fmt::{Error, Write};
 

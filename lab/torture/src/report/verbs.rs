@@ -12,7 +12,7 @@ pub struct Count {
     pub failed: usize,
     pub unknown: usize,
     pub dropped: usize,
-    /// In those that were Ok.
+    /// The messages of the calls that were Ok.
     pub messages: usize,
 }
 

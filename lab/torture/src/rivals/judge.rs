@@ -1,4 +1,4 @@
-//! The verdict on a rival: the checker's rules, and those that only make sense beside others.
+//! The verdict on a rival: the checker's rules, and rules that only make sense in a comparison.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The queue whose effects are entered in the ledger, in the transaction that ends the message.
 pub const EXACT: &str = "exact";
 
-/// By the files of a run.
+/// Judges a rival by the files of a run.
 pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
     let folder = Folder::open(folder);
     let mut evidence = folder.read()?;
@@ -51,7 +51,7 @@ pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
     Ok(verdict)
 }
 
-/// What speaks against each rule; `evidence` as the adapters wrote it.
+/// Returns the evidence against each rule. `evidence` is as the adapters wrote it.
 pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
     let mut seen: BTreeMap<Rule, Seen> = Rule::ALL.into_iter().map(|rule| (rule, Seen::default())).collect();
     let turns = turns::of(&evidence.ops);
@@ -74,7 +74,7 @@ pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
     seen
 }
 
-/// Messages that are nowhere, though nobody said that they are done.
+/// Finds messages that are nowhere, though no call and no table reports them as done.
 fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, String)) {
     let tables = &evidence.tables;
     let waiting = tables.waiting.iter().map(|one| (&*one.queue, one.id));
@@ -107,7 +107,7 @@ fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, S
     }
 }
 
-/// Ends that were asked for by calls, and said Ok.
+/// Checks the ends of leases that calls asked for, and that were Ok.
 fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, String)) {
     let ends = |op: &&Op| op.call.verb.ends() && op.outcome == Outcome::Ok;
     for op in evidence.ops.iter().filter(ends) {
@@ -121,7 +121,7 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, St
                     op.name()
                 )
             };
-            // Who held it all the time that the call took.
+            // The turn that held the message during the whole call.
             let held = holder(turns, op.began).filter(|held| held.attempt > *attempt);
             if let Some(held) =
                 held.filter(|held| op.ended < held.ended && held.until.is_some_and(|until| op.ended < until))
@@ -136,7 +136,7 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, St
     }
 }
 
-/// Ends that a library asked for by itself: its own tables say when they took effect.
+/// Checks the ends that a library asked for by itself. Its own tables show when they took effect.
 fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)) {
     for done in done.iter().filter(|done| done.at > 0) {
         let Some(turns) = turns.get(&(done.queue.clone(), done.id)) else { continue };
@@ -162,7 +162,7 @@ fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)
     }
 }
 
-/// Handlers that failed too late, and gave away what another held.
+/// Finds handlers that failed too late, and gave a message away that another worker held.
 fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
     for ((queue, id), turns) in turns {
         let ended = turns.iter().filter(|turn| turn.is_handler && !turn.is_ok && turn.ended < Micros::MAX);
@@ -186,7 +186,7 @@ fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
     }
 }
 
-/// Of each message that is done, its one entry in the ledger.
+/// Checks that each message that is done has one entry in the ledger.
 fn check_effects(evidence: &Evidence, add: &mut impl FnMut(Rule, String)) {
     let mut entries: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for entry in &evidence.tables.ledger {

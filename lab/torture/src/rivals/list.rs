@@ -1,14 +1,14 @@
-//! The rivals: how each is started and read, and what each says that it does not promise.
+//! The rivals: how each is started and read, and the promises that it does not make.
 
 use super::{
     excuses::{self, Excuse},
     rules::Rule,
 };
 
-/// Trunkline itself, through the same protocol.
+/// The name of Trunkline itself, which speaks the same protocol.
 pub const OWN: &str = "trunkline";
 
-/// In which language its adapter is, and so how that is built.
+/// The language of an adapter, and so the way to build it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// A part of this program.
@@ -21,23 +21,24 @@ pub enum Language {
 
 #[derive(Debug)]
 pub struct Rival {
-    /// The folder of its adapter, too.
+    /// The rival's name, which is also the name of its adapter's folder.
     pub name: &'static str,
     pub language: Language,
-    /// How long a lease lasts that nobody renews.
+    /// The length of a lease that is not renewed.
     pub lease_ms: u64,
-    /// A process is stopped for at least as long: until its messages have been given to another.
+    /// The shortest time for which a fault stops a process, until its messages have been given to
+    /// another.
     pub stop_ms: u64,
-    /// For what is left at the end to be done, leases that must run out included.
+    /// The time to drain the queues at the end, which includes leases that must expire.
     pub drain_secs: u64,
-    /// What the server's superuser does once it is installed.
+    /// SQL that the server's superuser runs once after the installation.
     pub prepare: &'static str,
-    /// What the server's superuser does twice a second.
+    /// SQL that the server's superuser runs twice a second.
     pub tick: &'static str,
-    /// Its messages: queue, id, payload, state (`waiting`, `dead` or `done`), attempt, and since
-    /// when it is done, in microseconds, where that is known.
+    /// A query of its messages: queue, id, payload, state (`waiting`, `dead` or `done`), attempt,
+    /// and the time when it was done, in microseconds, if that is known.
     pub left: &'static str,
-    /// What it does not promise, or has no verb for, and where it says so.
+    /// The promises that it does not make, or has no verb for, with their sources.
     pub excuses: &'static [(Rule, Excuse)],
 }
 
@@ -106,14 +107,14 @@ pub static RIVALS: [Rival; 7] = [
         lease_ms: 3_000,
         stop_ms: 4_000,
         drain_secs: 60,
-        // Its rows are deleted when they are done: this says when.
+        // Its rows are deleted when they are done; this table keeps the times.
         prepare: "
             create table ended (id bigint not null, at timestamptz not null);
             create function ended() returns trigger language plpgsql security definer as
                 $$begin insert into public.ended values (old.id, clock_timestamp()); return null; end$$;
             create trigger ended after delete on graphile_worker._private_jobs for each row execute function ended();",
-        // Its pauses between attempts grow to minutes, and cannot be set: a message in one of them
-        // is kept, and not waited for. Four hours become three seconds.
+        // Its pauses between attempts grow to minutes, and cannot be set. A message in such a pause
+        // counts as kept, and is not waited for. Four hours become three seconds.
         tick: "
             update graphile_worker._private_jobs set locked_at = locked_at - interval '4 hours'
             where locked_at between now() - interval '4 hours' and now() - interval '3 seconds'",
@@ -126,8 +127,8 @@ pub static RIVALS: [Rival; 7] = [
         excuses: excuses::GRAPHILE,
     },
     Rival {
-        // In a transaction, `completed_on` is the time at which that began: when the job was done
-        // is not known then.
+        // In a transaction, `completed_on` is the time at which the transaction began, so the time
+        // of the end is unknown.
         name: "pg-boss",
         language: Language::Node,
         lease_ms: 3_000,
@@ -166,7 +167,7 @@ pub static RIVALS: [Rival; 7] = [
         // A job that was claimed comes back some twenty seconds later.
         stop_ms: 22_000,
         drain_secs: 90,
-        // What is done it removes with the partition, soon: this says when it was.
+        // It soon removes done jobs with their partition; this table keeps the times.
         prepare: "create table ended (id bigint primary key, at timestamptz not null)",
         tick: "
             insert into ended select id, finalized_at from awa.jobs where queue = 'work' and state::text = 'completed' on conflict do nothing",

@@ -1,5 +1,5 @@
-//! The same checker for other queues in PostgreSQL, as far as their verbs go: what held, what did
-//! not, and what nobody promised.
+//! The same checker for other queues in PostgreSQL, as far as their verbs go. The result is a table
+//! of what held, what did not, and what is not promised.
 
 mod payload;
 mod rules;
@@ -26,19 +26,19 @@ pub use self::own::play;
 /// Runs each of them with the same faults, and writes the table of what held.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Rivals {
-    /// How long each of them runs, without the time to start, to drain and to check.
+    /// Length of each run in minutes, without the time to start, to drain and to check.
     #[arg(long, default_value_t = 4.0)]
     pub minutes: f64,
     /// Faults and operations are drawn from this number.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Those alone, with commas between; all if not given.
+    /// Only these rivals, with commas between; all if not given.
     #[arg(long, value_delimiter = ',')]
     pub rival: Vec<String>,
-    /// Where histories and verdicts are kept, a folder each.
+    /// The folder of histories and verdicts, with a folder for each rival.
     #[arg(long, default_value = "target/rivals")]
     pub folder: PathBuf,
-    /// Where the table goes; nowhere if not given, but for the standard output.
+    /// The file of the table; standard output if not given.
     #[arg(long)]
     pub table: Option<PathBuf>,
     /// Runs nothing: judges what lies in the folder.
@@ -49,8 +49,8 @@ pub struct Rivals {
     pub require_all: bool,
 }
 
-/// Whether Trunkline kept its promises, and everything required could be had. What others do is
-/// told, and is no failure.
+/// Returns whether Trunkline kept its promises, and all that was required could be had. Broken
+/// promises of other queues are reported, and are no failure.
 pub fn run(rivals: &Rivals) -> Result<bool, String> {
     let chosen: Vec<&Rival> = match &*rivals.rival {
         [] => RIVALS.iter().collect(),

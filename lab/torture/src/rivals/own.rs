@@ -24,7 +24,7 @@ const SLOTS: usize = 2;
 
 static ENTER: Statement<(i64, String), u64> = Statement::new("insert into ledger (tag, op) values ($1, $2)");
 
-/// As the environment tells it.
+/// The settings of an adapter, from the environment.
 struct Adapter {
     part: String,
     url: String,
@@ -94,7 +94,8 @@ async fn install(adapter: &Adapter) -> Result<(), trunkline::Error> {
     Ok(())
 }
 
-/// About as many as the consumers can work off, two thirds to be worked, one third with an effect.
+/// Enqueues about as many messages as the consumers can handle. Two thirds are for work, one third
+/// for an effect.
 async fn produce(user: User, lease_ms: u64) {
     let Some(db) = user.db().await else { return };
     let (Some(works), Some(exact)) = (user.queue(&db, WORK).await, user.queue(&db, EXACT).await) else { return };
@@ -113,7 +114,8 @@ async fn produce(user: User, lease_ms: u64) {
     }
 }
 
-/// Forty messages a lease keep the consumers about half busy.
+/// Returns the pause after `messages` messages. Forty messages per lease keep the consumers about
+/// half busy.
 fn pause(messages: u64, lease_ms: u64) -> Duration {
     Duration::from_millis(lease_ms * messages / 40)
 }
@@ -131,7 +133,7 @@ async fn consume(user: User, lease_ms: u64) {
     while tasks.join_next().await.is_some() {}
 }
 
-/// A worker that gave up on the database is started again, as a supervisor would.
+/// Runs a worker, and starts it again after an error, as a supervisor would.
 async fn live(user: User, queue: Queue<String>, lease_ms: u64) {
     while !user.is_stopped() {
         let hand = user.clone();
@@ -144,7 +146,7 @@ async fn live(user: User, queue: Queue<String>, lease_ms: u64) {
     }
 }
 
-/// When the lease began is not known here, and the worker renews it.
+/// Handles a message. The beginning of the lease is unknown here, and the worker renews it.
 async fn handle(user: User, message: Message<String>, lease_ms: u64) -> Result<(), Failure> {
     let (tag, lease) = (payload::tag(&message.payload), (message.id, message.attempt));
     let op = user.invoked(Call::new(Verb::Handle, WORK).named(vec![lease]).tags(vec![tag]).ms(lease_ms));
@@ -194,7 +196,7 @@ impl Hand {
         }
     }
 
-    /// The acknowledgement commits with the entry.
+    /// Acknowledges in the transaction that writes the entry.
     async fn ack_in(&self, message: &Message<String>, tag: u64) {
         let (lease, messages) = (vec![(message.id, message.attempt)], std::slice::from_ref(message));
         let op = self.user.invoked(Call::new(Verb::AckIn, EXACT).named(lease));

@@ -52,7 +52,7 @@ impl Rule {
         }
     }
 
-    /// Of the checker's findings, those that belong here.
+    /// Returns the checker's findings that belong to this rule.
     pub fn findings(self) -> &'static [&'static str] {
         match self {
             Self::Nowhere => &["a message came out of nowhere"],

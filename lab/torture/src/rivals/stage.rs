@@ -23,12 +23,12 @@ use crate::{
 
 const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Stop, Fault::Terminate, Fault::Crash];
 const CONSUMERS: usize = 3;
-/// A stop of the schedule's lasts at least this.
+/// The shortest stop of a process in the schedule.
 const SHORTEST_STOP: u64 = 2_500;
 const LEDGER: &str =
     "create table public.ledger (tag bigint not null, op text not null); alter table public.ledger owner to torture";
 
-/// What an adapter says of itself once it is installed.
+/// The output of an adapter after the installation.
 #[derive(Debug, Deserialize)]
 struct Installed {
     version: String,
@@ -79,8 +79,8 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     let client = ground::client(&scene.ground.direct()).await?;
     let (mut tables, done) = left(rival, &client).await?;
     if drained {
-        // It rested between two attempts when nothing waited, so it was kept, and its rest has
-        // ended since.
+        // The message rested between two attempts when nothing else waited. So it was kept, and its
+        // rest has ended since.
         tables.dead.extend(tables.waiting.drain(..).map(kept));
     }
     ticking.abort();
@@ -130,12 +130,12 @@ fn install(launch: &Launch, folder: &Folder) -> Result<Installed, String> {
         .map_err(|error| format!("the adapter does not say what it installed: {error}"))
 }
 
-/// In a session of its own, which a crash of the server ends.
+/// Runs a statement twice a second, in a session that is made again after a crash of the server.
 async fn tick(url: String, text: &'static str) {
     let mut client: Option<Client> = None;
     while !text.is_empty() {
         if let Some(open) = client.take_if(|open| !open.is_closed()) {
-            let _ = open.batch_execute(text).await; // the next one tries again
+            let _ = open.batch_execute(text).await; // the next round tries again
             client = Some(open);
         } else {
             client = ground::client(&url).await.ok();
@@ -144,7 +144,7 @@ async fn tick(url: String, text: &'static str) {
     }
 }
 
-/// Until nothing waits, or for as long as it may take; whether nothing does.
+/// Waits until no message waits, for at most `drain_secs`. Returns whether none does.
 async fn drain(rival: &Rival, scene: &mut Scene) -> Result<bool, String> {
     let until = Instant::now() + Duration::from_secs(rival.drain_secs);
     while Instant::now() < until {

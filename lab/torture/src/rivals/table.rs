@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{rules::Rule, verdict::Verdict};
 
-/// For a program.
+/// Returns the line of JSON.
 pub fn line(verdict: &Verdict) -> Result<String, String> {
     let mut rules = Map::new();
     for (rule, seen) in &verdict.seen {
@@ -42,7 +42,7 @@ fn replay(verdict: &Verdict) -> String {
     )
 }
 
-/// A column each.
+/// Returns the table, with a column for each rival.
 pub fn markdown(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     write_to(&mut text, verdicts).unwrap_or_default(); // a String takes everything

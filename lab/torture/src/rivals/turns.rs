@@ -1,4 +1,4 @@
-//! The turns of a message: who had it from when to when, by the histories alone.
+//! The turns of a message: which worker had it from when to when, according to the histories alone.
 
 use std::collections::HashMap;
 
@@ -6,40 +6,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::{Micros, Op, Outcome, Verb};
 
-/// A message that the rival's own tables, or a call, say was done.
+/// A message that was done, according to the rival's own tables or to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     pub queue: String,
     pub id: i64,
-    /// 0 where that is not known.
+    /// The time, or 0 if it is unknown.
     pub at: Micros,
 }
 
-/// A message in the hands of a worker, from the lease to the end of the work.
+/// A worker's turn with a message, from the lease to the end of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// As reports name it.
+    /// The operation's name in reports.
     pub op: String,
     pub attempt: i32,
-    /// The lease was asked for no earlier; unknown for a worker that does not say when it began.
+    /// The earliest time at which the lease can have been asked for. It is unknown for a worker
+    /// that does not report it.
     pub asked: Option<Micros>,
-    /// No earlier than the lease began, and no later than the worker had it.
+    /// A time between the beginning of the lease and the worker's receipt of the message.
     pub since: Micros,
-    /// The lease has not run out before, whatever happens; unknown for a worker that does not say
-    /// when it began.
+    /// The earliest time at which the lease can expire. It is unknown for a worker that does not
+    /// report its beginning.
     pub until: Option<Micros>,
-    /// When the work ended, and nothing was asked of the queue before; never, of one that the
-    /// process did not live to see.
+    /// The time at which the work ended, before which the worker asked nothing of the queue. It is
+    /// `Micros::MAX` if the process died first.
     pub ended: Micros,
-    /// Whether the work succeeded.
     pub is_ok: bool,
-    /// A handler: its library ends the message, and the outcome is not in the history.
+    /// Is true for a handler, whose library ends the message. The outcome of that is not in the
+    /// history.
     pub is_handler: bool,
 }
 
 pub type Turns = HashMap<(String, i64), Vec<Turn>>;
 
-/// By queue and message, in the order of their beginnings.
+/// Returns the turns by queue and message, in the order of their beginnings.
 pub fn of(ops: &[Op]) -> Turns {
     let mut turns = Turns::new();
     for op in ops {
@@ -87,14 +88,14 @@ pub fn of(ops: &[Op]) -> Turns {
     turns
 }
 
-/// Who certainly held the message at this time: had it, had not asked for its end, and the lease
-/// had not run out.
+/// Returns the turn that certainly held the message at this time. It had the message, had not asked
+/// for its end, and its lease had not expired.
 pub fn holder(turns: &[Turn], at: Micros) -> Option<&Turn> {
     let holds = |turn: &&Turn| turn.since < at && at < turn.ended && turn.until.is_some_and(|until| at < until);
     turns.iter().filter(holds).max_by_key(|turn| (turn.since, turn.attempt))
 }
 
-/// Works that ended when somebody else had got their message already.
+/// Counts the turns whose work ended after another worker had got the message.
 pub fn late(turns: &Turns) -> usize {
     let is_late = |of_message: &Vec<Turn>, turn: &Turn| {
         let after = |other: &Turn| other.attempt > turn.attempt && other.since < turn.ended;
@@ -103,8 +104,8 @@ pub fn late(turns: &Turns) -> usize {
     turns.values().map(|of_message| of_message.iter().filter(|turn| is_late(of_message, turn)).count()).sum()
 }
 
-/// Of these, those that ended while the other certainly held the message: where an end without a
-/// fence would show.
+/// Counts the late turns whose work ended while another worker certainly held the message. There an
+/// end without a fence would show.
 pub fn contested(turns: &Turns) -> usize {
     let is_contested = |of_message: &[Turn], turn: &Turn| {
         turn.ended < Micros::MAX && holder(of_message, turn.ended).is_some_and(|held| held.attempt > turn.attempt)

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{list::Rival, rules::Rule, turns::Done};
 
-/// Cases that are named of each rule.
+/// The most cases that a rule names.
 const NAMED: usize = 12;
-/// The files of a rival's run that a run of Trunkline's own has not.
+/// The part of a rival's run that a run of Trunkline's own does not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub version: String,
@@ -16,7 +16,7 @@ pub struct Record {
     pub done: Vec<Done>,
 }
 
-/// What was seen against a rule.
+/// The evidence against a rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Seen {
     pub count: usize,
@@ -40,10 +40,10 @@ pub struct Verdict {
     pub seconds: u64,
     pub server: String,
     pub seen: BTreeMap<Rule, Seen>,
-    /// Calls and handlers by name, and how often each happened.
+    /// Calls and handlers by name, with their numbers.
     pub counts: BTreeMap<&'static str, usize>,
     pub faults: BTreeMap<String, usize>,
-    /// Why there is none.
+    /// The reason for which there was no run.
     pub skipped: Option<String>,
 }
 
@@ -62,13 +62,13 @@ impl Verdict {
         }
     }
 
-    /// Whether the rule can be judged by what was seen: a library that ends messages by itself is
-    /// not heard to be refused.
+    /// Returns whether the evidence can show that the rule was broken. A library that ends messages
+    /// by itself does not report refusals.
     pub fn is_seen(&self, rule: Rule) -> bool {
         rule != Rule::Refused || self.counts.contains_key("ended")
     }
 
-    /// Whether nothing was seen against anything that is promised.
+    /// Returns whether there is no evidence against any promise.
     pub fn is_kept(&self) -> bool {
         self.seen.iter().all(|(rule, seen)| seen.count == 0 || self.rival.excuse(*rule).is_some())
     }

@@ -1,4 +1,4 @@
-//! The message of a tag, as its queue wants it.
+//! The draft of a tag's message, with the options of its queue.
 
 use std::time::Duration;
 

@@ -13,14 +13,14 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// Leases, delays and retries are over by then, several attempts of each.
+/// The time to empty a queue. Leases, delays and several retries are over by then.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub async fn run(user: User) -> Result<(), String> {
     let Some(db) = user.db().await else { return Ok(()) };
     let until = Instant::now() + PATIENCE;
     for name in plan::QUEUES {
-        // Whoever paused or limited it may have died before the end of that.
+        // The process that paused or limited the queue may have died before it undid that.
         let freed = async {
             db.resume_queue(name).await?;
             db.limit_queue(name, &Limits::none()).await
@@ -40,9 +40,9 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether to look again.
+/// Returns whether to look again.
 async fn goes_on(queue: &Queue<String>, until: Instant) -> Result<bool, trunkline::Error> {
-    // Also what became due since.
+    // Messages may have become due since.
     let left = queue.stats().await?.messages > 0 && Instant::now() < until;
     if left {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -72,7 +72,7 @@ async fn lease(user: &User, queue: &Queue<String>, name: &str, until: Instant) -
     }
 }
 
-/// Along lanes, which whoever is gone may hold for a while.
+/// Works along lanes, which a dead process may hold for a while.
 async fn work(user: &User, queue: &Queue<String>, until: Instant) -> Result<(), trunkline::Error> {
     loop {
         let hand = user.clone();

@@ -1,4 +1,4 @@
-//! At least once: leases, and ends leases in every way, too late as well.
+//! At least once: leases messages, and ends leases in every way, sometimes too late.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl Leaser {
         self.user.end(op, outcome, said).unwrap_or_default()
     }
 
-    /// Concurrent calls share a statement, and each gets its part of the rows.
+    /// Leases with concurrent calls, which share a statement; each gets a part of the rows.
     async fn lease_together(&mut self) -> Vec<Message<String>> {
         let calls: Vec<usize> = (0..self.random.within(2, 6)).map(|_| self.n()).collect();
         let (user, queue, name) = (&self.user, &self.queue, self.name);
@@ -99,7 +99,7 @@ impl Leaser {
         join_all(calls).await.into_iter().flatten().collect()
     }
 
-    /// One round trip, two operations.
+    /// Acknowledges and leases in one round trip, as two operations.
     async fn ack_and_lease(&mut self, done: &[Message<String>]) -> Vec<Message<String>> {
         let n = self.n();
         let ack = self.user.invoked(Call::new(Verb::Ack, self.name).named(named(done)));
@@ -118,7 +118,8 @@ impl Leaser {
         }
     }
 
-    /// Mostly all alike; else in parts, one after the other or at the same time.
+    /// Ends the leases: often all in one way, otherwise in parts, one after another or at the same
+    /// time.
     async fn end(&mut self, mut messages: Vec<Message<String>>) {
         let (share, at_once) = (self.random.chance(50), self.random.chance(60));
         let mut parts = Vec::new();
@@ -144,7 +145,7 @@ impl Leaser {
     }
 }
 
-/// Messages whose leases end alike.
+/// Messages whose leases end in the same way.
 struct Part {
     user: User,
     queue: Queue<String>,
@@ -180,7 +181,7 @@ impl Part {
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }
             96..98 => {
-                // Two tasks that both believe to hold the lease: one of them is refused.
+                // Two tasks end the same lease, and one of them is refused.
                 let (delay, error) = (Duration::from_millis(100), "it failed");
                 let ack = user.end_leases(Verb::Ack, name, leases.clone(), 0, queue.ack(messages));
                 if random.chance(50) {

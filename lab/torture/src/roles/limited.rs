@@ -10,7 +10,7 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// Holds its leases for a while, so that others meet the limit.
+/// Leases, and waits before the acknowledgement, so that other processes reach the limit.
 pub async fn lease(user: User, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {

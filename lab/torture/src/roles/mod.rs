@@ -56,7 +56,7 @@ impl Role {
     }
 }
 
-/// How a process is told its part.
+/// The arguments of a process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Part {
     pub role: Role,
@@ -65,7 +65,7 @@ pub struct Part {
     pub nr: u64,
     #[arg(long)]
     pub seed: u64,
-    /// Where the server is; for clients of `tokio-postgres` as well.
+    /// The server's connection string, which clients of `tokio-postgres` use as well.
     #[arg(long)]
     pub url: String,
     /// The file of the history.
@@ -102,7 +102,7 @@ pub fn play(part: &Part) -> Result<(), String> {
             }
         })
         .await;
-        // Messages of dropped calls are still on their way back.
+        // Messages of dropped calls are still being given back.
         tokio::time::sleep(Duration::from_millis(500)).await;
         played.map_err(|error| format!("the process panicked: {error}"))?
     })

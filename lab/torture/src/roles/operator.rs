@@ -19,8 +19,9 @@ pub async fn operate(user: User, db: Db) {
         let name = *random.among(&[plan::LEAST, plan::WORKS, plan::ONCE, plan::EXACT]);
         let Some(queue) = user.queue(&db, name).await else { return };
         match random.below(7) {
-            // What is there is for those who enter it in the ledger; but they take in transactions,
-            // as nobody else does.
+            // Messages of this queue end only together with an entry in the ledger, so they are not
+            // replayed or cancelled here. Only this queue's consumers take in transactions, so it
+            // is paused more often.
             0 | 1 | 6 if name == plan::EXACT => {}
             2..=4 if name == plan::EXACT => pause(&user, &db, name, &mut random).await,
             0 => letters(&user, &queue, name, &mut random).await,
@@ -34,7 +35,8 @@ pub async fn operate(user: User, db: Db) {
     }
 }
 
-/// One that died in a pause left the queue paused, until the next one comes here.
+/// Pauses a queue for a while. If the process dies in between, the queue stays paused until a later
+/// call resumes it.
 async fn pause(user: &User, db: &Db, name: &str, random: &mut Random) {
     let op = user.invoked(Call::new(Verb::Pause, name));
     user.end(op, db.pause_queue(name).await, |()| Said::ok());
@@ -59,7 +61,7 @@ async fn read<T>(user: &User, name: &str, call: impl Future<Output = Result<T, E
     user.end(op, call.await, |_| Said::ok())
 }
 
-/// A call by ids that failed may have changed some of them.
+/// Returns the outcome of a call by ids. If it failed, some of the messages may be changed.
 fn said<T>(outcome: Result<T, Error>, ids: impl FnOnce(T) -> Vec<i64>) -> Said {
     outcome.map_or_else(|error| Said::Unknown(error.to_string()), |value| Said::ids(ids(value)))
 }
@@ -87,7 +89,8 @@ async fn find(user: &User, queue: &Queue<String>, name: &str) {
     }
 }
 
-/// In a transaction, which is rolled back now and then; or to a time.
+/// Cancels or reschedules messages in a transaction, which is rolled back now and then, or
+/// reschedules them to a time.
 async fn change_in(user: &User, db: &Db, queue: &Queue<String>, name: &str, random: &mut Random) {
     let peeked = read(user, name, queue.peek(8)).await.unwrap_or_default();
     let ids: Vec<i64> = peeked.iter().map(|message| message.id).collect();

@@ -1,4 +1,4 @@
-//! Enqueues in every way; cancels and reschedules messages of its own.
+//! Enqueues in every way; cancels and reschedules its own messages.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::{
 
 /// The tasks of a process share connections, and so rows.
 const TASKS: usize = 6;
-/// Rarer than anything that could wake a listener by chance.
+/// The pause between two messages for the listener. Other events that could wake the listener by
+/// chance are more frequent.
 const BELL: Duration = Duration::from_secs(3);
 
 pub async fn run(user: User) -> Result<(), String> {
@@ -39,7 +40,7 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// One message now and then, for a consumer that listens.
+/// Enqueues one message now and then, for a consumer that listens.
 async fn ring(user: User, bell: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {
@@ -89,7 +90,8 @@ impl Producer {
         }
     }
 
-    /// In the queues of the order, everything is due at once.
+    /// Returns a delay in milliseconds. In the queues whose order is checked, every message is due
+    /// at once.
     fn delay(&mut self, name: &str) -> u64 {
         if !matches!(name, plan::FIFO | plan::RANKED) && self.random.chance(15) {
             self.random.below(plan::DELAY_MS)
@@ -105,7 +107,7 @@ impl Producer {
         self.user.end(op, outcome, |id| Said::ids(vec![*id])).into_iter().collect()
     }
 
-    /// Concurrent calls share rows and commits.
+    /// Enqueues with concurrent calls, which share rows and commits.
     async fn together(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let tags = self.user.tags(self.random.within(4, 40));
         let calls = tags.into_iter().map(|tag| {
@@ -127,7 +129,8 @@ impl Producer {
         self.user.end(op, queue.enqueue_many(drafts).await, |ids| Said::ids(ids.clone())).unwrap_or_default()
     }
 
-    /// Held open for a while, as users' transactions are; rolled back now and then.
+    /// Enqueues in a transaction that stays open for a while, as users' transactions do, and is
+    /// rolled back now and then.
     async fn in_transaction(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let (tags, delay) = (self.user.tags(self.random.within(1, 8)), self.delay(name));
         let hold = Duration::from_millis(if self.random.chance(40) { self.random.below(900) } else { 0 });
@@ -162,7 +165,7 @@ impl Producer {
         Vec::new()
     }
 
-    /// A caller that loses patience.
+    /// Enqueues with a call that is dropped after a short time.
     async fn dropped(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let tag = self.user.tag();
         let op = self.user.invoked(Call::new(Verb::Enqueue, name).tags(vec![tag]));
@@ -180,7 +183,7 @@ impl Producer {
             return;
         }
         let named = ids.iter().map(|id| (*id, 0)).collect();
-        // Where a call by ids fails, some of them may be changed.
+        // If a call by ids fails, some of the messages may be changed.
         let unsure = |error: trunkline::Error| Said::Unknown(error.to_string());
         if self.random.chance(50) {
             let op = self.user.invoked(Call::new(Verb::Cancel, name).named(named));

@@ -1,4 +1,4 @@
-//! Enqueues with unique keys, of which several race for one.
+//! Enqueues with unique keys; several calls race for one key.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
     while !user.is_stopped() {
         let calls = user.tags(random.within(1, 6)).into_iter().map(|tag| (tag, random.chance(30))).collect::<Vec<_>>();
         let ids: Vec<i64> = match random.below(100) {
-            // Concurrent calls gather, as others do.
+            // Concurrent calls share a statement.
             0..60 => {
                 let each = calls.into_iter().map(|call| one(&user, &queue, call));
                 join_all(each).await.into_iter().flatten().collect()
@@ -28,7 +28,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
         };
         if random.chance(10) && !ids.is_empty() {
             let op = user.invoked(Call::new(Verb::Cancel, plan::UNIQUE).named(ids.iter().map(|id| (*id, 0)).collect()));
-            // Where a call by ids fails, some of them may be changed.
+            // If a call by ids fails, some of the messages may be changed.
             let unsure = |error: Error| Said::Unknown(error.to_string());
             user.say(op, queue.cancel(&ids).await.map_or_else(unsure, Said::ids));
         }
@@ -36,7 +36,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
     }
 }
 
-/// A message, and whether it replaces.
+/// A tag, and whether its message replaces another.
 type Brought = (u64, bool);
 
 fn of((tag, replaces): Brought) -> Draft<String> {
@@ -57,20 +57,20 @@ fn said(enqueued: Enqueued) -> Said {
     }
 }
 
-/// The id of one that is new.
+/// Enqueues one message; returns its id if it is new.
 async fn one(user: &User, queue: &Queue<String>, call: Brought) -> Option<i64> {
     let op = invoked(user, call);
     let outcome = user.end(op, queue.enqueue_unique(of(call)).await, |enqueued| said(*enqueued));
     outcome.filter(|enqueued| enqueued.is_new()).map(Enqueued::id)
 }
 
-/// One call, and an operation for each of its messages.
+/// Enqueues several messages with one call, which counts as one operation for each of them.
 async fn many(user: &User, queue: &Queue<String>, calls: &[Brought]) -> Vec<i64> {
     let ops: Vec<u64> = calls.iter().map(|call| invoked(user, *call)).collect();
     tell(user, &ops, queue.enqueue_unique_many(calls.iter().map(|call| of(*call)).collect::<Vec<_>>()).await.map(Some))
 }
 
-/// Rolled back now and then.
+/// Enqueues in a transaction, which is rolled back now and then.
 async fn in_transaction(
     user: &User,
     db: &Db,
@@ -94,7 +94,8 @@ async fn in_transaction(
     tell(user, &ops, outcome.await)
 }
 
-/// What became of each; nothing where it was rolled back. Returns the ids of those that are new.
+/// Writes the outcome of each operation. Returns the ids of the new messages, or none after a
+/// rollback.
 fn tell(user: &User, ops: &[u64], outcome: Result<Option<Vec<Enqueued>>, Error>) -> Vec<i64> {
     match outcome {
         Ok(Some(all)) => {

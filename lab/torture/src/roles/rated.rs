@@ -1,4 +1,4 @@
-//! Works on messages whose keys have a rate, and notes when each begins.
+//! Handles messages whose keys have a rate, and notes the beginning of each.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,4 +1,5 @@
-//! A program in another language: the SQL functions, through a driver that knows nothing of queues.
+//! A program in another language: it calls the SQL functions through a driver without knowledge of
+//! queues.
 
 mod lanes;
 mod session;
@@ -122,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Of several messages together, all are ended or none.
+    /// Ends leases. A call with several messages ends all of them or none.
     async fn end(&mut self, leases: &[Named]) {
         let (verb, call) = match self.random.below(100) {
             0..50 => (Verb::Ack, "ack_many($1, $2, $3)"),
@@ -143,7 +144,8 @@ impl Client {
             op,
             match ended {
                 Ok(_) => Said::ok(),
-                // One message that was refused is that one; of many it is unknown which.
+                // A refusal of a single message names that message; a refusal of several names
+                // none.
                 Err(Said::Failed(why)) if leases.len() == 1 && why.contains("TL001") => {
                     Said::Ok { ids: Vec::new(), got: Vec::new(), lost: ids }
                 }
@@ -157,7 +159,7 @@ impl Client {
         let rolls_back = self.random.chance(15);
         let op = self.user.invoked(Call::new(Verb::TakeIn, self.name).n(n));
         let said = match self.take_and_enter(n, op).await {
-            // However a rollback goes, there is no commit.
+            // No commit was sent, however the rollback ends.
             Ok(()) if rolls_back => {
                 let _ = self.session.end("rollback").await;
                 Said::Failed("rolled back".to_owned())
@@ -165,7 +167,7 @@ impl Client {
             Ok(()) => self.session.end("commit").await.map_or_else(|said| said, |()| Said::ok()),
             Err(said) => {
                 self.session.close();
-                // Whichever statement it was, there was no commit.
+                // No commit was sent, whichever statement failed.
                 Said::Failed(format!("{said:?}"))
             }
         };
@@ -187,7 +189,7 @@ impl Client {
         self.session.rows(plan::ADD, &[&accounts, &amounts]).await.map(drop)
     }
 
-    /// Looks after dead letters, and reads.
+    /// Replays and discards dead letters, and reads.
     async fn operate(mut self) {
         while !self.user.is_stopped() {
             let pause = Duration::from_millis(self.random.within(100, 600));
@@ -214,7 +216,7 @@ impl Client {
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }
                 75..80 => {
-                    // No message is that old: one that goes is lost.
+                    // No message is that old, so one that is removed is lost.
                     let op = self.user.invoked(Call::new(Verb::Prune, name));
                     let rows = self.session.rows("select trunkline.prune($1, '1 day')", &[&name]).await;
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));

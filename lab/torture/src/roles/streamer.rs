@@ -1,5 +1,4 @@
-//! At least once, in other ways: messages as a stream, and leases within a transaction of the
-//! caller's.
+//! At least once, in other ways: messages as a stream, and leases in a transaction of the caller's.
 
 use std::{pin::pin, time::Duration};
 
@@ -12,8 +11,8 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// A stream leases ahead, so the beginning of a lease is not known here; each stream is dropped
-/// after a while with the messages that it holds.
+/// Reads streams. A stream leases ahead, so the beginning of a lease is unknown here. Each stream
+/// is dropped after a while with the messages that it holds.
 pub async fn stream(user: User, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {
@@ -42,7 +41,7 @@ pub async fn stream(user: User, queue: Queue<String>) {
     }
 }
 
-/// A lease that is rolled back never was.
+/// Leases in transactions. A rolled back lease never existed.
 pub async fn lease_in_transactions(user: User, db: Db, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {

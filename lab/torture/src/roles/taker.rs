@@ -1,4 +1,4 @@
-//! At most once: takes, and drops calls while they are on their way.
+//! At most once: takes messages, and drops some calls before they return.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn take(user: User, mut consumer: Consumer<String>, name: &'static str, mu
     while !user.is_stopped() {
         let n = random.within(1, 30) as usize;
         if random.chance(20) {
-            // Concurrent calls share a statement, and each gets its part of the rows.
+            // Concurrent calls share a statement; each gets a part of the rows.
             let queue = consumer.queue().clone();
             let calls: Vec<_> = (0..random.within(2, 8)).map(|nr| (nr + n as u64) as usize).collect();
             join_all(calls.into_iter().map(|n| take_now(&user, &queue, name, n))).await;
@@ -59,7 +59,7 @@ async fn take_now(user: &User, queue: &Queue<String>, name: &str, n: usize) {
     user.end(op, queue.take(n).await, |messages| Said::got(got(messages)));
 }
 
-/// Waits for messages that are handed over.
+/// Waits for messages that are delivered directly.
 async fn hear(user: User, mut consumer: Consumer<String>) {
     while !user.is_stopped() {
         let op = user.invoked(Call::new(Verb::HandedOver, plan::ONCE).n(1));

@@ -1,4 +1,4 @@
-//! Makes the ticks of schedules, as several processes do at the same time.
+//! Makes the ticks of schedules, in several processes at the same time.
 
 use super::user::User;
 
@@ -6,7 +6,7 @@ pub async fn run(user: User) -> Result<(), String> {
     let Some(db) = user.db().await else { return Ok(()) };
     while !user.is_stopped() {
         if let Err(error) = db.run_schedules(user.stopped()).await {
-            // It waits for a database that is away; what else it may say is no reason to end.
+            // It waits for a database that is away. No other error is a reason to end.
             eprintln!("no ticks: {error}");
             user.rest(std::time::Duration::from_millis(100)).await;
         }

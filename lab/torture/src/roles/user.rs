@@ -1,4 +1,4 @@
-//! The means of every process: a history, numbers, connections, and an end.
+//! The parts that every process uses: a history, random numbers, connections, and a signal to end.
 
 use std::{
     fmt::Display,
@@ -16,7 +16,7 @@ use crate::{
     tag::{self, Tags},
 };
 
-/// Cheap to clone: the tasks of a process share it.
+/// A handle that the tasks of a process share; it is cheap to clone.
 #[derive(Clone)]
 pub struct User(Arc<Inner>);
 
@@ -36,7 +36,7 @@ impl User {
         Self(Arc::new(Inner { process, log, tags, url: part.url.clone(), random, stopped }))
     }
 
-    /// An operation, as reports name it.
+    /// Returns the operation's name in reports.
     pub fn name(&self, op: u64) -> String {
         format!("{}:{op}", self.0.process)
     }
@@ -45,13 +45,13 @@ impl User {
         *self.0.stopped.borrow()
     }
 
-    /// Until the process is told to end.
+    /// Waits until the process is asked to end.
     pub async fn stopped(&self) {
         let mut stopped = self.0.stopped.clone();
-        let _ = stopped.wait_for(|stopped| *stopped).await; // the other end gone is an end as well
+        let _ = stopped.wait_for(|stopped| *stopped).await; // a closed channel is an end, too
     }
 
-    /// Numbers of its own for a task.
+    /// Returns random numbers for one task.
     pub fn random(&self) -> Random {
         let seed = self.0.random.lock().unwrap_or_else(PoisonError::into_inner).next();
         Random::of(seed, 0)
@@ -77,7 +77,7 @@ impl User {
         self.0.log.say(op, said);
     }
 
-    /// Says how a call of the library ended.
+    /// Writes the outcome of a call of the library.
     pub fn end<T>(&self, op: u64, outcome: Result<T, Error>, said: impl FnOnce(&T) -> Said) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -91,7 +91,7 @@ impl User {
         }
     }
 
-    /// Ends leases: `end` is the library's verb.
+    /// Ends leases; `end` is the library's call.
     pub async fn end_leases(
         &self,
         verb: Verb,
@@ -107,7 +107,8 @@ impl User {
         self.end(op, end.await, |()| Said::ok());
     }
 
-    /// A connection, sooner or later; none if the process is told to end first.
+    /// Connects, with as many tries as it takes; returns `None` if the process is asked to end
+    /// first.
     pub async fn db(&self) -> Option<Db> {
         while !self.is_stopped() {
             match Db::connect(self.url()).await {
@@ -128,13 +129,13 @@ impl User {
         None
     }
 
-    /// Before another try.
+    /// Prints an error, and waits before another try.
     pub async fn pause(&self, error: &(impl Display + ?Sized)) {
         eprintln!("{error}");
         self.rest(Duration::from_millis(100)).await;
     }
 
-    /// Between two operations; shorter if the process is told to end.
+    /// Waits between two operations, or until the process is asked to end.
     pub async fn rest(&self, pause: Duration) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -143,7 +144,7 @@ impl User {
     }
 }
 
-/// The outcome, as an error of the library tells it.
+/// Returns the outcome that an error of the library means.
 fn failed(error: &Error) -> Said {
     if error.is_lease_lost() {
         return Said::Ok { ids: Vec::new(), got: Vec::new(), lost: error.lost_ids().to_vec() };

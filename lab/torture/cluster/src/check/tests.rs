@@ -1,5 +1,5 @@
-//! A checker that finds nothing is worth nothing: each violation is found, and what the contract
-//! allows is none.
+//! A checker that finds nothing is worth nothing. It must find each violation, and accept all that
+//! the contract allows.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use trunkline::Lease;
 use super::{Tables, check};
 use crate::history::{Acked, Delivery, History, Told};
 
-/// What one queue saw: payload and outcome of enqueues; payload, id and attempt of deliveries;
-/// acknowledgements.
+/// Returns the violations of one queue's history: payload and outcome of enqueues; payload, id and
+/// attempt of deliveries; acknowledgements.
 fn of(queue: &str, sent: &[(i64, Told)], got: &[(i64, i64, i32)], acked: &[(i64, i32, Told)]) -> Vec<String> {
     let history = History::default();
     for (payload, told) in sent {
@@ -45,7 +45,7 @@ fn what_the_contract_allows_is_no_violation() {
         assert_eq!(found, Vec::<String>::new(), "{queue}");
     }
     let again = of("acked", &[(1, OK)], &[(1, 1024, 1), (1, 1024, 2)], &[(1024, 1, Told::Unknown), (1024, 2, OK)]);
-    assert_eq!(again, Vec::<String>::new(), "it came again, because nobody knew of its acknowledgement");
+    assert_eq!(again, Vec::<String>::new(), "it came again, because the outcome of its acknowledgement was unknown");
     let lost = of("taken", &[(1, OK)], &[], &[]);
     assert_eq!(lost, Vec::<String>::new(), "it was on its way");
 }

@@ -13,7 +13,7 @@ fn a_missing_effect_is_found() {
     assert_eq!(made.rules(), ["an exactly-once effect is missing"]);
     let mut made = Made::new();
     made.enqueued(EXACT, 500, 99_328);
-    assert!(made.rules().contains(&"an exactly-once effect is missing"), "nobody took it");
+    assert!(made.rules().contains(&"an exactly-once effect is missing"), "it was not taken");
 }
 
 #[test]

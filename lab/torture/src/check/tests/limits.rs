@@ -8,7 +8,7 @@ const NONE: [&str; 0] = [];
 const LEASED: &str = "more messages were leased than the limit allows";
 const RATE: &str = "more messages were dequeued in a time than the limit allows";
 
-/// So many messages, and all of them but one under a lease from 110 ms on.
+/// Returns `messages` messages, of which all but one are under a lease from 110 ms on.
 fn capped(messages: u64) -> Made {
     let mut made = Made::new();
     for tag in 1..=messages {
@@ -41,7 +41,7 @@ fn one_more_than_may_be_leased_is_found() {
     assert_eq!(made.rules(), NONE, "or had by the server's clock");
 }
 
-/// Takes of five messages each, so many milliseconds apart.
+/// Returns `takes` takes of five messages each, `apart` milliseconds apart.
 fn metered(takes: u64, apart: u64) -> Made {
     let mut made = Made::new();
     for nr in 0..takes {

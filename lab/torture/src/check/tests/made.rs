@@ -41,7 +41,7 @@ impl Made {
         Self { evidence: Evidence { about, ops: Vec::new(), faults: Vec::new(), tables, samples: Vec::new() } }
     }
 
-    /// An operation of 10 ms, which said Ok.
+    /// Adds an operation of 10 ms, which was Ok.
     pub fn op(&mut self, call: Call, ms: u64) -> &mut Op {
         let nr = self.evidence.ops.len() as u64 + 1;
         self.evidence.ops.push(Op {
@@ -65,7 +65,7 @@ impl Made {
         self.op(Call::new(Verb::Enqueue, queue).tags(vec![tag]), ms).ids = vec![id];
     }
 
-    /// At 0 + tag ms, over 10 ms.
+    /// Adds an enqueue of 10 ms, which begins at `tag` ms.
     pub fn enqueued(&mut self, queue: &str, tag: u64, id: i64) {
         self.enqueued_at(queue, tag, id, tag);
     }
@@ -87,7 +87,7 @@ impl Made {
         self.op(Call::new(Verb::Take, queue).n(messages.len()), ms).got = messages.to_vec();
     }
 
-    /// A dequeue that might have got more.
+    /// Adds a dequeue that could have returned more messages.
     pub fn short(&mut self, queue: &str, ms: u64, messages: &[Message]) {
         self.op(Call::new(Verb::Take, queue).n(messages.len() + 5), ms).got = messages.to_vec();
     }
@@ -126,7 +126,7 @@ impl Made {
         op.name()
     }
 
-    /// Committed, with its entry.
+    /// Adds a committed transaction with its entry in the ledger.
     pub fn entered(&mut self, verb: Verb, ms: u64, message: Message) {
         let op = self.with_effect(verb, ms, message);
         self.entry(message.2, op);
@@ -149,7 +149,7 @@ impl Made {
         self.evidence.tables.waiting.push(Waiting { queue: queue.to_owned(), id, attempt: 0, tag });
     }
 
-    /// Buried.
+    /// Adds a buried message.
     pub fn dead(&mut self, queue: &str, id: i64, tag: u64, attempt: i32) {
         let kept = Kept { queue: queue.to_owned(), id, attempt, tag, error: plan::BURIED.to_owned() };
         self.evidence.tables.dead.push(kept);
@@ -174,7 +174,7 @@ impl Made {
         self.evidence.samples.push(Sample { at: micros(ms), memory, connections: 1, locks: 0 });
     }
 
-    /// The rules that were broken.
+    /// Returns the rules that were broken.
     pub fn rules(mut self) -> Vec<&'static str> {
         self.evidence.ops.sort_by_key(|op| op.began);
         check(&self.evidence).into_iter().map(|finding| finding.rule).collect()

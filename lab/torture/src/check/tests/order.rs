@@ -80,10 +80,10 @@ fn a_message_that_is_slept_over_is_found() {
     assert_eq!(made.rules(), NONE, "the listener had lost its connection");
     let mut made = rung();
     made.fault("snapshot", 95_000, 99_000);
-    assert_eq!(made.rules(), [LATE], "nobody notices that");
+    assert_eq!(made.rules(), [LATE], "a snapshot is no excuse");
     let mut made = rung();
     made.evidence.ops[1].began += 15_000_000;
-    assert_eq!(made.rules(), NONE, "nobody listened yet");
+    assert_eq!(made.rules(), NONE, "the listener was not there yet");
 }
 
 #[test]

@@ -11,7 +11,7 @@ const OTHER: &str = "an enqueue was told of a message that has another unique ke
 const THERE: &str = "a message is there although its enqueue was told of another";
 const STALE: &str = "a message was handed out as it was before it was replaced";
 
-/// Tags of one key: 4 to 7; and of another: 8.
+/// Adds an enqueue. Tags 4 to 7 have one key, and tag 8 has another.
 fn brought(made: &mut Made, tag: u64, ms: u64, became: Became, id: i64) {
     let verb = if became == Became::Replaced { Verb::Replace } else { Verb::EnqueueUnique };
     let op = made.op(Call::new(verb, UNIQUE).tags(vec![tag]), ms);

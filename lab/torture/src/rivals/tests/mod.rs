@@ -20,21 +20,22 @@ use crate::{
 const WORK: &str = "work";
 const LEASE: u64 = 2_000;
 
-/// A rival's history: calls as Trunkline's own, handlers, and the record of its tables.
+/// The history of a rival: calls as Trunkline's own, handlers, and the record of its tables.
 struct Theirs {
     made: Made,
     done: Vec<Done>,
 }
 
 impl Theirs {
-    /// One message, enqueued.
+    /// Returns a history with one enqueued message.
     fn new() -> Self {
         let mut made = Made::new();
         made.enqueued(WORK, 1, 1024);
         Self { made, done: Vec::new() }
     }
 
-    /// In milliseconds: given out, begun, ended; the end of a handler that did not return is never.
+    /// Adds a handler, with the milliseconds at which the message was given out, and its work began
+    /// and ended. A handler of unknown outcome never ended.
     fn handled(&mut self, attempt: i32, [since, began, ended]: [u64; 3], outcome: Outcome) -> &mut Self {
         let since = crate::check::tests::micros(since);
         let call = Call { since, ..Call::new(Verb::Handle, WORK).named(vec![(1024, attempt)]).tags(vec![1]).ms(LEASE) };
@@ -94,7 +95,7 @@ fn a_message_that_vanished_is_found() {
     theirs.handled(1, [100, 110, 0], Outcome::Unknown);
     assert_eq!(theirs.broken(), [Rule::Stored], "its handler never returned");
     theirs.made.waiting(WORK, 1024, 1);
-    assert_eq!(theirs.broken(), [Rule::Back], "it is there, and nobody got it");
+    assert_eq!(theirs.broken(), [Rule::Back], "it is there, and no worker got it");
 }
 
 #[test]

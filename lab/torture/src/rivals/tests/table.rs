@@ -50,7 +50,7 @@ fn a_line_of_json_says_the_same() {
     let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     let rules = &said["rules"];
     assert_eq!((&rules["stored"]["held"], &rules["again"]["held"]), (&true.into(), &false.into()));
-    assert_eq!(rules["fence"]["held"], serde_json::Value::Null, "nobody promised it");
+    assert_eq!(rules["fence"]["held"], serde_json::Value::Null, "it is not promised");
     assert_eq!(rules["fence"]["seen"], 1);
 }
 

@@ -78,5 +78,5 @@ fn works_that_end_after_the_next_has_begun_are_counted_and_those_while_it_goes_o
     made.ended(Verb::Ack, "work", 7_200, (7, 4));
     made.refused(Verb::Ack, "work", 7_300, (7, 3));
     let turns = turns::of(&made.evidence.ops);
-    assert_eq!((turns::late(&turns), turns::contested(&turns)), (2, 1), "the second came when nobody had it");
+    assert_eq!((turns::late(&turns), turns::contested(&turns)), (2, 1), "no worker had it when the second ended");
 }

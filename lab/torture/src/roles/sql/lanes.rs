@@ -1,4 +1,4 @@
-//! Lanes, by the functions for them: leased, read on, and given back, by a client that handles
+//! Lanes, by their SQL functions: leased, read on, and given back, by a client that handles
 //! messages one after another.
 
 use std::{collections::HashSet, time::Duration};
@@ -11,10 +11,10 @@ use crate::{
     tag,
 };
 
-/// Whoever goes on has somewhat more time than the lease.
+/// The time before the end of a lease after which the client begins no message.
 const MARGIN: Micros = 300_000;
 
-/// The client has gone away from its lane, because it does not know what is leased there.
+/// The client gives up its lane, because it does not know which messages are leased there.
 struct Gone;
 
 impl Client {
@@ -61,7 +61,7 @@ impl Client {
         }
     }
 
-    /// One after another; what comes behind a message that is not done is given back.
+    /// Handles messages one after another. Gives back the messages behind one that is not done.
     async fn handle(&mut self, got: &[Got], began: Micros) -> Result<(), Gone> {
         let mut waiting: HashSet<String> = HashSet::new();
         for (id, attempt, tag) in got {
@@ -92,7 +92,7 @@ impl Client {
                     self.end_one(Verb::Bury, "bury($1, $2, $3, 'no use')", lease).await?;
                 }
                 95..98 => {
-                    // Too late: the lease is over, and another may have the lane.
+                    // The lease is over, and another worker may have the lane.
                     self.user.say(op, Said::Failed("too late".to_owned()));
                     self.user.rest(plan::LEASE + Duration::from_millis(1_200)).await;
                     let _ = self.end_one(Verb::Ack, "ack($1, $2, $3)", lease).await; // refused

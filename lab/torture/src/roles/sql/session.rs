@@ -1,4 +1,4 @@
-//! A connection of `tokio-postgres`, made again when it broke.
+//! A connection of `tokio-postgres`, which is made again after it broke.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{history::Said, roles::user::User};
 pub struct Session {
     user: User,
     client: Option<Client>,
-    /// A transaction does not go on in another connection.
+    /// Is true in a transaction, which cannot continue in another connection.
     is_open: bool,
 }
 
@@ -18,7 +18,7 @@ impl Session {
         Self { user, client: None, is_open: false }
     }
 
-    /// The rows of a statement, or the outcome of the operation that it belongs to.
+    /// Returns the rows of a statement, or the outcome of the operation that it belongs to.
     pub async fn rows(&mut self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Said> {
         if !self.is_open && self.client.as_ref().is_none_or(Client::is_closed) {
             self.client = Some(self.connected().await?);
@@ -39,14 +39,14 @@ impl Session {
         Ok(())
     }
 
-    /// By `commit` or `rollback`.
+    /// Ends the transaction with `commit` or `rollback`.
     pub async fn end(&mut self, how: &str) -> Result<(), Said> {
         let ended = self.rows(how, &[]).await;
         self.is_open = false;
         ended.map(drop)
     }
 
-    /// An open transaction is rolled back with it.
+    /// Closes the connection, which rolls an open transaction back.
     pub fn close(&mut self) {
         (self.client, self.is_open) = (None, false);
     }
@@ -57,7 +57,7 @@ impl Session {
         match connected {
             Ok(Ok((client, connection))) => {
                 tokio::spawn(async move {
-                    let _ = connection.await; // its client is told
+                    let _ = connection.await; // its client gets the error
                 });
                 Ok(client)
             }
@@ -70,7 +70,7 @@ impl Session {
     }
 }
 
-/// The connection is gone, by the network or by the server's word, which may have come after a
+/// Returns whether the connection broke, or the server ended it, which may have come after a
 /// commit.
 fn is_broken(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("57P0"))
