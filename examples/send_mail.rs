@@ -44,7 +44,7 @@ pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
 async fn send(mail: Message<Json<Mail>>) -> Result<(), Failure> {
     match mail.payload.to.split_once('@') {
         None => Err(Failure::dead("no such address")),
-        Some(("busy", _)) if mail.charged() < 3 => Err(Failure::retry("the server is busy")),
+        Some(("busy", _)) if mail.attempts() < 3 => Err(Failure::retry("the server is busy")),
         Some(_) => Ok(()),
     }
 }

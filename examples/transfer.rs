@@ -40,7 +40,7 @@ async fn transfer(message: Message<Json<Transfer>>, attempt: Attempt<Json<Transf
     let Transfer { from, to, amount } = message.payload.0;
     let transaction = attempt.transaction().await?; // acknowledges in it; slow work would come before
     transaction.send(&MOVE, (from, -amount)).await?;
-    if message.id % 2 == 0 && message.charged() == 1 {
+    if message.id % 2 == 0 && message.attempts() == 1 {
         return Err(Failure::retry("half way")); // undone, and tried again
     }
     transaction.send(&MOVE, (to, amount)).await?;

@@ -1,10 +1,10 @@
 create or replace function trunkline.alter_queue(
     queue text, max_attempts int default null, lease interval default null, max_batch int default null,
-    head_start interval default null, per_key int default null, lanes int default null
+    aging interval default null, per_key int default null, partitions int default null
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Changes the settings of a queue; null leaves one as it is. What is leased keeps its lease. The number of priorities is for good.
--- lanes: more of them, in a queue with keys: a multiple of those that it has, up to 256. The order of keys and their limits hold on, while workers and producers
+-- partitions: more of them, in a queue with keys: a multiple of those that it has, up to 256. The order of keys and their limits hold on, while workers and producers
 -- run. The queue stands still until what waits in it is put in order: some 20 seconds for each million messages.
 --
 -- Example:
@@ -19,14 +19,14 @@ begin
     max_attempts := coalesce(max_attempts, now_is.max_attempts);
     lease := coalesce(lease, now_is.lease);
     max_batch := coalesce(max_batch, now_is.max_batch);
-    head_start := coalesce(head_start, now_is.head_start);
+    aging := coalesce(aging, now_is.head_start);
     per_key := coalesce(per_key, now_is.per_key);
-    lanes := coalesce(lanes, now_is.lanes);
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, head_start, lanes, per_key);
-    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch, head_start = head_start, per_key = per_key
+    partitions := coalesce(partitions, now_is.lanes);
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, now_is.priorities, aging, partitions, per_key);
+    update trunkline.queue q set max_attempts = max_attempts, lease = lease, max_batch = max_batch, head_start = aging, per_key = per_key
     where q.name = queue;
-    if lanes <> now_is.lanes then
-        perform trunkline.more_lanes(queue, lanes);
+    if partitions <> now_is.lanes then
+        perform trunkline.more_lanes(queue, partitions);
     end if;
     perform trunkline.install_queue(queue);
 end $$;

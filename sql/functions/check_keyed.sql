@@ -4,7 +4,7 @@ create or replace function trunkline.check_keyed(queue text) returns void
 begin
     perform trunkline.check_queue(queue);
     if (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
-        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
-            using errcode = 'feature_not_supported', hint = 'Lease with trunkline.lease; or create one with trunkline.create_queue(..., lanes => 64).';
+        raise exception 'queue % has no partitions: its messages have no keys', quote_literal(queue)
+            using errcode = 'feature_not_supported', hint = 'Lease with trunkline.lease; or create one with trunkline.create_queue(..., partitions => 64).';
     end if;
 end $$;

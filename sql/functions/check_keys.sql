@@ -9,7 +9,7 @@ begin
             using errcode = 'null_value_not_allowed', hint = 'Pass one: trunkline.enqueue(..., key => ''customer 17'').';
     elsif keys is not null and not keyed then
         raise exception 'queue % has no keys', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Create one with trunkline.create_queue(..., lanes => 64), or pass no key.';
+            using errcode = 'invalid_parameter_value', hint = 'Create one with trunkline.create_queue(..., partitions => 64), or pass no key.';
     elsif cardinality(keys) <> messages then
         raise exception '% payloads have keys for %', messages, cardinality(keys)
             using errcode = 'invalid_parameter_value', hint = 'Pass a key for each payload.';

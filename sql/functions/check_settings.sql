@@ -1,17 +1,17 @@
 create or replace function trunkline.check_settings(
-    queue text, max_attempts int, lease interval, max_batch int, priorities int, head_start interval, lanes int, per_key int) returns void
+    queue text, max_attempts int, lease interval, max_batch int, priorities int, aging interval, partitions int, per_key int) returns void
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 -- The settings of a queue, if they are within their bounds.
 begin
     if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024
-        and priorities between 1 and 10 and head_start > '0' and head_start <= '36500 days'
-        and lanes between 0 and 256 and per_key >= 1) is not true then
+        and priorities between 1 and 10 and aging > '0' and aging <= '36500 days'
+        and partitions between 0 and 256 and per_key >= 1) is not true then
         raise exception 'the settings of queue % are out of bounds', quote_literal(queue)
             using errcode = 'invalid_parameter_value',
                   hint = 'max_attempts is at least 1, lease more than 0 and at most 365 days, max_batch 1 to 1024, priorities 1 to 10, '
-                         'head_start more than 0 and at most 36500 days, lanes 0 to 256, per_key at least 1.';
-    elsif lanes > 0 and priorities > 1 then
+                         'aging more than 0 and at most 36500 days, partitions 0 to 256, per_key at least 1.';
+    elsif partitions > 0 and priorities > 1 then
         raise exception 'queue % cannot have keys and priorities', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or priorities; or make a queue for each.';
+            using errcode = 'invalid_parameter_value', hint = 'Pass partitions or priorities; or make a queue for each.';
     end if;
 end $$;

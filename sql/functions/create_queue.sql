@@ -1,19 +1,19 @@
 create or replace function trunkline.create_queue(
     queue text, payload regtype default 'bytea', max_attempts int default 10,
-    lease interval default '30 seconds', max_batch int default 1024, priorities int default 1, head_start interval default '1 minute',
-    uniqueness bool default false, lanes int default 0, per_key int default 1
+    lease interval default '30 seconds', max_batch int default 1024, priorities int default 1, aging interval default '1 minute',
+    uniqueness bool default false, partitions int default 0, per_key int default 1
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set client_min_messages = warning as $$
 -- Creates a queue. Does nothing where it exists with the same settings.
 --
 -- queue: 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-". payload: any type, jsonb or text for
 -- most. max_attempts: deliveries before a message is a dead letter. lease: how long a lease lasts unless a consumer asks
--- for another. max_batch: messages a row, 1 to 1,024. priorities: 1 to 10, numbered from 0, the lowest; for good. head_start: what a step of
+-- for another. max_batch: messages a row, 1 to 1,024. priorities: 1 to 10, numbered from 0, the lowest; for good. aging: what a step of
 -- priority is worth. Of what is due, the message goes first that would be the oldest with this much added to its age for each step, to
 -- within a sixteenth: so the lowest waits for no more than what came within that time after it. 36500 days is strict: the highest first, whatever waits.
 -- uniqueness: whether messages may have unique keys (see trunkline.enqueue); for good.
--- lanes: 1 to 256 where each message has a key, none if not set; 64 for most, and more later (see trunkline.alter_queue). Of the messages of a key, at most per_key are handled at a time;
--- with 1, one after another, in the order in which they are due. See trunkline.lease_lane.
+-- partitions: 1 to 256 where each message has a key, none if not set; 64 for most, and more later (see trunkline.alter_queue). Of the messages of a key, at most per_key are handled at a time;
+-- with 1, one after another, in the order in which they are due. See trunkline.lease_partition.
 --
 -- Example:
 --     select trunkline.create_queue('emails', 'jsonb', max_attempts => 3, lease => '1 minute');
@@ -38,14 +38,14 @@ begin
         raise exception 'the payload of queue % cannot be of type %: no column can', quote_literal(queue), payload
             using errcode = 'invalid_parameter_value', hint = 'Pass the type of a column: jsonb, text, bytea, int8';
     end if;
-    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, priorities, head_start, lanes, per_key);
-    if uniqueness and lanes > 0 then
+    perform trunkline.check_settings(queue, max_attempts, lease, max_batch, priorities, aging, partitions, per_key);
+    if uniqueness and partitions > 0 then
         raise exception 'queue % cannot have keys and unique keys', quote_literal(queue)
-            using errcode = 'invalid_parameter_value', hint = 'Pass lanes or uniqueness; or make a queue for each.';
+            using errcode = 'invalid_parameter_value', hint = 'Pass partitions or uniqueness; or make a queue for each.';
     end if;
     perform trunkline.lock_queue(queue);
     insert into trunkline.queue (name, max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key)
-    values (queue, max_attempts, lease, max_batch, priorities, head_start, coalesce(uniqueness, false), lanes, per_key)
+    values (queue, max_attempts, lease, max_batch, priorities, aging, coalesce(uniqueness, false), partitions, per_key)
     on conflict on constraint pk_queue do nothing;
     if not found then
         select * into old from trunkline.queue q where q.name = queue;
@@ -57,9 +57,9 @@ begin
                      ('lease', old.lease::text, lease::text, old.lease = lease),
                      ('max_batch', old.max_batch::text, max_batch::text, old.max_batch = max_batch),
                      ('priorities', old.priorities::text, priorities::text, old.priorities = priorities),
-                     ('head_start', old.head_start::text, head_start::text, old.head_start = head_start),
+                     ('aging', old.head_start::text, aging::text, old.head_start = aging),
                      ('uniqueness', old.uniqueness::text, coalesce(uniqueness, false)::text, old.uniqueness = coalesce(uniqueness, false)),
-                     ('lanes', old.lanes::text, lanes::text, old.lanes = lanes),
+                     ('partitions', old.lanes::text, partitions::text, old.lanes = partitions),
                      ('per_key', old.per_key::text, per_key::text, old.per_key = per_key)) d(setting, has, asked, is_same)
         where not d.is_same;
         if differences is null then
@@ -84,20 +84,20 @@ begin
         execute format('drop index trunkline.%I', 'due_' || queue);
         execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     end if;
-    if lanes > 0 then
+    if partitions > 0 then
         -- line: empty, or the key that has one of its own. holder: a number that no other worker has. place: due_at, but for leases and retries.
         execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
                        'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
-                       'queue_' || queue, lanes - 1);
+                       'queue_' || queue, partitions - 1);
         execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
         execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(0, %s)',
-                       'queue_' || queue, lanes);
+                       'queue_' || queue, partitions);
         execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
         -- Beside each lane a row that each lease and cut of its rows locks; below zero, so that nothing that changes lanes meets it.
-        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -lanes, lanes - 1);
+        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -partitions, partitions - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
     end if;

@@ -10,7 +10,7 @@ create or replace function trunkline.limit_queue(
 -- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: messages dequeued in a second, more than zero
 -- (0.1 is one in ten seconds). burst: as many may be dequeued at once after a rest; at least 1, the messages of a second if not given.
 -- key_per_second, key_burst: the same for each key, in a queue with keys, and for the beginnings of handlers: workers keep it without waiting for each
--- other, and lanes are not leased in SQL. It holds for messages that are leased from the commit on.
+-- other, and partitions are not leased in SQL. It holds for messages that are leased from the commit on.
 --
 -- Example:
 --     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);
@@ -31,7 +31,7 @@ begin
                    'so with key_burst and key_per_second. To stop a queue, pause it.';
     elsif key_per_second is not null and (select q.lanes = 0 from trunkline.queue q where q.name = queue) then
         raise exception 'queue % has no keys, so none has a rate', quote_literal(queue) using errcode = 'invalid_parameter_value',
-            hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., lanes => 64).';
+            hint = 'Pass per_second, for the queue; or create one with trunkline.create_queue(..., partitions => 64).';
     end if;
     update trunkline.queue q
     set max_leased = max_leased, per_second = per_second, burst = case when per_second is not null then size end,

@@ -1,14 +1,14 @@
 create or replace function trunkline.more(queue text, holder bigint, n int default 100, lease interval default null)
     returns table (id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Leases more messages of the lane that trunkline.lease_lane gave to this holder, and keeps the lane for longer. No rows where nothing is due
--- there. Errs with TL001 where the holder has no lane any more: its leases are over, too. Where the answer to a call of this did not come, do not call it again
--- with this holder: messages may be leased of which you do not know, and what is behind them has to wait. Lease another lane.
+-- Leases more messages of the partition that trunkline.lease_partition gave to this holder, and keeps the partition for longer. No rows where nothing is due
+-- there. Errs with TL001 where the holder has no partition any more: its leases are over, too. Where the answer to a call of this did not come, do not call it again
+-- with this holder: messages may be leased of which you do not know, and what is behind them has to wait. Lease another partition.
 --
 -- Example:
 --     select * from trunkline.enqueue_many('orders', array['1', '2', '3'], keys => array_fill('customer 2'::text, array[3]));
 --     select m.id, m.attempt, m.key, m.payload
---     from trunkline.lease_lane('orders', 1) l, trunkline.more('orders', l.holder, 10) m;
+--     from trunkline.lease_partition('orders', 1) l, trunkline.more('orders', l.holder, 10) m;
 declare
     holds bool;
 begin
@@ -16,8 +16,8 @@ begin
     execute format('select exists (select from trunkline.%I l where l.holder = $1 and l.held_until > clock_timestamp())', 'lane_' || queue)
         into holds using holder;
     if not holds then
-        raise exception 'holder % has no lane of queue %', holder, quote_literal(queue)
-            using errcode = 'TL001', hint = 'Its leases ended, or it gave the lane back. Lease another with trunkline.lease_lane.';
+        raise exception 'holder % has no partition of queue %', holder, quote_literal(queue)
+            using errcode = 'TL001', hint = 'Its leases ended, or it gave the partition back. Lease another with trunkline.lease_partition.';
     end if;
     return query select m.* from trunkline.along_lanes(queue, holder, n, lease, 0) m;
 end $$;

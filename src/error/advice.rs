@@ -44,7 +44,7 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
 /// The right that a statement needs, and the roles that have it.
 fn right(what: &str) -> (&'static str, Option<&'static str>) {
     match what {
-        "enqueue" | "enqueue_with" | "enqueue_in" | "hand_over" => (
+        "enqueue" | "enqueue_with" | "enqueue_in" | "send_direct" => (
             "To enqueue, a role needs the usage of the schema and of the queue's sequence, and to insert into its table",
             Some("--producer"),
         ),

@@ -19,7 +19,7 @@ use crate::{
         batch::dequeues::DequeueMode,
         handle::Queue,
         message::{Lease, Message, dequeue::Dequeue, failure::Failure, payload::Payload},
-        verbs::hand_over::Inbox,
+        verbs::direct::Inbox,
         wait::{Pace, Wait, hooks::Hooks, linger::Linger},
     },
 };
@@ -38,7 +38,7 @@ pub struct Consumer<T> {
     retry_after: Duration,
     /// The number of messages to try one at a time, after work on several failed.
     alone: usize,
-    /// The mailbox for directly sent messages, once [`Consumer::handed_over`] was called.
+    /// The mailbox for directly sent messages, once [`Consumer::receive_direct`] was called.
     place: Option<Inbox>,
     hooks: Hooks,
 }
@@ -127,16 +127,16 @@ impl<T: Payload> Consumer<T> {
     /// If the connection breaks during a take, its messages may be lost, and the consumer takes
     /// again without an error; [`Queue::take`] reports an unknown outcome instead.
     ///
-    /// Where messages are few and each should be fast, see [`Consumer::handed_over`].
+    /// Where messages are few and each should be fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Waits for one message, delivered at most once. While it waits, it receives messages that
-    /// [`Queue::hand_over`] sends inside notifications. Use this for few messages that should be
+    /// [`Queue::send_direct`] sends inside notifications. Use this for few messages that should be
     /// fast: before and after each wait, this consumer enters and leaves a list of waiting
     /// consumers.
-    pub async fn handed_over(&mut self) -> Result<Message<T>> {
+    pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));

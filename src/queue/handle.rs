@@ -61,7 +61,7 @@ impl Db {
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
         let description = Description::of(row)?;
         let lanes = self.lanes_of(name, row.read(6)?, description.priorities as usize);
-        let has = Has { priorities: description.priorities > 1, keys: description.lanes > 0 };
+        let has = Has { priorities: description.priorities > 1, keys: description.partitions > 0 };
         let sql = Statements::of(self.schema(), name, description.created_at, has);
         let session = self.session(Class::Main).await?;
         let column = session
@@ -76,12 +76,12 @@ impl Db {
             channel: format!("{}.{name}", self.schema().name()),
             column,
             lanes,
-            key_lanes: KeyLanes::new(description.first_lane, description.lanes),
+            key_lanes: KeyLanes::new(description.first_lane, description.partitions),
             batch_size: AtomicUsize::new(description.max_batch as usize),
             message_bytes: AtomicUsize::new(0),
             coalescer: Coalescer::new(
                 description.max_batch as usize,
-                description.priorities.max(description.lanes) as usize,
+                description.priorities.max(description.partitions) as usize,
                 sql.rows(),
             ),
             unique: description
@@ -175,7 +175,7 @@ impl Shared {
     }
 
     pub fn is_keyed(&self) -> bool {
-        self.description.lanes > 0
+        self.description.partitions > 0
     }
 
     /// Checks that a message can have this key.

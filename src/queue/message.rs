@@ -26,7 +26,7 @@ pub struct Message<T> {
     pub id: i64,
     /// Deliveries so far, including this one: 1 for the first lease. 0 if the message was taken and
     /// never leased before. A released lease counts here, but not towards the queue's maximum: see
-    /// [`Message::charged`].
+    /// [`Message::attempts`].
     pub attempt: i32,
     /// The time at which the message was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,
@@ -65,7 +65,7 @@ impl<T> Message<T> {
     /// messages, and no attempt is counted. So this is 1 when a handler receives a message for the
     /// first time, and [`Message::attempt`] may be more.
     #[must_use]
-    pub fn charged(&self) -> u32 {
+    pub fn attempts(&self) -> u32 {
         self.attempt.saturating_sub(self.released).unsigned_abs()
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The way in which a consumer waits for messages.
 ///
-/// [`Consumer::handed_over`](crate::Consumer::handed_over) waits for messages inside the
+/// [`Consumer::receive_direct`](crate::Consumer::receive_direct) waits for messages inside the
 /// notifications themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {

@@ -12,7 +12,7 @@ mod queue;
 mod enqueue;
 mod verbs;
 mod consumer;
-mod hand_over;
+mod direct;
 mod stream;
 mod worker;
 mod left;

@@ -116,7 +116,7 @@ impl<T: Payload> Worker<T> {
             hooks: Hooks::default(),
             drains: false,
             reports: false,
-            harmless: false,
+            isolates: true,
         };
         Self { queue, handler, concurrency: 64, options }
     }
@@ -219,12 +219,12 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// For handlers that no message can kill, as a relay's, which looks into none: what a crashed
-    /// worker held comes as fast as all else, and not one at a time.
-    #[doc(hidden)]
+    /// Sets whether a message whose lease expired runs alone, because it may have crashed its
+    /// worker: true if not set. Pass false if no message can crash the handler, as in a relay that
+    /// reads none: then the messages of a crashed worker come as fast as all others.
     #[must_use]
-    pub fn harmless(mut self) -> Self {
-        self.options.harmless = true;
+    pub fn isolate_after_crash(mut self, isolate: bool) -> Self {
+        self.options.isolates = isolate;
         self
     }
 

@@ -209,7 +209,7 @@ impl<T> Held<T> {
             self.hands[nr].running.push(Running {
                 lease: message.lease(),
                 key: message.key.clone(),
-                charged: message.charged(),
+                charged: message.attempts(),
                 group,
                 until,
                 lost: false,

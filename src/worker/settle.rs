@@ -94,14 +94,14 @@ impl<T: Payload> Station<T> {
         let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let number = self.holder.as_ref().map(Holder::number);
         let request = lease.into_iter().fold(Dequeue::up_to(n), Dequeue::lease_for);
-        let answer = self.queue.ack_and_lease_soon(leases, request, !self.options.harmless, number, linger).await;
+        let answer = self.queue.ack_and_lease_soon(leases, request, self.options.isolates, number, linger).await;
         if let (Some(holder), Err(error)) = (&self.holder, &answer)
             && error.is_outcome_unknown()
         {
             holder.lose(self.lease);
         }
         let (mut messages, lost) = answer?;
-        if self.options.harmless {
+        if !self.options.isolates {
             for message in &mut messages {
                 message.ran_out = false;
             }

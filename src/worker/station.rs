@@ -30,8 +30,7 @@ pub(super) struct Options {
     pub drains: bool,
     /// It tells of itself.
     pub reports: bool,
-    /// No message kills its worker: those whose leases ran out need not run alone.
-    pub harmless: bool,
+    pub isolates: bool,
 }
 
 pub(super) struct Station<T> {

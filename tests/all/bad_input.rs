@@ -272,7 +272,7 @@ async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_sto
     not_stored(one);
     not_stored(queue.enqueue_many(&[13]).await.expect_err("passed over"));
     not_stored(queue.enqueue_many(&vec![13; 100]).await.expect_err("passed over"));
-    not_stored(queue.hand_over(13).await.expect_err("passed over"));
+    not_stored(queue.send_direct(13).await.expect_err("passed over"));
     let transaction = sql.transaction().await.expect("begun");
     not_stored(queue.enqueue_in(&transaction, 13).await.expect_err("passed over"));
     not_stored(queue.enqueue_many_in(&transaction, &[1, 13]).await.expect_err("passed over"));

@@ -214,7 +214,7 @@ async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
     let url = database().await;
     let db = Db::connect(&url).await.expect("connected");
     let sql = connect(&url).await;
-    db.create_queue("q", &Settings::new("int8").lanes(2)).await.expect("created");
+    db.create_queue("q", &Settings::new("int8").partitions(2)).await.expect("created");
     db.limit_queue("q", &Limits::none().max_leased(1)).await.expect("limited");
     let ask = [
         "select trunkline.do_leased_q()",

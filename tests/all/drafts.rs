@@ -120,7 +120,7 @@ async fn a_time_that_is_out_of_bounds_is_refused_and_nothing_is_stored() {
         queue.enqueue(endless()).await.expect_err("too late"),
         queue.enqueue_many([Draft::new(0), endless()]).await.expect_err("too late"),
         queue.enqueue_in(&transaction, endless()).await.expect_err("too late"),
-        queue.hand_over(endless()).await.expect_err("too late"),
+        queue.send_direct(endless()).await.expect_err("too late"),
     ] {
         assert!(error.to_string().contains("year 10000"), "{error}");
     }

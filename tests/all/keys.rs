@@ -26,7 +26,7 @@ use trunkline::{Db, Draft, Enqueued, Failure, Message, Queue, RetryPolicy, Setti
 use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 pub fn settings() -> Settings {
-    Settings::new("int8").lanes(8).max_attempts(20)
+    Settings::new("int8").partitions(8).max_attempts(20)
 }
 
 /// A message of a key, with its place in the key's order as the payload.
@@ -184,16 +184,16 @@ async fn what_has_no_lane_is_refused_with_advice() {
     assert!(told(queue.enqueue(Draft::new(1).key("k".repeat(1025))).await).await.contains("1025 bytes"));
     assert!(told(plain.enqueue(nth(1, 1)).await).await.contains("has no keys"));
     let error = queue.take(1).await.expect_err("along lanes only").to_string();
-    assert!(error.contains("has keys") && error.contains("lease_lane"), "{error}");
+    assert!(error.contains("has keys") && error.contains("lease_partition"), "{error}");
     assert!(queue.lease(1).await.is_err());
     for (call, words) in [
         ("enqueue('q', 1::int8)", "needs a key"),
         ("enqueue('plain', 1::int8, key => 'a')", "has no keys"),
         ("enqueue('q', 1::int8, key => '')", "empty, null or too long"),
         ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "keys for 1"),
-        ("create_queue('x', 'text', lanes => 300)", "out of bounds"),
-        ("create_queue('x', 'text', lanes => 4, priorities => 2)", "keys and priorities"),
-        ("lease_lane('plain')", "has no lanes"),
+        ("create_queue('x', 'text', partitions => 300)", "out of bounds"),
+        ("create_queue('x', 'text', partitions => 4, priorities => 2)", "keys and priorities"),
+        ("lease_partition('plain')", "has no lanes"),
         ("more('q', 17)", "has no lane"),
     ] {
         let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);

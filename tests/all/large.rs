@@ -62,7 +62,7 @@ async fn a_lease_charges_nothing_that_did_not_come() {
     queue.release(&again).await.expect("released");
     assert!(queue.peek(1).await.expect("peeked").iter().all(|message| message.attempt == 2), "given back twice");
     let again = queue.lease(MESSAGES).await.expect("leased");
-    assert!(again.iter().all(|message| message.charged() == 1));
+    assert!(again.iter().all(|message| message.attempts() == 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

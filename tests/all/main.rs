@@ -11,7 +11,7 @@ mod leases;
 mod by_id;
 mod late;
 mod stream;
-mod hand_over;
+mod direct;
 mod metadata;
 mod payloads;
 mod floor;

@@ -254,23 +254,23 @@ async fn it_travels_inside_a_notification_too() {
     for (payload, metadata) in [(2, beside(2)), (1, beside(1)), (5, large)] {
         let pages = number(&sql, "select pg_relation_size('trunkline.queue_q')").await;
         assert_eq!(pages, 0, "nothing is stored until it is too large");
-        let receiver = tokio::spawn(async move { (consumer.handed_over().await.expect("a message"), consumer) });
+        let receiver = tokio::spawn(async move { (consumer.receive_direct().await.expect("a message"), consumer) });
         until_asleep(&sql).await; // it is on the list of waiting consumers
         eventually("the consumer waits", waits).await;
-        queue.hand_over(Draft::new(payload).metadata(metadata.clone())).await.expect("handed over");
+        queue.send_direct(Draft::new(payload).metadata(metadata.clone())).await.expect("handed over");
         let (message, back) = receiver.await.expect("no panic");
         assert_eq!((message.payload, message.metadata), (payload, metadata));
         consumer = back;
     }
     assert!(number(&sql, "select pg_relation_size('trunkline.queue_q')").await > 0);
-    let mut wait = Box::pin(consumer.handed_over());
+    let mut wait = Box::pin(consumer.receive_direct());
     loop {
         tokio::select! {
             _ = &mut wait => panic!("nothing was sent"),
             waits = waits() => if waits { break },
         }
     }
-    queue.hand_over(Draft::new(8).metadata(beside(8))).await.expect("handed over to the one that goes away");
+    queue.send_direct(Draft::new(8).metadata(beside(8))).await.expect("handed over to the one that goes away");
     drop(wait);
     drop(consumer);
     eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;

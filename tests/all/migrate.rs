@@ -268,7 +268,7 @@ async fn creating_altering_and_dropping_a_queue_says_nothing() {
         }
         heard
     });
-    for settings in ["", ", priorities => 4", ", lanes => 8", ", uniqueness => true"] {
+    for settings in ["", ", priorities => 4", ", partitions => 8", ", uniqueness => true"] {
         let whole = format!(
             "select trunkline.create_queue('q', 'int8'{settings}); select trunkline.alter_queue('q', max_attempts => 3);
              select trunkline.drop_queue('q')"

@@ -57,10 +57,10 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     assert_eq!(due[2].metadata.get("a"), Some("b"));
     assert_eq!(queue.archived(0, 9).await.expect("listed")[0].payload, 6);
     let hand = queue.clone();
-    let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).handed_over().await });
+    let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).receive_direct().await });
     // Consumers of the old server are known to be gone. Otherwise the message would go to one of
     // them.
-    queue.hand_over(9).await.expect("handed over, or enqueued");
+    queue.send_direct(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
 }
 
@@ -110,7 +110,7 @@ async fn what_pg_dump_wrote_goes_on_in_another_server() {
     // A waiting consumer leaves its name in the list, which means nothing on another server.
     db.create_queue("idle", &Settings::new("int8")).await.expect("created");
     let waits = db.queue::<i64>("idle").await.expect("opened");
-    let waits = tokio::spawn(async move { waits.consumer(trunkline::Wait::Notify).handed_over().await });
+    let waits = tokio::spawn(async move { waits.consumer(trunkline::Wait::Notify).receive_direct().await });
     let sql = connect(&here.url()).await;
     let waiting =
         async || sql.query_one("select count(*) from trunkline.waiting", &[]).await.expect("read").get::<_, i64>(0);

@@ -89,7 +89,7 @@ async fn every_verb_moves_them_by_what_it_did() {
     let sent = queue.send_enqueue_many(&transaction, &[1, 2]).await.expect("sent");
     transaction.commit().await.expect("committed");
     sent.await.expect("enqueued");
-    queue.hand_over(1).await.expect("no consumer waits, so it is enqueued");
+    queue.send_direct(1).await.expect("no consumer waits, so it is enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4004, 7));
     assert_eq!((count("handed_over_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));
 
@@ -160,7 +160,7 @@ async fn a_worker_tells_what_its_handlers_do() {
         let mut gone = gone.clone();
         async move {
             gone.wait_for(|gone| *gone).await.map_err(|_| Failure::dead("the test ended"))?;
-            match (message.payload, message.charged()) {
+            match (message.payload, message.attempts()) {
                 (0..10, 1) => Err(Failure::retry("once")),
                 (10..15, _) => Err(Failure::dead("never")),
                 _ => Ok(()),
@@ -195,10 +195,10 @@ async fn what_is_handed_over_is_counted_as_that_and_not_as_enqueued() {
     db.create_queue(NAME, &Settings::new("int8")).await.expect("created");
     let queue: Queue<i64> = db.queue(NAME).await.expect("opened");
     let mut consumer = queue.consumer(Wait::Notify);
-    let receiver = tokio::spawn(async move { consumer.handed_over().await });
+    let receiver = tokio::spawn(async move { consumer.receive_direct().await });
     let listed = "select exists (select from trunkline.waiting)";
     eventually("it waits", || async { sql.query_one(listed, &[]).await.expect("read").get(0) }).await;
-    queue.hand_over(7).await.expect("handed over");
+    queue.send_direct(7).await.expect("handed over");
     assert_eq!(receiver.await.expect("no panic").expect("received").payload, 7);
     assert_eq!(recorder.count(NAME, "handed_over_messages_total"), 1);
     assert_eq!(recorder.count(NAME, "enqueued_messages_total"), 0);

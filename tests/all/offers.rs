@@ -46,7 +46,7 @@ async fn what_nobody_accepts_goes_back_uncharged() {
         eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
     }
     let messages = queue.take(10).await.expect("taken");
-    assert!(messages.iter().all(|message| message.charged() <= 1), "{messages:?}");
+    assert!(messages.iter().all(|message| message.attempts() <= 1), "{messages:?}");
     assert_eq!(ids(&messages).into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect(), "each once");
 }
 

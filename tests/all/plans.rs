@@ -157,7 +157,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     let is_limited = indexes.values().any(|name| name == "leased_q");
     assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 12));
     for (name, call, way) in calls(sql).await {
-        if is_limited && name.contains("hand_over") {
+        if is_limited && name.contains("send_direct") {
             continue; // a queue with limits hands nothing over
         }
         let caches = ["force_custom_plan", "force_generic_plan"];
@@ -286,7 +286,7 @@ const OF_KEYS: &[(&str, &[&str])] = &[
 async fn queues_with_keys_are_read_along_their_lanes() {
     let url = database().await;
     let db = Db::connect(&url).await.expect("connected");
-    db.create_queue("q", &Settings::new("int8").lanes(4)).await.expect("created");
+    db.create_queue("q", &Settings::new("int8").partitions(4)).await.expect("created");
     let sql = connect(&url).await;
     for state in ["empty", "full", "analysed", "limited"] {
         match state {

@@ -65,7 +65,7 @@ async fn a_step_of_priority_overtakes_what_came_within_a_head_start_before_it_an
 
 #[tokio::test(flavor = "multi_thread")]
 async fn within_a_priority_the_first_is_first_and_a_strict_queue_lets_the_lower_wait() {
-    let Place { queue, sql, url, .. } = place::<i64>(settings().head_start(Duration::MAX)).await;
+    let Place { queue, sql, url, .. } = place::<i64>(settings().aging(Duration::MAX)).await;
     let drafts: Vec<Draft<i64>> = (0..3000).map(|payload| of(payload, (payload % 4) as u8)).collect();
     let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
     assert_eq!(ids.len(), 3000);
@@ -166,7 +166,7 @@ async fn all_verbs_know_priorities() {
     assert_eq!(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["1", "3", "9", "6"]);
     assert_eq!(queue.stats().await.expect("counted").leased, 5);
     let description = db.describe_queue("q").await.expect("described");
-    assert_eq!((description.priorities, description.head_start), (4, MINUTE));
+    assert_eq!((description.priorities, description.aging), (4, MINUTE));
 }
 
 /// Holds for every way to look at a message.
@@ -211,7 +211,7 @@ async fn a_message_tells_its_priority() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_may_take_turns_as_often_as_they_like() {
-    let Place { queue, .. } = place::<i64>(settings().max_batch(1).head_start(Duration::from_micros(10))).await;
+    let Place { queue, .. } = place::<i64>(settings().max_batch(1).aging(Duration::from_micros(10))).await;
     for payload in 0..100 {
         queue.enqueue(of(payload, (payload % 4) as u8)).await.expect("enqueued");
     }
@@ -287,12 +287,12 @@ async fn a_priority_that_a_queue_does_not_have_is_refused_and_nobody_else_pays_f
     assert!(error.contains("Settings::priorities"), "{error}");
     plain.enqueue(of(1, 0)).await.expect("the lowest is there everywhere");
     assert_eq!(queue.stats().await.expect("counted").messages, 0);
-    for bad in [settings().priorities(0), settings().priorities(11), settings().head_start(Duration::ZERO)] {
+    for bad in [settings().priorities(0), settings().priorities(11), settings().aging(Duration::ZERO)] {
         let error = db.create_queue("bad", &bad).await.expect_err("out of bounds").to_string();
         assert!(error.contains("priorities 1 to 10"), "{error}");
     }
-    db.alter_queue("q", &trunkline::Changes::new().head_start(MINUTE * 2)).await.expect("altered");
-    assert_eq!(db.describe_queue("q").await.expect("described").head_start, MINUTE * 2);
+    db.alter_queue("q", &trunkline::Changes::new().aging(MINUTE * 2)).await.expect("altered");
+    assert_eq!(db.describe_queue("q").await.expect("described").aging, MINUTE * 2);
 }
 
 /// One statement leases the due messages where it can. It does not wait for locked rows, and

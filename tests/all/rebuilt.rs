@@ -66,19 +66,21 @@ async fn the_sequence_is_past_every_id_wherever_it_was() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn backlogs_of_keys_and_partitions_are_found_again() {
-    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").lanes(4)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").partitions(4)).await;
     // Keys in different partitions. The partition of key 1 is held.
     let keys = "select array_agg(k.key) from (select distinct on (trunkline.lane_of('key ' || n, 4)) 'key ' || n as key from generate_series(0, 50) n) k";
     let keys: Vec<String> = sql.query_one(keys, &[]).await.expect("chosen").get(0);
     let draft = |nr: i64| Draft::new(nr).key(keys[usize::try_from(nr % 3).expect("small")].as_str());
     // The first message of key 0 waits for its retry. The first of key 1 is leased.
     queue.enqueue(draft(0)).await.expect("enqueued");
-    let call = "select trunkline.retry('q', id, attempt, '1 hour', 'later') from trunkline.lease_lane('q')";
+    let call = "select trunkline.retry('q', id, attempt, '1 hour', 'later') from trunkline.lease_partition('q')";
     sql.batch_execute(call).await.expect("failed");
     sql.batch_execute("update trunkline.lane_q set held_until = '-infinity', holder = null").await.expect("free");
     queue.enqueue(draft(1)).await.expect("enqueued");
-    let leased =
-        sql.query("select id, attempt, holder from trunkline.lease_lane('q', 1, '1 hour')", &[]).await.expect("leased");
+    let leased = sql
+        .query("select id, attempt, holder from trunkline.lease_partition('q', 1, '1 hour')", &[])
+        .await
+        .expect("leased");
     let (id, attempt): (i64, i32) = (leased[0].get(0), leased[0].get(1));
     for nr in 2..60 {
         queue.enqueue(draft(nr)).await.expect("enqueued");

@@ -22,7 +22,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
         "Queues",
         &["create_queue", "alter_queue", "limit_queue", "pause_queue", "resume_queue", "drop_queue", "payload_type"],
     ),
-    ("Enqueue", &["enqueue", "enqueue_many", "enqueue_unique", "enqueue_unique_many", "hand_over"]),
+    ("Enqueue", &["enqueue", "enqueue_many", "enqueue_unique", "enqueue_unique_many", "send_direct"]),
     ("Dequeue", &["take", "lease"]),
     (
         "End leases",
@@ -61,7 +61,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "repair_times",
         ],
     ),
-    ("Keys", &["lease_lane", "more", "release_lane"]),
+    ("Keys", &["lease_partition", "more", "release_partition"]),
     ("Schedules", &["set_schedule", "fire_schedule", "pause_schedule", "resume_schedule", "drop_schedule"]),
     ("Rights", &["grant_rights", "revoke_rights"]),
     ("Test", &["shift"]),

@@ -134,7 +134,7 @@ async fn messages_of_a_schedule_have_its_priority() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_of_a_schedule_have_its_key() {
-    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").lanes(4)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").partitions(4)).await;
     for (name, key) in [("first", "a"), ("second", "b")] {
         assert!(queue.schedule(&Schedule::new(name, YEARLY).key(key), &1).await.expect("set"));
         assert!(!queue.schedule(&Schedule::new(name, YEARLY).key(key), &1).await.expect("the same"));

@@ -42,7 +42,7 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
         let sent = queue.send_enqueue_many(&ours, &[9]).await.expect("sent");
         ours.commit().await.expect("committed");
         sent.await.expect("enqueued");
-        queue.hand_over(10).await.expect("enqueued, because no consumer waits");
+        queue.send_direct(10).await.expect("enqueued, because no consumer waits");
         assert_eq!(TraceContext::current(), Some(context()));
     };
     context().scope(work).await;
@@ -65,12 +65,12 @@ async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
 async fn a_message_handed_over_within_a_scope_continues_the_trace() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let mut consumer = queue.consumer(Wait::Notify);
-    let receiver = tokio::spawn(async move { consumer.handed_over().await.expect("a message") });
+    let receiver = tokio::spawn(async move { consumer.receive_direct().await.expect("a message") });
     eventually("the consumer waits", || async {
         sql.query_one("select count(*) from trunkline.waiting", &[]).await.expect("counted").get::<_, i64>(0) == 1
     })
     .await;
-    context().scope(queue.hand_over(1)).await.expect("handed over");
+    context().scope(queue.send_direct(1)).await.expect("handed over");
     continued(&[receiver.await.expect("no panic")]);
 }
 

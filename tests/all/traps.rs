@@ -113,7 +113,7 @@ async fn works(db: &Db) {
     for (name, settings) in [
         ("plain", Settings::new("pg_catalog.text")),
         ("first", Settings::new("pg_catalog.text").priorities(3)),
-        ("keys", Settings::new("pg_catalog.text").lanes(4)),
+        ("keys", Settings::new("pg_catalog.text").partitions(4)),
         ("once", Settings::new("pg_catalog.text").uniqueness(true)),
     ] {
         db.create_queue(name, &settings).await.expect("created");

@@ -44,7 +44,7 @@ async fn a_second_message_with_a_key_is_told_the_first_ones_id() {
     assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued"), Enqueued::Duplicate(first));
     assert!(queue.enqueue(of(3, "b")).await.expect("enqueued").is_new());
     assert!(queue.enqueue(4).await.expect("enqueued").is_new(), "without a key it is as ever");
-    assert_eq!(queue.hand_over(of(5, "a")).await.expect("enqueued").id(), first);
+    assert_eq!(queue.send_direct(of(5, "a")).await.expect("enqueued").id(), first);
     let transaction = db.begin().await.expect("begun");
     assert_eq!(queue.enqueue_in(&transaction, of(6, "a")).await.expect("enqueued").id(), first);
     let inside =

@@ -141,11 +141,11 @@ async fn taken_in_a_transaction_of_the_consumers() {
 async fn handed_over_and_then_enqueued_like_any_other() {
     let Place { queue, sql, db: _db, .. } = place::<Json<u64>>(Settings::new("jsonb").max_attempts(3)).await;
     let mut consumer = queue.consumer(Wait::Notify);
-    let receiver = tokio::spawn(async move { consumer.handed_over().await.map(|message| message.payload.0) });
+    let receiver = tokio::spawn(async move { consumer.receive_direct().await.map(|message| message.payload.0) });
     let waiting = "select exists (select from trunkline.waiting)";
     eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
     // The binary form of a jsonb: a version byte, then its text.
-    let handed = sql.query_one("select trunkline.hand_over('q', '\\x01227822'::bytea)", &[]).await.expect("called");
+    let handed = sql.query_one("select trunkline.send_direct('q', '\\x01227822'::bytea)", &[]).await.expect("called");
     assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
     eventually("the text is dead", async || {
         pass(&sql).await;

@@ -7,12 +7,12 @@ const WORDS: [(&str, &str); 21] = [
     ("`trunkline migrate` or Db::migrate first", "`trunkline migrate` first"),
     ("create one with Settings::priorities", "create one with `trunkline queue create NAME --priorities 3`"),
     (
-        "create one with Settings::lanes, or set none",
-        "create one with `trunkline queue create NAME --lanes 64`, or leave out --key",
+        "create one with Settings::partitions, or set none",
+        "create one with `trunkline queue create NAME --partitions 64`, or leave out --key",
     ),
     ("create one with Settings::uniqueness", "create one with `trunkline queue create NAME --uniqueness`"),
     ("enqueue Draft::new(payload).key(\"customer 17\")", "pass one with --key KEY"),
-    ("trunkline.create_queue(..., lanes => 64)", "`trunkline queue create NAME --lanes 64`"),
+    ("trunkline.create_queue(..., partitions => 64)", "`trunkline queue create NAME --partitions 64`"),
     ("trunkline.create_queue(..., priorities => 4)", "`trunkline queue create NAME --priorities 4`"),
     (
         "Create one that does: trunkline.create_queue(..., uniqueness => true)",
@@ -28,7 +28,7 @@ const WORDS: [(&str, &str); 21] = [
     ("select trunkline.create_queue('name', 'jsonb')", "`trunkline queue create NAME --type jsonb`"),
     ("Enqueue through trunkline.enqueue or enqueue_many.", "Enqueue with `trunkline enqueue`."),
     ("Enqueue through trunkline.enqueue or enqueue_many, or", "Enqueue with `trunkline enqueue`, or"),
-    ("; or lease a lane with trunkline.lease_lane", "`trunkline work` is one"),
+    ("; or lease a lane with trunkline.lease_partition", "`trunkline work` is one"),
     ("Run a worker;", "Run a worker, as `trunkline work`;"),
 ];
 

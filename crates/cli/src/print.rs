@@ -65,7 +65,7 @@ impl Table {
     /// Without the columns of priorities and of keys where the queue has none.
     pub fn of(self, queue: &Description) -> Self {
         let table = if queue.priorities > 1 { self } else { self.without(">priority") };
-        if queue.lanes > 0 { table } else { table.without("key") }
+        if queue.partitions > 0 { table } else { table.without("key") }
     }
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {

@@ -95,8 +95,8 @@ impl Delivery {
     }
 
     #[getter]
-    fn charged(&self) -> PyResult<u32> {
-        Ok(self.first()?.charged())
+    fn attempts(&self) -> PyResult<u32> {
+        Ok(self.first()?.attempts())
     }
 
     /// The first message, with this payload.

@@ -58,7 +58,7 @@ pub struct Message {
 
 impl Message {
     pub fn of(message: trunkline::Message<Py<PyAny>>) -> Self {
-        let charged = message.charged();
+        let charged = message.attempts();
         let trunkline::Message { id, attempt, enqueued_at, payload, metadata, key, .. } = message;
         Self { id, attempt, charged, payload, enqueued_at, metadata, key }
     }

@@ -13,11 +13,11 @@ use crate::draft::seconds;
 
 fn unknown(name: &str) -> PyErr {
     PyTypeError::new_err(format!(
-        "a queue has no setting {name:?}: max_attempts, lease, max_batch, priorities, head_start, uniqueness, lanes, per_key"
+        "a queue has no setting {name:?}: max_attempts, lease, max_batch, priorities, aging, uniqueness, lanes, per_key"
     ))
 }
 
-fn head_start(of: &Bound<'_, PyAny>) -> PyResult<Duration> {
+fn aging(of: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let number: f64 = of.extract()?;
     if number.is_infinite() { Ok(Duration::MAX) } else { seconds(number) }
 }
@@ -31,9 +31,9 @@ pub fn settings(payload: &str, named: &Bound<'_, PyDict>) -> PyResult<Settings> 
             "lease" => settings.lease(seconds(value.extract()?)?),
             "max_batch" => settings.max_batch(value.extract()?),
             "priorities" => settings.priorities(value.extract()?),
-            "head_start" => settings.head_start(head_start(&value)?),
+            "aging" => settings.aging(aging(&value)?),
             "uniqueness" => settings.uniqueness(value.extract()?),
-            "lanes" => settings.lanes(value.extract()?),
+            "lanes" => settings.partitions(value.extract()?),
             "per_key" => settings.per_key(value.extract()?),
             _ => return Err(unknown(&name)),
         };
@@ -49,8 +49,8 @@ pub fn changes(named: &Bound<'_, PyDict>) -> PyResult<Changes> {
             "max_attempts" => changes.max_attempts(value.extract()?),
             "lease" => changes.lease(seconds(value.extract()?)?),
             "max_batch" => changes.max_batch(value.extract()?),
-            "head_start" => changes.head_start(head_start(&value)?),
-            "lanes" => changes.lanes(value.extract()?),
+            "aging" => changes.aging(aging(&value)?),
+            "lanes" => changes.partitions(value.extract()?),
             "per_key" => changes.per_key(value.extract()?),
             "priorities" | "uniqueness" => {
                 return Err(PyValueError::new_err(format!("{name} of a queue is for good: create another")));
@@ -74,7 +74,7 @@ pub fn limits(
 }
 
 pub fn described(dict: &Bound<'_, PyDict>, of: trunkline::Description) -> PyResult<()> {
-    let lanes = of.lanes;
+    let lanes = of.partitions;
     dict.set_item("name", of.name)?;
     dict.set_item("payload", of.payload)?;
     dict.set_item("max_attempts", of.max_attempts)?;
@@ -83,7 +83,7 @@ pub fn described(dict: &Bound<'_, PyDict>, of: trunkline::Description) -> PyResu
     dict.set_item("created_at", of.created_at)?;
     dict.set_item("is_paused", of.is_paused)?;
     dict.set_item("priorities", of.priorities)?;
-    dict.set_item("head_start", of.head_start)?;
+    dict.set_item("aging", of.aging)?;
     dict.set_item("uniqueness", of.uniqueness)?;
     dict.set_item("lanes", lanes)?;
     dict.set_item("per_key", of.per_key)

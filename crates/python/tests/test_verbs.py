@@ -18,7 +18,7 @@ def test_a_message_goes_in_is_leased_and_is_gone_when_it_is_acknowledged(url: st
         _, mails = await opened(url)
         id = await mails.enqueue({"to": "ada"})
         (mail,) = await mails.lease(10)
-        assert (mail.id, mail.attempt, mail.charged, mail.payload, mail.metadata, mail.key) == (id, 1, 1, {"to": "ada"}, {}, None)
+        assert (mail.id, mail.attempt, mail.attempts, mail.payload, mail.metadata, mail.key) == (id, 1, 1, {"to": "ada"}, {}, None)
         assert abs(datetime.now(timezone.utc) - mail.enqueued_at) < timedelta(minutes=1)
         assert (await mails.stats()).leased == 1
         await mails.ack(mail)

@@ -100,7 +100,7 @@ def test_a_handler_learns_of_its_delivery_wherever_it_runs(url: str, run: Any) -
 
     def note(context: trunkline.Context) -> None:
         assert trunkline.current() is context
-        told.append((context.id, context.attempt, context.charged, context.metadata, context.queue))
+        told.append((context.id, context.attempt, context.attempts, context.metadata, context.queue))
         context.progress(1, of=2)
 
     @app.task()
@@ -115,7 +115,7 @@ def test_a_handler_learns_of_its_delivery_wherever_it_runs(url: str, run: Any) -
 
     @app.task()
     async def message(mail: trunkline.Message[Mail]) -> None:
-        told.append((mail.id, mail.attempt, mail.charged, mail.metadata, "message"))
+        told.append((mail.id, mail.attempt, mail.attempts, mail.metadata, "message"))
         assert mail.payload == Mail("ada")
 
     async def story() -> None:

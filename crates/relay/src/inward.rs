@@ -313,7 +313,7 @@ impl Running {
         let body = if is_json && is_tombstone { Bytes::from_static(b"null") } else { message.body.clone() };
         let (draft, mut metadata) = (Draft::new(Raw(body)), message.metadata.clone());
         match &message.key {
-            Some(key) if queue.lanes > 0 => return draft.metadata(metadata).key(&**key),
+            Some(key) if queue.partitions > 0 => return draft.metadata(metadata).key(&**key),
             Some(key) => metadata.insert(KEY, &**key),
             None => {}
         }

@@ -155,7 +155,7 @@ impl Relay {
             envelope: self.envelope,
             progress: self.progress.clone(),
             metrics,
-            keyed: description.lanes > 0,
+            keyed: description.partitions > 0,
             separator: self.sink.separator(),
             told: Mutex::default(),
             stop: CancellationToken::new(),
@@ -166,7 +166,7 @@ impl Relay {
             async move { carrier.carry(message, attempt).await }
         })
         .concurrency(self.hands)
-        .harmless()
+        .isolate_after_crash(false)
         .shutdown_after(self.shutdown_after);
         if let Some(lease) = self.lease {
             worker = worker.lease(lease);

@@ -107,10 +107,10 @@ impl Ground {
         for name in plan::QUEUES {
             let settings = Settings::of::<String>().max_attempts(plan::MAX_ATTEMPTS).lease(plan::LEASE);
             let settings = match name {
-                plan::LEAST => settings.priorities(plan::PRIORITIES).head_start(Duration::from_secs(1)),
-                plan::KEYED => settings.lanes(plan::LANES),
+                plan::LEAST => settings.priorities(plan::PRIORITIES).aging(Duration::from_secs(1)),
+                plan::KEYED => settings.partitions(plan::LANES),
                 plan::UNIQUE => settings.uniqueness(true),
-                plan::RANKED => settings.priorities(plan::PRIORITIES).head_start(plan::HEAD_START),
+                plan::RANKED => settings.priorities(plan::PRIORITIES).aging(plan::HEAD_START),
                 _ => settings,
             };
             db.create_queue(name, &settings).await.map_err(|error| error.to_string())?;

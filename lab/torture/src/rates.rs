@@ -103,7 +103,7 @@ async fn measure(asked: &Rates) -> Result<bool, String> {
 async fn furnish(url: &str, rates: &Rates) -> trunkline::Result<()> {
     let db = Db::connect(url).await?;
     db.migrate().await?;
-    let settings = Settings::of::<String>().lanes(64).lease(Duration::from_millis(rates.lease));
+    let settings = Settings::of::<String>().partitions(64).lease(Duration::from_millis(rates.lease));
     db.create_queue(QUEUE, &settings).await?;
     db.limit_queue(QUEUE, &Limits::none().key_per_second(rates.rate).key_burst(rates.burst)).await?;
     let queue: Queue<String> = db.queue(QUEUE).await?;

@@ -63,11 +63,11 @@ impl Limits {
     }
 
     /// The messages of each key that workers begin in a second, in a queue with keys
-    /// ([`Settings::lanes`](crate::Settings::lanes)): more than 0, at most a thousand million; 0.1
+    /// ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a thousand million; 0.1
     /// is one in ten seconds. A message that comes again counts again.
     ///
-    /// The worker that holds the key's lane enforces the rate, without asking other workers, and
-    /// all workers together never exceed it. A worker that takes over a lane begins with empty
+    /// The worker that holds the key's partition enforces the rate, without asking other workers, and
+    /// all workers together never exceed it. A worker that takes over a partition begins with empty
     /// buckets, as of the last time at which its predecessor could begin a message. Messages of a
     /// key beyond the rate wait, and messages of other keys pass them. Lanes of such a queue cannot
     /// be leased in SQL.

@@ -32,9 +32,9 @@ pub struct Settings {
     lease: Duration,
     max_batch: u32,
     priorities: u32,
-    head_start: Duration,
+    aging: Duration,
     uniqueness: bool,
-    lanes: u32,
+    partitions: u32,
     per_key: u32,
 }
 
@@ -50,9 +50,9 @@ impl Settings {
             lease: Duration::from_secs(30),
             max_batch: 1024,
             priorities: 1,
-            head_start: Duration::from_secs(60),
+            aging: Duration::from_secs(60),
             uniqueness: false,
-            lanes: 0,
+            partitions: 0,
             per_key: 1,
         }
     }
@@ -94,7 +94,7 @@ impl Settings {
     }
 
     /// The number of priorities, 1 to 10, which cannot be changed later. They are numbered from 0,
-    /// the lowest. See [`Settings::head_start`] for their effect, and
+    /// the lowest. See [`Settings::aging`] for their effect, and
     /// [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priorities(self, priorities: u32) -> Self {
@@ -109,13 +109,13 @@ impl Settings {
     /// and never starves. [`Duration::MAX`] is strict: the highest priority leaves first, however
     /// long other messages wait.
     #[must_use]
-    pub fn head_start(self, head_start: Duration) -> Self {
-        Self { head_start, ..self }
+    pub fn aging(self, aging: Duration) -> Self {
+        Self { aging, ..self }
     }
 
     /// Sets whether messages may have unique keys ([`Draft::unique`](crate::Draft::unique)), which
     /// cannot be changed later. The end of a message then costs a little more. Cannot be combined
-    /// with [`Settings::lanes`].
+    /// with [`Settings::partitions`].
     #[must_use]
     pub fn uniqueness(self, uniqueness: bool) -> Self {
         Self { uniqueness, ..self }
@@ -123,14 +123,14 @@ impl Settings {
 
     /// Gives each message a key. Messages of one key are handled one after another, in the order in
     /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. The
-    /// number of lanes is 1 to 256; 64 is enough for most queues, and [`Changes::lanes`] can raise
+    /// number of partitions is 1 to 256; 64 is enough for most queues, and [`Changes::partitions`] can raise
     /// it later. Cannot be combined with priorities or uniqueness.
     ///
-    /// A key's hash chooses its lane, and one worker at a time leases a lane as a whole. So there
-    /// are never more workers (processes) at work than lanes.
+    /// A key's hash chooses its partition, and one worker at a time leases a partition as a whole. So there
+    /// are never more workers (processes) at work than partitions.
     #[must_use]
-    pub fn lanes(self, lanes: u32) -> Self {
-        Self { lanes, ..self }
+    pub fn partitions(self, partitions: u32) -> Self {
+        Self { partitions, ..self }
     }
 
     /// The most messages of one key that are handled at the same time; 1 if not set. With more than
@@ -155,9 +155,9 @@ pub struct Changes {
     max_attempts: Option<u32>,
     lease: Option<Duration>,
     max_batch: Option<u32>,
-    head_start: Option<Duration>,
+    aging: Option<Duration>,
     per_key: Option<u32>,
-    lanes: Option<u32>,
+    partitions: Option<u32>,
 }
 
 impl Changes {
@@ -185,10 +185,10 @@ impl Changes {
         Self { max_batch: Some(max_batch), ..self }
     }
 
-    /// Changes [`Settings::head_start`].
+    /// Changes [`Settings::aging`].
     #[must_use]
-    pub fn head_start(self, head_start: Duration) -> Self {
-        Self { head_start: Some(head_start), ..self }
+    pub fn aging(self, aging: Duration) -> Self {
+        Self { aging: Some(aging), ..self }
     }
 
     /// Changes [`Settings::per_key`]. Running workers keep the number that they began with.
@@ -197,16 +197,16 @@ impl Changes {
         Self { per_key: Some(per_key), ..self }
     }
 
-    /// Raises the number of lanes in a queue with keys, to a multiple of the present number, at
-    /// most 256 ([`Settings::lanes`]).
+    /// Raises the number of partitions in a queue with keys, to a multiple of the present number, at
+    /// most 256 ([`Settings::partitions`]).
     ///
     /// Workers and producers may run meanwhile; the order and the limits of keys hold. The queue
     /// stands still until its waiting messages are in order: some 20 seconds for each million
     /// messages. A change that ends in a deadlock with other transactions is tried again, four
     /// times; then it fails, and has changed nothing.
     #[must_use]
-    pub fn lanes(self, lanes: u32) -> Self {
-        Self { lanes: Some(lanes), ..self }
+    pub fn partitions(self, partitions: u32) -> Self {
+        Self { partitions: Some(partitions), ..self }
     }
 }
 
@@ -235,12 +235,12 @@ pub struct Description {
     /// The number of priorities; 1 is none.
     pub priorities: u32,
     /// The worth of one step of priority.
-    pub head_start: Duration,
+    pub aging: Duration,
     /// True if messages may have unique keys.
     pub uniqueness: bool,
-    /// The number of lanes if messages have keys; otherwise 0.
-    pub lanes: u32,
-    /// The number of the first lane.
+    /// The number of partitions if messages have keys; otherwise 0.
+    pub partitions: u32,
+    /// The number of the first partition.
     pub(crate) first_lane: u16,
     /// The most messages of a key that are handled at the same time.
     pub per_key: u32,
@@ -259,9 +259,9 @@ impl Description {
             paused_at: row.read(19)?,
             limits: Limits::of(row, 8, 16)?,
             priorities: row.read::<i32>(11)?.unsigned_abs(),
-            head_start: Duration::try_from_secs_f64(row.read(12)?).unwrap_or_default(),
+            aging: Duration::try_from_secs_f64(row.read(12)?).unwrap_or_default(),
             uniqueness: row.read(13)?,
-            lanes: row.read::<i32>(14)?.unsigned_abs(),
+            partitions: row.read::<i32>(14)?.unsigned_abs(),
             first_lane: row.read::<i16>(18)?.unsigned_abs(),
             per_key: row.read::<i32>(15)?.unsigned_abs(),
         })
@@ -280,11 +280,12 @@ impl Db {
         let attempts = bounded("max_attempts", settings.max_attempts)?;
         let batch = bounded("max_batch", settings.max_batch)?;
         let priorities = bounded("priorities", settings.priorities)?;
-        let (lanes, per_key) = (bounded("lanes", settings.lanes)?, bounded("per_key", settings.per_key)?);
-        let (lease, head_start) = (in_seconds(settings.lease), strict(settings.head_start));
+        let (partitions, per_key) =
+            (bounded("partitions", settings.partitions)?, bounded("per_key", settings.per_key)?);
+        let (lease, aging) = (in_seconds(settings.lease), strict(settings.aging));
         let Settings { payload, uniqueness, .. } = settings;
         let params: [&(dyn ToSql + Sync); 10] =
-            [&name, payload, &attempts, &lease, &batch, &priorities, &head_start, uniqueness, &lanes, &per_key];
+            [&name, payload, &attempts, &lease, &batch, &priorities, &aging, uniqueness, &partitions, &per_key];
         self.query(Class::Main, &sql, &params).await?;
         Ok(())
     }
@@ -302,9 +303,9 @@ impl Db {
         let attempts = changes.max_attempts.map(|number| bounded("max_attempts", number)).transpose()?;
         let batch = changes.max_batch.map(|number| bounded("max_batch", number)).transpose()?;
         let per_key = changes.per_key.map(|number| bounded("per_key", number)).transpose()?;
-        let lanes = changes.lanes.map(|number| bounded("lanes", number)).transpose()?;
-        let (lease, head_start) = (changes.lease.map(in_seconds), changes.head_start.map(strict));
-        let params: [&(dyn ToSql + Sync); 7] = [&name, &attempts, &lease, &batch, &head_start, &per_key, &lanes];
+        let partitions = changes.partitions.map(|number| bounded("partitions", number)).transpose()?;
+        let (lease, aging) = (changes.lease.map(in_seconds), changes.aging.map(strict));
+        let params: [&(dyn ToSql + Sync); 7] = [&name, &attempts, &lease, &batch, &aging, &per_key, &partitions];
         let mut again = 0..ALTERS;
         loop {
             match self.query(Class::Main, &sql, &params).await {
@@ -350,10 +351,10 @@ fn in_seconds(time: Duration) -> f64 {
 }
 
 /// Converts a head start to seconds. `Duration::MAX` becomes the longest that the server takes.
-fn strict(head_start: Duration) -> f64 {
-    match head_start {
+fn strict(aging: Duration) -> f64 {
+    match aging {
         Duration::MAX => 36_500.0 * 86_400.0,
-        head_start => in_seconds(head_start),
+        aging => in_seconds(aging),
     }
 }
 

@@ -108,7 +108,7 @@ impl<P> Draft<P> {
     }
 
     /// Sets the priority, in a queue that has some: from 0, the lowest and the default. See
-    /// [`Settings::head_start`](crate::Settings::head_start).
+    /// [`Settings::aging`](crate::Settings::aging).
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Self { priority, ..self }
@@ -123,7 +123,7 @@ impl<P> Draft<P> {
     }
 
     /// Sets the key, 1 to 1,024 bytes, in a queue whose messages have keys
-    /// ([`Settings::lanes`](crate::Settings::lanes)). Messages of one key are handled one after
+    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages of one key are handled one after
     /// another, in the order in which they are due, across failures, crashes and shutdowns.
     #[must_use]
     pub fn key(self, key: impl Into<Box<str>>) -> Self {

@@ -70,7 +70,7 @@ impl ShardName {
 pub(crate) struct Metrics {
     enqueued_messages: Counter,
     enqueued_rows: Counter,
-    handed_over: Counter,
+    receive_direct: Counter,
     leased: Counter,
     taken: Counter,
     cancelled: Counter,
@@ -118,7 +118,7 @@ impl Metrics {
         Self {
             enqueued_messages: count("trunkline_enqueued_messages_total", "Messages enqueued"),
             enqueued_rows: count("trunkline_enqueued_rows_total", "Rows that enqueued messages made"),
-            handed_over: count("trunkline_handed_over_messages_total", "Messages handed over inside a notification"),
+            receive_direct: count("trunkline_direct_messages_total", "Messages handed over inside a notification"),
             leased: count("trunkline_leased_messages_total", "Messages leased"),
             taken: count("trunkline_taken_messages_total", "Messages taken"),
             cancelled: count("trunkline_cancelled_messages_total", "Messages cancelled"),
@@ -156,8 +156,8 @@ impl Metrics {
         self.enqueued_messages.increment(messages as u64);
     }
 
-    pub fn handed_over(&self) {
-        self.handed_over.increment(1);
+    pub fn receive_direct(&self) {
+        self.receive_direct.increment(1);
     }
 
     /// Counts an answered statement that leases.

@@ -52,7 +52,7 @@ impl<T: Payload> Queue<T> {
     ///
     /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the
     /// message may still be enqueued. For a message that need not survive and should be fast, see
-    /// [`Queue::hand_over`].
+    /// [`Queue::send_direct`].
     ///
     /// # Errors
     /// A payload that cannot be stored fails its own caller only.

@@ -46,7 +46,7 @@ impl<T: Payload> Queue<T> {
     /// # Errors
     /// A payload that cannot be stored; a database error, after which the transaction can only be
     /// rolled back. `TL002`: the queue got more lanes meanwhile (see
-    /// [`Changes::lanes`](crate::Changes::lanes)); begin the transaction again.
+    /// [`Changes::partitions`](crate::Changes::partitions)); begin the transaction again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<Enqueued> {
         let all = self.enqueue_many_in(transaction, [message]).await?;
         all.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))

@@ -9,7 +9,7 @@ impl Shared {
     /// Reads the present lanes from the database.
     pub async fn learn_lanes(&self) -> Result<()> {
         let now_is = self.db.describe_queue(self.name()).await?;
-        self.key_lanes.set(now_is.first_lane, now_is.lanes);
+        self.key_lanes.set(now_is.first_lane, now_is.partitions);
         Ok(())
     }
 
@@ -25,7 +25,7 @@ impl Shared {
             }
             None => return Ok(lane.into()),
             Some(_) if !self.is_keyed() => {
-                format!("queue {name:?} has no keys: create one with Settings::lanes, or set none")
+                format!("queue {name:?} has no keys: create one with Settings::partitions, or set none")
             }
             Some(key) if key.is_empty() || key.len() > keys::LONGEST => {
                 format!("a key of {} bytes is out of bounds: 1 to {}", key.len(), keys::LONGEST)

@@ -14,4 +14,4 @@ pub(crate) mod archive;
 pub(crate) mod by_id;
 mod change;
 pub(crate) mod stats;
-pub(super) mod hand_over;
+pub(super) mod direct;

@@ -34,7 +34,7 @@ impl Kind {
         match self {
             Self::Priorities => settings.priorities(3),
             Self::Unique => settings.uniqueness(true),
-            Self::Keyed | Self::KeyRate => settings.lanes(4),
+            Self::Keyed | Self::KeyRate => settings.partitions(4),
             Self::Plain | Self::Limited => settings,
         }
     }
@@ -95,7 +95,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     ends_in_order(&other).await;
     if kind != Kind::KeyRate {
         // This consumer vanishes with its lease.
-        let verb = if kind.has_keys() { "lease_lane" } else { "lease" };
+        let verb = if kind.has_keys() { "lease_partition" } else { "lease" };
         clock.say(&format!("select * from trunkline.{verb}('{name}', 3)")).await;
     }
     let living = worker(&lives, &seen);

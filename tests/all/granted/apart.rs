@@ -11,7 +11,7 @@ async fn two(kind: &str, role: &str) -> (Place<i64>, tokio_postgres::Client, Str
     let here = place::<i64>(Settings::new("int8")).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
     here.db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
-    here.db.create_queue("keys", &Settings::new("int8").lanes(4)).await.expect("created");
+    here.db.create_queue("keys", &Settings::new("int8").partitions(4)).await.expect("created");
     for name in ["q", "other"] {
         here.db.limit_queue(name, &Limits::none().per_second(1000.0)).await.expect("limited");
     }
@@ -155,7 +155,7 @@ async fn advisory_locks_of_another_role_stop_nothing() {
             "within its limits"
         );
         here.sql.batch_execute("select trunkline.enqueue('keys', 1::int8, key => 'k')").await.expect("enqueued");
-        let leased = here.sql.query("select * from trunkline.lease_lane('keys')", &[]).await.expect("leased");
+        let leased = here.sql.query("select * from trunkline.lease_partition('keys')", &[]).await.expect("leased");
         assert_eq!(leased.len(), 1);
     };
     in_time.await;
@@ -218,5 +218,5 @@ async fn rights_of_an_older_schema_are_taken_back_by_a_migration() {
     let theirs = Db::connect(&url).await.expect("connected");
     assert_eq!(theirs.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken").len(), 1);
     here.sql.batch_execute("select trunkline.enqueue('keys', 1::int8, key => 'k')").await.expect("enqueued");
-    assert_eq!(sql.query("select * from trunkline.lease_lane('keys')", &[]).await.expect("leased").len(), 1);
+    assert_eq!(sql.query("select * from trunkline.lease_partition('keys')", &[]).await.expect("leased").len(), 1);
 }

@@ -15,7 +15,7 @@ use crate::fixture::{Place, Runs, eventually, grows_to, place};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_holds_up_its_own_key_and_nobody_else() {
-    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     for place in 0..5 {
         queue.enqueue_many(&[nth(0, place), nth(1, place)]).await.expect("enqueued");
     }
@@ -61,7 +61,7 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_with_a_long_backlog_does_not_hold_up_the_others_of_its_lane() {
-    let Place { queue, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, .. } = place::<i64>(settings().partitions(1)).await;
     queue.enqueue_many(&(0..3000).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     queue.enqueue_many(&(0..10).map(|place| nth(1, place)).collect::<Vec<_>>()).await.expect("enqueued");
     let history = History::default();
@@ -127,7 +127,7 @@ async fn workers_share_the_lanes_evenly_as_they_come_and_go() {
 async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
     const KEYS: usize = 5;
     const EACH: i64 = 2000;
-    let Place { queue, .. } = place::<i64>(settings().lanes(4)).await;
+    let Place { queue, .. } = place::<i64>(settings().partitions(4)).await;
     for first in (0..EACH).step_by(10) {
         let drafts: Vec<_> = (first..first + 10).flat_map(|place| (0..KEYS).map(move |key| nth(key, place))).collect();
         queue.enqueue_many(&drafts).await.expect("enqueued");

@@ -291,7 +291,7 @@ impl Case {
 }
 
 async fn play(place: &Place, plan: Plan) {
-    let settings = Settings::new("int8").lanes(plan.lanes).per_key(plan.per_key).lease(LEASE).max_attempts(1000);
+    let settings = Settings::new("int8").partitions(plan.lanes).per_key(plan.per_key).lease(LEASE).max_attempts(1000);
     place.db.create_queue("q", &settings).await.expect("created");
     let queue = place.db.queue::<i64>("q").await.expect("opened");
     let (log, enqueued) = (Log::default(), BTreeMap::new());

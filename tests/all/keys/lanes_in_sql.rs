@@ -12,25 +12,29 @@ async fn leased(sql: &Client, call: &str) -> Vec<(i64, i32, String, String)> {
 }
 
 async fn holder(sql: &Client, n: i32) -> Option<i64> {
-    let rows = sql.query("select holder from trunkline.lease_lane('q', $1)", &[&n]).await.expect("leased");
+    let rows = sql.query("select holder from trunkline.lease_partition('q', $1)", &[&n]).await.expect("leased");
     rows.first().map(|row| row.get(0))
 }
 
 #[tokio::test]
 async fn a_lane_is_leased_as_a_whole_by_one_holder_until_it_gives_it_back() {
-    let Place { queue, sql, url, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
     let other = connect(&url).await;
     queue.enqueue_many(&(0..6).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     let mine = holder(&sql, 2).await.expect("a lane");
     assert_eq!(holder(&other, 9).await, None, "it has a holder");
     let more = leased(&sql, &format!("more('q', {mine}, 2)")).await;
     assert_eq!(more.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["2", "3"]);
-    assert!(!sql.query_one("select trunkline.release_lane('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0));
+    assert!(
+        !sql.query_one("select trunkline.release_partition('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0)
+    );
     sql.batch_execute("select trunkline.release('q', id + k, attempt) from trunkline.queue_q, generate_series(0, size - 1) k where attempt > 0")
         .await
         .expect("released");
-    assert!(sql.query_one("select trunkline.release_lane('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0));
-    let theirs = leased(&other, "lease_lane('q', 9)").await;
+    assert!(
+        sql.query_one("select trunkline.release_partition('q', $1)", &[&mine]).await.expect("asked").get::<_, bool>(0)
+    );
+    let theirs = leased(&other, "lease_partition('q', 9)").await;
     assert_eq!(theirs.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["0", "1", "2", "3", "4", "5"]);
     let error = sql.query(&format!("select * from trunkline.more('q', {mine})"), &[]).await.expect_err("not any more");
     assert_eq!(error.code().map(SqlState::code), Some("TL001"));
@@ -38,10 +42,10 @@ async fn a_lane_is_leased_as_a_whole_by_one_holder_until_it_gives_it_back() {
 
 #[tokio::test]
 async fn a_late_holder_changes_nothing() {
-    let Place { queue, sql, url, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
     let other = connect(&url).await;
     queue.enqueue_many(&[nth(0, 0), nth(0, 1)]).await.expect("enqueued");
-    let late = leased(&sql, "lease_lane('q', 2)").await;
+    let late = leased(&sql, "lease_partition('q', 2)").await;
     sql.batch_execute(
         "update trunkline.queue_q set due_at = clock_timestamp() - interval '1 s'; update trunkline.lane_q set held_until = clock_timestamp()",
     )
@@ -50,7 +54,7 @@ async fn a_late_holder_changes_nothing() {
     let (first, attempt, ..) = late[0].clone();
     let error = sql.query("select trunkline.ack('q', $1, $2)", &[&first, &attempt]).await.expect_err("late");
     assert_eq!(error.code().map(SqlState::code), Some("TL001"), "before another holder has it");
-    let theirs = leased(&other, "lease_lane('q', 2)").await;
+    let theirs = leased(&other, "lease_partition('q', 2)").await;
     assert_eq!((theirs[0].0, theirs[0].1), (first, 2));
     let error = sql.query("select trunkline.ack('q', $1, $2)", &[&first, &attempt]).await.expect_err("late");
     assert_eq!(error.code().map(SqlState::code), Some("TL001"), "also when the other holds it");
@@ -59,7 +63,7 @@ async fn a_late_holder_changes_nothing() {
 
 #[tokio::test]
 async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
-    let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").lanes(200)).await;
+    let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").partitions(200)).await;
     for key in 0..50 {
         queue.enqueue(nth(key, 0)).await.expect("enqueued");
     }
@@ -77,10 +81,10 @@ async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
 /// A caller that forgets to give back the messages behind a failure cannot acknowledge them first.
 #[tokio::test]
 async fn what_stands_behind_a_failure_of_its_key_is_not_acknowledged_before_it() {
-    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     let drafts: Vec<_> = (0..3).map(|place| nth(0, place)).chain([nth(1, 0)]).collect();
     queue.enqueue_many(&drafts).await.expect("enqueued");
-    let mut held = leased(&sql, "lease_lane('q', 9)").await;
+    let mut held = leased(&sql, "lease_partition('q', 9)").await;
     let other_key = held.remove(held.iter().position(|(_, _, key, _)| key == "key 1").expect("one of another key"));
     let [first, second, third] = &held[..] else { panic!("{held:?}") };
     let settle = async |verb: &str, ids: &[i64]| {
@@ -100,10 +104,10 @@ async fn what_stands_behind_a_failure_of_its_key_is_not_acknowledged_before_it()
     settle("ack", &[other_key.0]).await.expect("another key");
     settle("release", &[third.0]).await.expect("given back");
     sql.batch_execute("select trunkline.shift('q', '1 hour')").await.expect("shifted");
-    let again = leased(&sql, "lease_lane('q', 9)").await;
+    let again = leased(&sql, "lease_partition('q', 9)").await;
     assert_eq!(again.iter().map(|(.., payload)| &**payload).collect::<Vec<_>>(), ["0", "2"]);
     for (id, attempt, ..) in again {
         sql.execute("select trunkline.ack('q', $1, $2)", &[&id, &attempt]).await.expect("in order");
     }
-    assert!(leased(&sql, "lease_lane('q', 9)").await.is_empty());
+    assert!(leased(&sql, "lease_partition('q', 9)").await.is_empty());
 }

@@ -18,7 +18,7 @@ async fn astray(sql: &Client) -> i64 {
 }
 
 async fn raise(db: &Db, lanes: u32) {
-    db.alter_queue("q", &Changes::new().lanes(lanes)).await.expect("altered");
+    db.alter_queue("q", &Changes::new().partitions(lanes)).await.expect("altered");
 }
 
 async fn opened(url: &str) -> Queue<i64> {
@@ -36,7 +36,7 @@ async fn enqueued_in(queue: &Queue<i64>, drafts: &[Draft<i64>]) -> Result<()> {
 async fn the_order_of_keys_holds_while_there_come_more_lanes() {
     const KEYS: usize = 60;
     const EACH: i64 = 60;
-    let Place { db, queue, url, sql } = place::<i64>(settings().lanes(2)).await;
+    let Place { db, queue, url, sql } = place::<i64>(settings().partitions(2)).await;
     let history = History::default();
     let mut running = Vec::new();
     for _ in 0..2 {
@@ -78,7 +78,7 @@ async fn the_order_of_keys_holds_while_there_come_more_lanes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_opened_the_queue_before_enqueues_as_ever() {
-    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
     let mut ids = BTreeSet::new();
     for lanes in [6, 12] {
         raise(&db, lanes).await;
@@ -104,7 +104,7 @@ async fn whoever_opened_the_queue_before_enqueues_as_ever() {
 /// Leased, failed, dead and delayed messages.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_in_every_state_go_along() {
-    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(1).max_attempts(1)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1).max_attempts(1)).await;
     queue.enqueue_many(&(0..9).map(|key| nth(key, 0)).collect::<Vec<_>>()).await.expect("enqueued");
     let dies = |_: Message<i64>| async { Err::<(), _>(Failure::dead("no use")) };
     Worker::new(queue.clone(), dies).drain().await.expect("drained");
@@ -112,20 +112,20 @@ async fn messages_in_every_state_go_along() {
     let delayed: Vec<_> = (0..9).map(|key| nth(key, 1).after(Duration::from_secs(3600))).collect();
     queue.enqueue_many(&delayed).await.expect("enqueued");
     queue.enqueue_many(&(0..9).map(|key| nth(key, 2)).collect::<Vec<_>>()).await.expect("enqueued");
-    let leased = "select holder, id, attempt, key from trunkline.lease_lane('q', 9) order by id";
+    let leased = "select holder, id, attempt, key from trunkline.lease_partition('q', 9) order by id";
     let leased = sql.query(leased, &[]).await.expect("leased");
     let (holder, failed): (i64, i64) = (leased[0].get(0), leased[1].get(1));
     sql.query("select trunkline.retry('q', $1, 1, '1 hour')", &[&failed]).await.expect("it was its own");
     raise(&db, 8).await;
     assert_eq!(astray(&sql).await, 0);
-    let others = "select count(*) from trunkline.lease_lane('q', 9)";
+    let others = "select count(*) from trunkline.lease_partition('q', 9)";
     assert_eq!(sql.query_one(others, &[]).await.expect("asked").get::<_, i64>(0), 0, "all lanes are the holder's");
     for row in leased.iter().filter(|row| row.get::<_, i64>(1) != failed) {
         sql.query("select trunkline.ack('q', $1, $2)", &[&row.get::<_, i64>(1), &row.get::<_, i32>(2)])
             .await
             .expect("it is its own still");
     }
-    sql.query("select trunkline.release_lane('q', $1)", &[&holder]).await.expect("given back");
+    sql.query("select trunkline.release_partition('q', $1)", &[&holder]).await.expect("given back");
     assert_eq!(queue.replay_all().await.expect("replayed"), 9);
     assert_eq!(astray(&sql).await, 0);
     let works = |_: Message<i64>| async { Ok::<(), Failure>(()) };
@@ -141,7 +141,7 @@ async fn messages_in_every_state_go_along() {
 /// The row comes from a server with other lanes, or from an older dead letter.
 #[tokio::test]
 async fn what_comes_back_with_other_lanes_gets_those_of_its_keys() {
-    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
     raise(&db, 16).await;
     let back = "select trunkline.do_back_q(5120, now(), 0, 0, null, 20, array(select generate_series(0, 19))::int8[], null,
                     jsonb_build_object('lane', '17', 'keys', array(select 'key ' || k % 5 from generate_series(0, 19) k)::text))";
@@ -157,21 +157,21 @@ async fn what_comes_back_with_other_lanes_gets_those_of_its_keys() {
 
 #[tokio::test]
 async fn numbers_that_cannot_be_are_refused_with_a_word_what_can() {
-    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(64)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(64)).await;
     queue.enqueue(nth(0, 0)).await.expect("enqueued");
     for (lanes, told) in
         [(32, "multiple of 64"), (100, "multiple of 64"), (257, "lanes 0 to 256"), (0, "multiple of 64")]
     {
-        let error = db.alter_queue("q", &Changes::new().lanes(lanes).max_attempts(3)).await.expect_err("refused");
+        let error = db.alter_queue("q", &Changes::new().partitions(lanes).max_attempts(3)).await.expect_err("refused");
         assert_eq!(error.sqlstate().map(SqlState::code), Some("22023"), "{error}");
         assert!(error.to_string().contains(told), "{lanes}: {error}");
     }
     raise(&db, 64).await;
     let now_is = db.describe_queue("q").await.expect("described");
-    assert_eq!((now_is.lanes, now_is.max_attempts), (64, 20), "nothing was changed");
+    assert_eq!((now_is.partitions, now_is.max_attempts), (64, 20), "nothing was changed");
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
-    let error = db.alter_queue("plain", &Changes::new().lanes(64)).await.expect_err("it has no keys");
-    assert!(error.to_string().contains("create_queue(..., lanes => 64)"), "{error}");
+    let error = db.alter_queue("plain", &Changes::new().partitions(64)).await.expect_err("it has no keys");
+    assert!(error.to_string().contains("create_queue(..., partitions => 64)"), "{error}");
     // A row inserted by hand, with several keys and a lane that does not exist.
     let row = "insert into trunkline.queue_q (size, payload, lane, keys) values (3, '{1, 2, 3}', 500, '{a, b, c}')";
     let error = sql.execute(row, &[]).await.expect_err("refused");

@@ -48,7 +48,7 @@ async fn it_is_stored_however_it_was_enqueued() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_survives_death_and_replay() {
-    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     queue.enqueue_many(&(0..4).map(|at| nth(at as usize, at)).collect::<Vec<_>>()).await.expect("enqueued");
     let before = keys(&sql).await;
     let dies = |_: Message<i64>| async { Err::<(), _>(Failure::dead("no use")) };
@@ -86,7 +86,7 @@ fn fails_first(
         let history = history.clone();
         Box::pin(async move {
             history.add(&message, true);
-            if message.payload == 0 && message.charged() == 1 {
+            if message.payload == 0 && message.attempts() == 1 {
                 return Err(Failure::retry_after(Duration::from_secs(3600), "later"));
             }
             history.add(&message, false);
@@ -97,7 +97,7 @@ fn fails_first(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_goes_on_when_what_it_waits_for_is_cancelled_purged_or_due() {
-    let Place { db, queue, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { db, queue, .. } = place::<i64>(settings().partitions(1)).await;
     for way in ["cancelled", "purged", "due"] {
         let ids = queue.enqueue_many(&(0..3).map(|at| nth(0, at)).collect::<Vec<_>>()).await.expect("enqueued").ids();
         let history = History::default();
@@ -146,7 +146,7 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
 /// blocks no caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_is_moved_in_short_calls_and_as_it_is() {
-    let Place { queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     let alone =
         "select count(*) from (select trunkline.enqueue('q', n, key => 'key 0') from generate_series(0, 2999) n) x";
     sql.execute(alone, &[]).await.expect("enqueued");

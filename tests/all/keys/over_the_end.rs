@@ -7,7 +7,7 @@ use super::{nth, settings};
 use crate::fixture::{Place, connect, eventually, place};
 
 async fn leased(sql: &Client, n: i32, lease: &str) -> Vec<(i64, i32, String)> {
-    let call = "select id, attempt, payload from trunkline.lease_lane('q', $1, $2::text::interval)";
+    let call = "select id, attempt, payload from trunkline.lease_partition('q', $1, $2::text::interval)";
     let rows = sql.query(call, &[&n, &lease]).await.expect("leased");
     rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
 }
@@ -19,7 +19,7 @@ fn payloads(leased: &[(i64, i32, String)]) -> Vec<&str> {
 /// Messages 0 to 5 of a key, of which a holder leases the first `n`. The holder calls `call` for
 /// the first one in an open transaction. Its hold on the lane has expired on return.
 async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
-    let there = place::<i64>(settings().lanes(1)).await;
+    let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);
     there.queue.enqueue_many(&(0..6).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     let (first, attempt, _) = leased(&late, n, "1 s").await[0].clone();
@@ -48,7 +48,7 @@ async fn what_was_rolled_back_comes_first() {
 
 #[tokio::test]
 async fn what_comes_before_it_is_handed_out() {
-    let there = place::<i64>(settings().lanes(1)).await;
+    let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);
     for place in 0..6 {
         there.queue.enqueue(nth(0, place)).await.expect("enqueued");
@@ -65,9 +65,11 @@ async fn what_comes_before_it_is_handed_out() {
             seen.push(payload);
             next.query("select trunkline.ack('q', $1, $2)", &[&id, &attempt]).await.expect("its own");
         }
-        next.batch_execute("select trunkline.release_lane('q', holder) from trunkline.lane_q where holder is not null")
-            .await
-            .expect("given back");
+        next.batch_execute(
+            "select trunkline.release_partition('q', holder) from trunkline.lane_q where holder is not null",
+        )
+        .await
+        .expect("given back");
     }
     assert_eq!(seen, ["0", "1"]);
     late.batch_execute("commit").await.expect("committed");

@@ -59,7 +59,7 @@ impl Begun {
 
 #[tokio::test]
 async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
-    let Place { db, queue, url, .. } = place::<i64>(settings().lanes(2)).await;
+    let Place { db, queue, url, .. } = place::<i64>(settings().partitions(2)).await;
     db.limit_queue("q", &limits()).await.expect("limited");
     let begun = Begun::default();
     let start = Instant::now();
@@ -81,7 +81,7 @@ async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
 
 #[tokio::test]
 async fn a_lane_that_changes_hands_by_a_crash_or_in_order_begins_with_empty_buckets() {
-    let Place { db, queue, url, .. } = place::<i64>(settings().lanes(4).lease(Duration::from_secs(3))).await;
+    let Place { db, queue, url, .. } = place::<i64>(settings().partitions(4).lease(Duration::from_secs(3))).await;
     db.limit_queue("q", &limits()).await.expect("limited");
     let all: Vec<_> = (0..60).flat_map(|place| (0..6).map(move |key| nth(key, place))).collect();
     queue.enqueue_many(&all).await.expect("enqueued");
@@ -124,7 +124,7 @@ async fn the_order_holds_under_a_rate_and_a_failure_counts_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rate_is_set_and_taken_away_while_a_worker_runs() {
-    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(1)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     let begun = Begun::default();
     let runs = Runs::start(begun.worker(queue.clone()));
     db.limit_queue("q", &Limits::none().key_per_second(0.001)).await.expect("limited");
@@ -161,8 +161,8 @@ async fn where_it_cannot_be_kept_it_is_refused_with_advice() {
     }
     queue.enqueue(nth(0, 0)).await.expect("enqueued");
     db.limit_queue("q", &limits()).await.expect("limited");
-    let refused = told("lease_lane('q')").await;
+    let refused = told("lease_partition('q')").await;
     assert!(refused.contains("a rate for each key") && refused.contains("Run a worker"), "{refused}");
     db.limit_queue("q", &Limits::none()).await.expect("no limit");
-    assert_eq!(sql.query("select id from trunkline.lease_lane('q')", &[]).await.expect("leased").len(), 1);
+    assert_eq!(sql.query("select id from trunkline.lease_partition('q')", &[]).await.expect("leased").len(), 1);
 }

@@ -7,7 +7,7 @@ use crate::fixture::{Ids, Place, place};
 
 #[tokio::test]
 async fn a_message_tells_its_key_wherever_it_is() {
-    let Place { db, queue, sql, .. } = place::<i64>(settings().lanes(2)).await;
+    let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
     let ids =
         queue.enqueue_many(&(0..6).map(|at| nth(at as usize, at)).collect::<Vec<_>>()).await.expect("enqueued").ids();
     let key = |payload: i64| format!("key {payload}");
@@ -19,7 +19,7 @@ async fn a_message_tells_its_key_wherever_it_is() {
     }
     // One message dies, one is archived, the others stay.
     let ended = "select case when payload::int < 2 then trunkline.bury('q', id, attempt, 'no use') else trunkline.archive('q', id, attempt) end
-                 from (select * from trunkline.lease_lane('q') union all select * from trunkline.lease_lane('q')) l where payload::int < 4";
+                 from (select * from trunkline.lease_partition('q') union all select * from trunkline.lease_partition('q')) l where payload::int < 4";
     sql.query(ended, &[]).await.expect("ended");
     let dead = queue.dead_letters(0, 10).await.expect("read");
     let archived = queue.archived(0, 10).await.expect("read");

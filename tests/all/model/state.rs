@@ -114,7 +114,7 @@ pub struct Known {
 }
 
 impl Known {
-    fn charged(&self) -> i32 {
+    fn attempts(&self) -> i32 {
         self.attempt - self.released
     }
 }
@@ -157,7 +157,7 @@ impl Model {
             if ids.len() == n {
                 break;
             }
-            if known.charged() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
+            if known.attempts() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
         }
         for id in spent {
             self.bury(id, "the lease of the last attempt ran out");
@@ -168,7 +168,7 @@ impl Model {
     fn bury(&mut self, id: i64, reason: &str) {
         let known = self.messages.remove(&id).expect("known");
         self.last_attempt.insert(id, known.attempt);
-        self.dead.insert(id, (known.payload, known.charged(), reason.to_owned()));
+        self.dead.insert(id, (known.payload, known.attempts(), reason.to_owned()));
     }
 
     pub fn is_held(&self, lease: &Lease) -> bool {
@@ -209,13 +209,13 @@ impl Model {
             End::AckIn { commit: false } => unreachable!("nothing ends"),
             End::Archive => {
                 let known = self.messages.remove(&lease.id).expect("held");
-                self.archived.insert(lease.id, (known.payload, known.charged()));
+                self.archived.insert(lease.id, (known.payload, known.attempts()));
             }
             End::Release => {
                 known.released += 1;
                 (known.failed, known.is_due) = (true, true);
             }
-            End::Retry { .. } if known.charged() >= MAX_ATTEMPTS => self.bury(lease.id, "no"),
+            End::Retry { .. } if known.attempts() >= MAX_ATTEMPTS => self.bury(lease.id, "no"),
             End::Retry { delayed } => (known.failed, known.is_due) = (true, !delayed),
             End::Extend => {}
         }

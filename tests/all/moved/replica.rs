@@ -31,13 +31,13 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
 
     // A queue with more lanes than at first, in which a key's first message waits for its retry. A
     // second queue with a claimed unique key. A limit, a pause and a schedule.
-    db.create_queue("keys", &Settings::new("int8").lanes(64)).await.expect("created");
+    db.create_queue("keys", &Settings::new("int8").partitions(64)).await.expect("created");
     db.create_queue("once", &Settings::new("int8").uniqueness(true)).await.expect("created");
     let keys = db.queue::<i64>("keys").await.expect("opened");
     keys.enqueue(draft(0)).await.expect("enqueued");
-    let fails = "select trunkline.retry('keys', id, attempt, '1 hour', 'later') from trunkline.lease_lane('keys')";
+    let fails = "select trunkline.retry('keys', id, attempt, '1 hour', 'later') from trunkline.lease_partition('keys')";
     sql.batch_execute(fails).await.expect("failed");
-    db.alter_queue("keys", &Changes::new().lanes(128)).await.expect("more");
+    db.alter_queue("keys", &Changes::new().partitions(128)).await.expect("more");
     let once = db.queue::<i64>("once").await.expect("opened");
     once.enqueue(Draft::new(1).unique(Unique::key("claimed"))).await.expect("enqueued");
     db.limit_queue("keys", &Limits::none().max_leased(1000)).await.expect("limited");
@@ -66,7 +66,7 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     // The worker meets the messages behind the retry, and moves them to the backlog of their key.
     work(&db, 20).await;
     keys.enqueue(draft(99)).await.expect("enqueued");
-    let lease = "select id, attempt from trunkline.lease_lane('keys', 1, '2 hours')";
+    let lease = "select id, attempt from trunkline.lease_partition('keys', 1, '2 hours')";
     let lease = sql.query_one(lease, &[]).await.expect("leased");
     let lease = Lease { id: lease.get(0), attempt: lease.get(1) };
     let told: String = sql.query_one("select pg_current_wal_lsn()::text", &[]).await.expect("told").get(0);
@@ -96,7 +96,7 @@ async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     db.migrate().await.expect("there is nothing to do");
     let (keys, once) =
         (db.describe_queue("keys").await.expect("described"), db.describe_queue("once").await.expect("described"));
-    assert_eq!((keys.lanes, keys.limits), (128, Limits::none().max_leased(1000)));
+    assert_eq!((keys.partitions, keys.limits), (128, Limits::none().max_leased(1000)));
     assert!(once.is_paused && !keys.is_paused);
     assert_eq!(db.schedules().await.expect("listed")[0].name, "yearly");
     db.resume_queue("once").await.expect("resumed");

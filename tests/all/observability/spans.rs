@@ -116,7 +116,7 @@ async fn each_verb_has_a_span_and_says_what_it_did() {
     let trace_id = "trace_id=4bf92f3577b34da6a3ce929d0e0e4736";
     assert_eq!(enqueued, format!("n=1 parent_span_id=00f067aa0ba902b7 queue=q span_id={span_id} {trace_id}"));
     let runs = Runs::start(Worker::new(queue.clone(), |message| async move {
-        if message.charged() == 1 { Err(Failure::retry_after(Duration::ZERO, "once")) } else { Ok(()) }
+        if message.attempts() == 1 { Err(Failure::retry_after(Duration::ZERO, "once")) } else { Ok(()) }
     }));
     drained(&queue).await;
     runs.stop().await;

@@ -71,12 +71,12 @@ async fn what_is_handed_over_on_any_shard_reaches_who_waits_on_all_of_them() {
     let mut consumer = three.queue.consumer(Wait::Notify);
     let mut handed: Vec<shards::MessageId> = Vec::new();
     for n in 0..9 {
-        let hand_over = async {
+        let send_direct = async {
             eventually("it waits on all shards", || async { lists().await == 3 }).await;
-            queue.hand_over(n).await.expect("handed over").id()
+            queue.send_direct(n).await.expect("handed over").id()
         };
         let (message, id) =
-            timeout(SOON, async { tokio::join!(consumer.handed_over(), hand_over) }).await.expect("in time");
+            timeout(SOON, async { tokio::join!(consumer.receive_direct(), send_direct) }).await.expect("in time");
         let message = message.expect("handed over");
         assert_eq!((message.id(), message.of.payload), (id, n));
         handed.push(id);
@@ -86,12 +86,12 @@ async fn what_is_handed_over_on_any_shard_reaches_who_waits_on_all_of_them() {
     assert_eq!(three.queue.stats().await.sum.messages, 0, "nothing was stored");
 
     // Without a waiting consumer the message is stored, and the next consumer finds it.
-    let id = queue.hand_over(9).await.expect("enqueued").id();
+    let id = queue.send_direct(9).await.expect("enqueued").id();
     assert_eq!(three.queue.stats().await.sum.due, 1);
-    assert_eq!(timeout(SOON, consumer.handed_over()).await.expect("in time").expect("taken").id(), id);
+    assert_eq!(timeout(SOON, consumer.receive_direct()).await.expect("in time").expect("taken").id(), id);
     // A call that was dropped while it waited leaves no entry to which a message could be lost.
-    let dropped = timeout(Duration::from_millis(1), consumer.handed_over()).await;
+    let dropped = timeout(Duration::from_millis(1), consumer.receive_direct()).await;
     assert!(dropped.is_err());
-    queue.hand_over(10).await.expect("handed over or enqueued");
-    assert_eq!(timeout(SOON, consumer.handed_over()).await.expect("in time").expect("taken").of.payload, 10);
+    queue.send_direct(10).await.expect("handed over or enqueued");
+    assert_eq!(timeout(SOON, consumer.receive_direct()).await.expect("in time").expect("taken").of.payload, 10);
 }

@@ -93,7 +93,7 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
                 "handed over" => {
                     let mut consumer = ways.consumer(Wait::Notify);
                     loop {
-                        see(consumer.handed_over().await?.payload.0);
+                        see(consumer.receive_direct().await?.payload.0);
                     }
                 }
                 _ => loop {
@@ -111,7 +111,7 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
         });
         if way == "handed over" {
             for payload in 10..20 {
-                queue.hand_over(Fragile(payload)).await.expect("handed over");
+                queue.send_direct(Fragile(payload)).await.expect("handed over");
             }
         }
         eventually(way, || async {

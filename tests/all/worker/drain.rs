@@ -18,7 +18,7 @@ async fn it_works_on_what_is_due_on_what_that_enqueues_and_on_what_is_due_again(
         async move {
             match message.payload {
                 0..100 => follow.enqueue(message.payload + 1000).await.map(drop).map_err(Failure::from),
-                100..200 if message.charged() == 1 => Err(Failure::retry("once more")),
+                100..200 if message.attempts() == 1 => Err(Failure::retry("once more")),
                 200..300 => Err(Failure::dead("no use")),
                 _ => Ok(()),
             }

@@ -27,7 +27,7 @@ async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
     let worker = Worker::new(queue.clone(), move |message: Message<i64>| {
         begins.send(message.lease()).expect("the test listens");
         async move {
-            match (message.payload, message.charged()) {
+            match (message.payload, message.attempts()) {
                 (1, 1) => Err(Failure::retry("not yet")),
                 (2, 1) => panic!("never"),
                 _ => Ok(()),
@@ -77,7 +77,7 @@ async fn a_policy_decides_by_the_handlers_own_error() {
         refused.then_some(Duration::ZERO)
     });
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
-        match (message.payload, message.charged()) {
+        match (message.payload, message.attempts()) {
             (1, 1) => Err(Failure::from(io::Error::from(io::ErrorKind::ConnectionRefused))),
             (2, 1) => Err(Failure::from(io::Error::from(io::ErrorKind::NotFound))),
             _ => Ok(()),

@@ -53,7 +53,7 @@ async fn a_handler_whose_lease_is_lost_is_told_and_its_answer_discarded() {
     let runs = Runs::start(Worker::with_attempt(queue.clone(), move |message, attempt| {
         let told = told.clone();
         async move {
-            if message.charged() > 1 {
+            if message.attempts() > 1 {
                 return Ok::<(), Infallible>(());
             }
             told.send("runs").expect("the test goes on");
@@ -158,7 +158,7 @@ async fn effects_and_acknowledgement_commit_together() {
         let runs = Runs::start(Worker::with_attempt(queue.clone(), move |message, attempt| {
             let url = url.clone();
             async move {
-                let changes_its_mind = message.payload % 5 == 0 && message.charged() == 1;
+                let changes_its_mind = message.payload % 5 == 0 && message.attempts() == 1;
                 if own {
                     let transaction = attempt.transaction().await?;
                     transaction.send(&EFFECT, (message.payload,)).await?;

@@ -58,8 +58,8 @@ async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_thei
     enqueued(&queue, 100).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
         match message.payload {
-            42 if message.charged() == 1 => Err(Failure::from(NotSent("x".parse::<i64>().expect_err("no number")))),
-            43 if message.charged() == 1 => Err(Failure::retry_after(HOUR * 5, "at night")),
+            42 if message.attempts() == 1 => Err(Failure::from(NotSent("x".parse::<i64>().expect_err("no number")))),
+            43 if message.attempts() == 1 => Err(Failure::retry_after(HOUR * 5, "at night")),
             _ => Ok(()),
         }
     });
@@ -84,7 +84,7 @@ async fn the_last_attempt_makes_a_dead_letter_whether_the_queue_or_the_policy_sa
         let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(queues)).await;
         enqueued(&queue, 5).await;
         let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
-            Err::<(), _>(Failure::retry(format!("failure {} of {}", message.charged(), message.payload)))
+            Err::<(), _>(Failure::retry(format!("failure {} of {}", message.attempts(), message.payload)))
         });
         let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO).attempts(policys)));
         drained(&queue).await;

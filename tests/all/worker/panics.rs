@@ -20,7 +20,7 @@ async fn a_retry_policy_that_panics_costs_neither_the_hand_nor_the_message() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 6).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
-        match (message.payload, message.charged()) {
+        match (message.payload, message.attempts()) {
             (0, 1) => Err(Failure::retry("no")),
             _ => Ok(()),
         }

@@ -73,7 +73,7 @@ async fn a_process_works_until_it_is_killed() {
         let (sql, running) = (sql.clone(), running.clone());
         async move {
             if message.payload == POISON {
-                if message.charged() > 1 {
+                if message.attempts() > 1 {
                     note_beside(&sql, &running).await;
                 }
                 std::process::abort();
@@ -82,7 +82,7 @@ async fn a_process_works_until_it_is_killed() {
             let pid = std::process::id() as i32;
             let noted = "insert into public.handled values ($1, $2, $3)";
             // A lease that was given back early does not count as an attempt.
-            sql.execute(noted, &[&pid, &message.payload, &message.charged().cast_signed()]).await.expect("noted");
+            sql.execute(noted, &[&pid, &message.payload, &message.attempts().cast_signed()]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;
             }

@@ -65,7 +65,7 @@ async fn without_a_commit_nothing_has_happened_and_ok_is_a_failure() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         let transaction = with_effect(&message, &attempt).await?;
-        match (message.payload, message.charged()) {
+        match (message.payload, message.attempts()) {
             (_, 2) => transaction.commit().await?,
             (0, _) => drop(transaction),
             (1, _) => transaction.rollback().await?,
@@ -120,7 +120,7 @@ async fn a_lost_lease_gives_no_transaction_and_someone_else_has_the_effect() {
     let worker = Worker::with_attempt(queue.clone(), move |message: Message<i64>, attempt: Attempt<i64>| {
         let (tell, until, count) = (tell.clone(), until.clone(), count.clone());
         async move {
-            if message.charged() == 1 {
+            if message.attempts() == 1 {
                 tell.notify_one();
                 until.notified().await;
             }
@@ -155,7 +155,7 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
         let mut until = until.clone();
         async move {
             let transaction = with_effect(&message, &attempt).await?;
-            if message.charged() > 1 {
+            if message.attempts() > 1 {
                 return transaction.commit().await;
             }
             tokio::spawn(async move {

@@ -17,7 +17,7 @@ A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, _, . or -.
 Examples:
   trunkline queue create emails --type jsonb
   trunkline queue create thumbnails --type text --max-batch 1 --lease 5m --max-attempts 3
-  trunkline queue create mails --type jsonb --priorities 3 --head-start 5m")]
+  trunkline queue create mails --type jsonb --priorities 3 --aging 5m")]
 pub struct Create {
     /// The name of the queue
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Create {
     /// What a step of priority is worth: a message of it counts as older by this time. 36500d is
     /// strict: the highest first
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
-    pub head_start: Duration,
+    pub aging: Duration,
     /// Messages may have unique keys; for good
     #[arg(long)]
     pub uniqueness: bool,
@@ -58,7 +58,7 @@ pub struct Create {
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "trunkline queue alter [OPTIONS] <NAME>",
-    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "head_start", "per_key", "lanes"]).multiple(true).required(true),
+    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "aging", "per_key", "lanes"]).multiple(true).required(true),
     after_help = "\
 What is not named stays as it is; the type of the payloads and the number of priorities stay for
 good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers the
@@ -82,7 +82,7 @@ pub struct Alter {
     pub max_batch: Option<u32>,
     /// What a step of priority is worth: a message of it counts as older by this time
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
-    pub head_start: Option<Duration>,
+    pub aging: Option<Duration>,
     /// Messages of a key that are handled at the same time, at most
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub per_key: Option<u32>,
@@ -149,9 +149,9 @@ impl Alter {
         let changes = with(Changes::new(), self.max_attempts, Changes::max_attempts);
         let changes = with(changes, self.lease, Changes::lease);
         let changes = with(changes, self.max_batch, Changes::max_batch);
-        let changes = with(changes, self.head_start, Changes::head_start);
+        let changes = with(changes, self.aging, Changes::aging);
         let changes = with(changes, self.per_key, Changes::per_key);
-        with(changes, self.lanes, Changes::lanes)
+        with(changes, self.lanes, Changes::partitions)
     }
 }
 

@@ -78,9 +78,9 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             let settings = Settings::new(create.payload.unwrap_or_else(|| args::PAYLOAD.to_owned()))
                 .max_attempts(create.max_attempts);
             let settings = settings.lease(create.lease).max_batch(create.max_batch);
-            let settings = settings.priorities(create.priorities).head_start(create.head_start);
+            let settings = settings.priorities(create.priorities).aging(create.aging);
             let settings = settings.uniqueness(create.uniqueness);
-            let settings = settings.lanes(create.lanes).per_key(create.per_key);
+            let settings = settings.partitions(create.partitions).per_key(create.per_key);
             for (place, db) in database.connect_each().await? {
                 db.create_queue(&create.name, &settings).await.map_err(|error| Error::from(error).at(&place))?;
             }

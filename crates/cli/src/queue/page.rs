@@ -28,7 +28,7 @@ pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
             time::age(queue.lease),
             queue.max_batch.to_string(),
             queue.priorities.to_string(),
-            queue.lanes.to_string(),
+            queue.partitions.to_string(),
             time::rfc3339(queue.created_at),
             [queue.is_paused.then(|| "paused".to_owned())]
                 .into_iter()
@@ -94,15 +94,15 @@ impl Page {
                 "priorities",
                 match queue.priorities {
                     0 | 1 => "none".to_owned(),
-                    number => format!("{number}, a step of which is worth {} of age", time::age(queue.head_start)),
+                    number => format!("{number}, a step of which is worth {} of age", time::age(queue.aging)),
                 },
             ),
             ("uniqueness", if queue.uniqueness { "yes" } else { "no" }.to_owned()),
             (
                 "keys",
-                match queue.lanes {
+                match queue.partitions {
                     0 => "none".to_owned(),
-                    lanes => format!("{lanes} lanes, {} of a key at a time", queue.per_key),
+                    partitions => format!("{lanes} lanes, {} of a key at a time", queue.per_key),
                 },
             ),
             ("limits", some(limits(queue).collect())),
@@ -237,9 +237,9 @@ fn settings(queue: &Description) -> Value {
         "key_per_second": queue.limits.key_per_second,
         "key_burst": queue.limits.key_burst,
         "priorities": queue.priorities,
-        "head_start_s": queue.head_start.as_secs_f64(),
+        "aging_s": queue.aging.as_secs_f64(),
         "uniqueness": queue.uniqueness,
-        "lanes": queue.lanes,
+        "lanes": queue.partitions,
         "per_key": queue.per_key,
     })
 }

@@ -67,7 +67,7 @@ impl Job {
             return self.give_back(&attempt).await;
         }
         let _running = self.counts.start();
-        let tried = message.charged();
+        let tried = message.attempts();
         let prefix = format!("{} {id} | ", self.queue);
         let mut command = self.command(id, &message);
         let (mut child, group) = match Group::start(&mut command) {
@@ -111,7 +111,7 @@ impl Job {
         let mut all = vec![
             ("TRUNKLINE_QUEUE", self.queue.clone()),
             ("TRUNKLINE_ID", id.to_string()),
-            ("TRUNKLINE_ATTEMPT", message.charged().to_string()),
+            ("TRUNKLINE_ATTEMPT", message.attempts().to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
         // The names that programs look for, as in OpenTelemetry's proposal for environment

@@ -16,7 +16,7 @@ fn of<'a>(page: &'a [(String, String)], name: &str) -> &'a str {
 #[test]
 fn a_page_has_keys_priorities_and_limits() {
     let trunkline = Trunkline::new();
-    trunkline.ok(&["queue", "create", "keyed", "--type", "text", "--lanes", "4", "--per-key", "2"]);
+    trunkline.ok(&["queue", "create", "keyed", "--type", "text", "--partitions", "4", "--per-key", "2"]);
     trunkline.ok(&[
         "queue",
         "create",
@@ -25,7 +25,7 @@ fn a_page_has_keys_priorities_and_limits() {
         "jsonb",
         "--priorities",
         "3",
-        "--head-start",
+        "--aging",
         "5m",
         "--uniqueness",
     ]);

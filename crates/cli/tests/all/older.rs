@@ -54,7 +54,7 @@ fn older_program_works_on_every_kind_of_queue() {
     let old = |args: &[&str]| run(&program, &new.url, args);
     // Queues that this program created, and those that the older one creates.
     let kinds: [(&str, &[&str]); 3] =
-        [("plain", &[]), ("keyed", &["--lanes", "4"]), ("urgent", &["--priorities", "3"])];
+        [("plain", &[]), ("keyed", &["--partitions", "4"]), ("urgent", &["--priorities", "3"])];
     for (kind, settings) in kinds {
         for (queue, is_new) in [(format!("{kind}_new"), true), (format!("{kind}_old"), false)] {
             let create = [&["queue", "create", &queue, "--type", "text"], settings].concat();
@@ -147,7 +147,7 @@ fn schema_of_the_older_program_is_brought_up_to_date() {
     let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["migrate"]);
     old(&["queue", "create", "q", "--type", "text"]);
-    old(&["queue", "create", "k", "--type", "text", "--lanes", "4"]);
+    old(&["queue", "create", "k", "--type", "text", "--partitions", "4"]);
     old(&["enqueue", "q", "kept"]);
     old(&["enqueue", "k", "kept", "--key", "a"]);
     let (_, error) = new.fails(&["enqueue", "q", "early"]);

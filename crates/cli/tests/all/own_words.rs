@@ -5,18 +5,18 @@ use crate::fixture::{Trunkline, sql};
 #[test]
 fn advice_names_verbs_and_options_of_the_program() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
-    trunkline.ok(&["queue", "create", "keyed", "--type", "text", "--lanes", "2"]);
+    trunkline.ok(&["queue", "create", "keyed", "--type", "text", "--partitions", "2"]);
     for (args, told) in [
         (&["enqueue", "q", "x", "--priority", "5"][..], "--priorities 3`"),
-        (&["enqueue", "q", "x", "--key", "k"], "`trunkline queue create NAME --lanes 64`, or leave out --key"),
+        (&["enqueue", "q", "x", "--key", "k"], "`trunkline queue create NAME --partitions 64`, or leave out --key"),
         (&["enqueue", "q", "x", "--unique", "k"], "`trunkline queue create NAME --uniqueness`"),
         (&["enqueue", "keyed", "x"], "pass one with --key KEY"),
         (&["enqueue", "nope", "x"], "create it with `trunkline queue create nope`"),
         (&["schedule", "set", "s", "q", "@daily", "x", "--priority", "5"], "--priorities"),
-        (&["schedule", "set", "s", "q", "@daily", "x", "--key", "k"], "--lanes 64"),
+        (&["schedule", "set", "s", "q", "@daily", "x", "--key", "k"], "--partitions 64"),
         (&["schedule", "set", "s", "keyed", "@daily", "x"], "--key"),
         (&["schedule", "pause", "nope"], "schedule"),
-        (&["queue", "alter", "q", "--lanes", "8"], "--lanes 64"),
+        (&["queue", "alter", "q", "--partitions", "8"], "--partitions 64"),
         (&["queue", "limit", "q", "--key-per-second", "1"], "--per-second"),
     ] {
         let (_, error) = trunkline.fails(args);

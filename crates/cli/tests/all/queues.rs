@@ -53,9 +53,9 @@ fn a_queue_is_altered_and_says_what_holds_then() {
 
 #[test]
 fn a_queue_with_keys_gets_more_lanes_and_a_rate_for_each_key() {
-    let trunkline = Trunkline::with_queue(&["--type", "text", "--lanes", "4"]);
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--partitions", "4"]);
     trunkline.ok(&["enqueue", "q", "--key", "a", "one"]);
-    assert_eq!(trunkline.json(&["queue", "alter", "q", "--lanes", "8", "--json"])[0]["lanes"], 8);
+    assert_eq!(trunkline.json(&["queue", "alter", "q", "--partitions", "8", "--json"])[0]["lanes"], 8);
     trunkline.ok(&["enqueue", "q", "--key", "a", "two"]);
     trunkline.ok(&["queue", "limit", "q", "--key-per-second", "2.5", "--key-burst", "5"]);
     let now_is = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);
@@ -66,13 +66,13 @@ fn a_queue_with_keys_gets_more_lanes_and_a_rate_for_each_key() {
     assert!(seen.len() == 2 && seen.iter().all(|message| message["key"] == "a"), "{seen:?}");
     trunkline.ok(&["queue", "create", "plain", "--type", "text"]);
     for (args, told) in [
-        (&["queue", "alter", "q", "--lanes", "12"][..], "multiple of 8"),
-        (&["queue", "alter", "plain", "--lanes", "8"], "queue create NAME --lanes 64"),
+        (&["queue", "alter", "q", "--partitions", "12"][..], "multiple of 8"),
+        (&["queue", "alter", "plain", "--partitions", "8"], "queue create NAME --partitions 64"),
         (&["queue", "limit", "q", "--key-burst", "1"], "--key-per-second"),
         (&["queue", "limit", "q", "--key-per-second", "0"], "out of bounds"),
         (
             &["queue", "limit", "plain", "--key-per-second", "1"],
-            "Pass --per-second, for the queue; or create one with `trunkline queue create NAME --lanes 64`",
+            "Pass --per-second, for the queue; or create one with `trunkline queue create NAME --partitions 64`",
         ),
     ] {
         let (_, error) = trunkline.fails(args);
@@ -85,7 +85,7 @@ fn what_cannot_be_altered_stays() {
     let trunkline = Trunkline::with_queue(&[]);
     let before = trunkline.ok(&["queue", "describe", "q"]);
     let wrong: [(&[&str], i32, &str); 6] = [
-        (&["q"], 2, "--max-attempts <N>|--lease <TIME>|--max-batch <N>|--head-start <TIME>"),
+        (&["q"], 2, "--max-attempts <N>|--lease <TIME>|--max-batch <N>|--aging <TIME>"),
         (&["q", "--lease", "0"], 2, "it must be more than zero"),
         (&["q", "--max-attempts", "0"], 2, "1..=2147483647"),
         (&["q", "--type", "text"], 2, "unexpected argument '--type'"),
@@ -139,9 +139,9 @@ fn settings_out_of_bounds_are_errors() {
 
 #[test]
 fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines() {
-    let trunkline = Trunkline::with_queue(&["--type", "text", "--priorities", "3", "--head-start", "1h"]);
+    let trunkline = Trunkline::with_queue(&["--type", "text", "--priorities", "3", "--aging", "1h"]);
     let described = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);
-    assert_eq!((&described["priorities"], &described["head_start_s"]), (&3.into(), &3600.0.into()));
+    assert_eq!((&described["priorities"], &described["aging_s"]), (&3.into(), &3600.0.into()));
     trunkline.ok(&["enqueue", "q", "low", "low too"]);
     trunkline.ok(&["enqueue", "q", "--priority", "2", "high"]);
     let lines = b"{\"payload\": \"middle\", \"priority\": 1}\n{\"payload\": \"high too\"}\n";
@@ -179,8 +179,8 @@ fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines()
         trunkline.fed(&["enqueue", "q", "--json-lines", "-"], b"{\"payload\": \"x\", \"priority\": \"high\"}\n");
     let (_, error) = failed(&output, &["enqueue"]);
     assert!(error.contains("a whole number from 0 to 9"), "{error}");
-    trunkline.ok(&["queue", "alter", "q", "--head-start", "5m"]);
-    assert_eq!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["head_start_s"], 300.0);
+    trunkline.ok(&["queue", "alter", "q", "--aging", "5m"]);
+    assert_eq!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["aging_s"], 300.0);
 }
 
 #[test]

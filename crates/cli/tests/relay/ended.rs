@@ -12,7 +12,7 @@ const KEYS: usize = 40;
 
 fn out(kind: Kind) {
     // With one attempt: whatever is charged for nothing becomes a dead letter.
-    let place = Place::of(kind, &["--lanes", "16", "--max-attempts", "1"]);
+    let place = Place::of(kind, &["--partitions", "16", "--max-attempts", "1"]);
     let mut sent = Sent::default();
     for _ in 0..ENDS {
         (0..120).for_each(|_| place.enqueue(&mut sent, KEYS));

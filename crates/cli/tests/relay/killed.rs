@@ -19,7 +19,7 @@ const KEYS: usize = 40;
 const WAITING: usize = 4000;
 
 fn out(kind: Kind) {
-    let place = Place::of(kind, &["--lanes", "16", "--max-attempts", "1000000"]);
+    let place = Place::of(kind, &["--partitions", "16", "--max-attempts", "1000000"]);
     let (enqueued, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let start = || place.out(&["--lease", "2s"]);
     let sent = thread::scope(|scope| {

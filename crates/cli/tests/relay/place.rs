@@ -60,7 +60,7 @@ impl Place {
 
     /// Enqueues a message of each of `keys` keys.
     pub fn enqueue(&self, sent: &mut Sent, keys: usize) {
-        let keyed = self.queue.description().lanes > 0;
+        let keyed = self.queue.description().partitions > 0;
         let draft = |key: usize| {
             let key = format!("k{key}");
             let body = sent.next(&key);

@@ -38,7 +38,7 @@ pub const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
 
 /// The checks of a queue.
 pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    let keys = if queue.lanes > 0 { OF_KEYS } else { &[] };
+    let keys = if queue.partitions > 0 { OF_KEYS } else { &[] };
     let uniqueness = if queue.uniqueness { OF_UNIQUENESS } else { &[] };
     OF_QUEUE.iter().chain(keys).chain(uniqueness)
 }
@@ -50,7 +50,7 @@ pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", 
 /// which there are only dead rows. `{last}` are the messages that are due last, and `{of_keys}`
 /// what a queue with keys has besides.
 pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
-    let oldest = if queue.lanes > 0 {
+    let oldest = if queue.partitions > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
              select m.due_at from trunkline.{queue} m where m.lane = h.lane and m.line = '' and (m.place, m.id + 0) >= (h.floor, 0)
              order by m.place, m.id + 0 limit 1) m"
@@ -77,7 +77,7 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
          order by m.due_at desc, m.id + 0 desc limit 1000"
             .to_owned()
     };
-    let of_keys = if queue.lanes > 0 {
+    let of_keys = if queue.partitions > 0 {
         "union all select format('%s lanes are held, until %s', count(*), max(h.held_until))
          from trunkline.{lane} h where h.lane >= 0 and h.served_at > now() + interval '1 minute' having count(*) > 0"
     } else {

@@ -13,7 +13,7 @@ type Setting = (String, String);
 /// Asks the server for the plan, with the settings that the function has. It runs nothing.
 pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let name = &queue.name;
-    let (verb, index, line) = match (queue.lanes > 0, queue.priorities > 1) {
+    let (verb, index, line) = match (queue.partitions > 0, queue.priorities > 1) {
         (true, _) => (
             "do_lanes_",
             format!("place_{name}"),

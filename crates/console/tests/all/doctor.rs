@@ -111,7 +111,7 @@ async fn where_all_is_well_nothing_is_found() {
     assert_eq!(ward.found().await, [], "an empty schema");
     let plain = ward.queue("plain", Settings::new("int8")).await;
     let laned = ward.queue("laned", Settings::new("int8").priorities(3)).await;
-    let keyed = ward.queue("keyed", Settings::new("int8").lanes(4)).await;
+    let keyed = ward.queue("keyed", Settings::new("int8").partitions(4)).await;
     plain.enqueue_many(0..10).await.expect("enqueued");
     laned.enqueue_many((0..9).map(|n| Draft::new(n).priority((n % 3) as u8))).await.expect("enqueued");
     keyed.enqueue_many((0..9).map(|n| Draft::new(n).key(n.to_string()))).await.expect("enqueued");
@@ -171,7 +171,7 @@ async fn indexes_that_are_missing_or_not_valid_are_found() {
     for (name, settings) in [
         ("plain", Settings::new("int8")),
         ("laned", Settings::new("int8").priorities(2)),
-        ("keyed", Settings::new("int8").lanes(2)),
+        ("keyed", Settings::new("int8").partitions(2)),
     ] {
         ward.queue(name, settings).await;
     }
@@ -264,7 +264,7 @@ async fn a_queue_that_nobody_consumes_is_found_whatever_its_lanes_are() {
     for (name, settings, draft) in [
         ("plain", Settings::new("int8"), Draft::new(1)),
         ("laned", Settings::new("int8").priorities(3), Draft::new(1).priority(2)),
-        ("keyed", Settings::new("int8").lanes(4), Draft::new(1).key("a")),
+        ("keyed", Settings::new("int8").partitions(4), Draft::new(1).key("a")),
     ] {
         let queue = ward.queue(name, settings).await;
         assert_eq!(ward.of("consumers").await, []);

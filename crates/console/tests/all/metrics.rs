@@ -109,7 +109,7 @@ async fn counts_are_those_of_sql() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_are_those_of_sql_for_each_table() {
     let (_, db, sql) = database().await;
-    db.create_queue("keyed", &Settings::new("text").lanes(4)).await.expect("created");
+    db.create_queue("keyed", &Settings::new("text").partitions(4)).await.expect("created");
     db.create_queue("singular", &Settings::new("text").uniqueness(true)).await.expect("created");
     let keyed: Queue<String> = db.queue("keyed").await.expect("opened");
     let large = (0..40).map(|n| Draft::new("x".repeat(5000)).key(n.to_string()));

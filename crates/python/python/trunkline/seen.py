@@ -92,7 +92,7 @@ class Description:
     created_at: datetime
     is_paused: bool
     priorities: int
-    head_start: timedelta
+    aging: timedelta
     uniqueness: bool
     lanes: int
     per_key: int

@@ -95,7 +95,7 @@ def test_drafts_of_many_kinds_go_together_and_their_ids_come_in_order(door, sql,
 
 def test_priority_key_and_unique_key_are_kept(door, sql, queue_on):
     sql("select trunkline.create_queue('ranked', 'jsonb', priorities => 3)")
-    sql("select trunkline.create_queue('orders', 'jsonb', lanes => 4)")
+    sql("select trunkline.create_queue('orders', 'jsonb', partitions => 4)")
     sql("select trunkline.create_queue('reports', 'jsonb', uniqueness => true)")
 
     async def scenario():

@@ -88,7 +88,7 @@ async fn what_is_refused_for_good_is_a_dead_letter_with_the_brokers_words_and_th
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_waits_for_its_message_that_is_refused_for_now_and_others_pass() {
-    let (queue, told) = (queue(&Settings::of::<String>().lanes(4)).await, Told::default());
+    let (queue, told) = (queue(&Settings::of::<String>().partitions(4)).await, Told::default());
     for (key, body) in [("x", "x 1 later"), ("x", "x 2"), ("y", "y 1"), ("x", "x 3"), ("y", "y 2")] {
         queue.enqueue(Draft::new(Raw(body.into())).key(key)).await.expect("enqueued");
     }
@@ -125,7 +125,7 @@ async fn a_shutdown_gives_back_what_was_refused_for_now_and_charges_nothing() {
     stop.cancel();
     running.await.expect("no panic").expect("in order");
     let again = queue.lease(1).await.expect("leased");
-    assert_eq!(again.iter().map(trunkline::Message::charged).collect::<Vec<_>>(), [1], "this lease only");
+    assert_eq!(again.iter().map(trunkline::Message::attempts).collect::<Vec<_>>(), [1], "this lease only");
 }
 
 #[tokio::test(flavor = "multi_thread")]

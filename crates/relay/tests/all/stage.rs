@@ -40,7 +40,7 @@ impl Stage {
         let db = Db::connect(&cluster.url("postgres")).await.expect("connected");
         db.migrate().await.expect("migrated");
         let settings = Settings::new("bytea").max_attempts(1_000_000);
-        let settings = if keys { settings.lanes(16) } else { settings };
+        let settings = if keys { settings.partitions(16) } else { settings };
         db.create_queue("orders", &settings).await.expect("created");
         let queue = db.queue("orders").await.expect("opened");
         let far = far(kind, &broker, "orders").await;

@@ -41,7 +41,7 @@ impl Stand {
         db.migrate().await.expect("migrated");
         let mut settings = Settings::of::<String>().lease(Duration::from_secs(3));
         if lanes > 0 {
-            settings = settings.lanes(lanes);
+            settings = settings.partitions(lanes);
         }
         db.create_queue("q", &settings).await.expect("created");
         let queue = db.queue("q").await.expect("opened");
@@ -76,7 +76,7 @@ impl Stand {
     pub async fn enqueue(&self, sent: &mut Sent, keys: usize, each: usize) {
         for _ in 0..each {
             let bodies: Vec<_> = (0..keys).map(|key| (format!("k{key}"), sent.next(&format!("k{key}")))).collect();
-            let keyed = self.queue.description().lanes > 0;
+            let keyed = self.queue.description().partitions > 0;
             let draft = |(key, body): &(String, String)| {
                 let draft = Draft::new(Raw(body.clone().into())).with("tenant", "acme");
                 if keyed { draft.key(&**key) } else { draft }

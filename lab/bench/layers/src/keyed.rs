@@ -31,7 +31,7 @@ impl<T: Text, const WORKERS: usize> Contender for Keyed<T, WORKERS> {
 
     async fn install(told: &Settings) -> Result<(Self, Ready), Failure> {
         let how = format!("enqueue, coalesced; {WORKERS} worker(s), {LANES} lanes");
-        let (queue, ready) = open_as(told, &how, &QueueSettings::new(T::TYPE).lanes(LANES)).await?;
+        let (queue, ready) = open_as(told, &how, &QueueSettings::new(T::TYPE).partitions(LANES)).await?;
         Ok((Self { queue, told: told.clone() }, ready))
     }
 

@@ -9,7 +9,7 @@ mod consume;
 mod ledger;
 mod queue;
 mod coalesced;
-mod hand_over;
+mod direct;
 mod worker;
 mod sharded;
 mod drafted;
@@ -22,7 +22,7 @@ use trunkline_contender::{Measure, run};
 use crate::{
     coalesced::Coalesced,
     drafted::{Drafted, Priorities, Unique},
-    hand_over::HandOver,
+    direct::HandOver,
     keyed::Keyed,
     payload::{Bytes, Document},
     queue::Queue,

@@ -321,7 +321,7 @@ async fn take(
 async fn hand_over(queue: Queue<i64>, history: Arc<History>, numbers: Arc<AtomicI64>, sends: watch::Receiver<bool>) {
     while *sends.borrow() {
         let payload = numbers.fetch_add(1, Ordering::Relaxed);
-        let told = match queue.hand_over(payload).await {
+        let told = match queue.send_direct(payload).await {
             Ok(id) => Told::Ok(id),
             Err(error) => told(&history, Stream::Hand, error.is_outcome_unknown(), &error),
         };
@@ -334,7 +334,7 @@ async fn be_handed(queue: Queue<i64>, history: Arc<History>, mut goes_on: watch:
     let mut consumer = queue.consumer(Wait::Adaptive);
     loop {
         let handed = tokio::select! {
-            handed = consumer.handed_over() => handed,
+            handed = consumer.receive_direct() => handed,
             _ = goes_on.wait_for(|on| !on) => return,
         };
         match handed {

@@ -25,7 +25,7 @@ pub enum Stream {
     Take,
     /// A consumer that waits for a notification.
     Bell,
-    /// `Queue::hand_over` to `Consumer::handed_over`.
+    /// `Queue::send_direct` to `Consumer::receive_direct`.
     Hand,
 }
 

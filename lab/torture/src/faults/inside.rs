@@ -41,7 +41,7 @@ impl Scene {
         if lanes < plan::MOST_LANES {
             lanes *= 2;
             // The change locks out all other sessions, and a deadlock may cancel it.
-            while let Err(error) = db.alter_queue(plan::KEYED, &Changes::new().lanes(lanes)).await {
+            while let Err(error) = db.alter_queue(plan::KEYED, &Changes::new().partitions(lanes)).await {
                 if error.sqlstate() != Some(&SqlState::T_R_DEADLOCK_DETECTED) {
                     return Err(error);
                 }

@@ -161,7 +161,7 @@ impl Producer {
     async fn hand_over(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let tag = self.user.tag();
         let op = self.user.invoked(Call::new(Verb::HandOver, name).tags(vec![tag]));
-        self.user.end(op, queue.hand_over(draft(name, tag, 0)).await, |id| Said::ids(vec![*id]));
+        self.user.end(op, queue.send_direct(draft(name, tag, 0)).await, |id| Said::ids(vec![*id]));
         Vec::new()
     }
 

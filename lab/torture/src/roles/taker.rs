@@ -64,7 +64,7 @@ async fn hear(user: User, mut consumer: Consumer<String>) {
     while !user.is_stopped() {
         let op = user.invoked(Call::new(Verb::HandedOver, plan::ONCE).n(1));
         tokio::select! {
-            outcome = consumer.handed_over() => {
+            outcome = consumer.receive_direct() => {
                 user.end(op, outcome, |message| Said::got(got(std::slice::from_ref(message))));
             }
             () = user.stopped() => user.say(op, Said::Dropped),

@@ -13,7 +13,7 @@ async fn buttons_are_in_sight_whatever_is_beside_them() {
     let site = Site::new().await;
     let name = format!("a-queue-of-{}", "long-name-".repeat(3));
     let name = name.trim_end_matches('-');
-    site.db.create_queue(name, &Settings::new("text").lanes(2)).await.expect("created");
+    site.db.create_queue(name, &Settings::new("text").partitions(2)).await.expect("created");
     let queue: Queue<String> = site.db.queue(name).await.expect("opened");
     let long = "ValueError: bad number at https://hooks.example.com/a/very/long/path?with=a&long=query ".repeat(4);
     for error in [long.clone(), "x".repeat(400), "connect: timed out".to_owned()] {

@@ -18,7 +18,7 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
     // A name is as long as names may be.
     let long = format!("q{}", "-long.name_".repeat(3));
     let name = &long[..long.len().min(32)];
-    site.db.create_queue(name, &Settings::new("text").lanes(4)).await.expect("created");
+    site.db.create_queue(name, &Settings::new("text").partitions(4)).await.expect("created");
     site.db.create_queue("dead", &Settings::new("text")).await.expect("created");
     site.db.create_queue("raw", &Settings::new("bytea")).await.expect("created");
     let queue: Queue<String> = site.db.queue(name).await.expect("opened");

@@ -46,7 +46,7 @@ pub async fn fill(site: &Site) {
     webhooks.bury(&leases[30..32], "certificate expired 3 days ago").await.expect("buried");
     webhooks.retry(&leases[32..50], MINUTE * 5, "503 Service Unavailable").await.expect("retried");
 
-    let invoices = open(site, "invoices", jsonb().lanes(8)).await;
+    let invoices = open(site, "invoices", jsonb().partitions(8)).await;
     let invoice = |n: usize| Draft::new(json!({ "invoice": n, "total": "129.90" })).key(format!("customer-{}", n % 12));
     invoices.enqueue_many((0..48).map(invoice)).await.expect("enqueued");
 

@@ -12,7 +12,7 @@ async fn times_that_a_clock_wrote_that_was_ahead_are_found_and_put_right() {
     let ward = Ward::new().await;
     let settings = |kind: &str| match kind {
         "laned" => Settings::new("int8").priorities(2),
-        "keyed" => Settings::new("int8").lanes(2),
+        "keyed" => Settings::new("int8").partitions(2),
         _ => Settings::new("int8"),
     };
     for kind in ["plain", "laned", "keyed"] {

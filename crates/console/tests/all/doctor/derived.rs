@@ -24,7 +24,7 @@ async fn a_sequence_behind_dead_letters_or_at_a_number_that_is_there_is_found() 
 #[tokio::test(flavor = "multi_thread")]
 async fn derived_state_that_does_not_fit_its_messages_is_found() {
     let ward = Ward::new().await;
-    let queue = ward.queue("q", Settings::new("int8").lanes(4)).await;
+    let queue = ward.queue("q", Settings::new("int8").partitions(4)).await;
     for (nr, key) in (0_i64..).zip(["a", "b", "c", "d", "e", "f"]) {
         queue.enqueue(Draft::new(nr).key(key)).await.expect("enqueued");
     }
@@ -48,7 +48,7 @@ async fn derived_state_that_does_not_fit_its_messages_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_function_or_operator_of_another_role_is_met_by_the_doctor() {
     let ward = Ward::new().await;
-    let queue = ward.queue("q", Settings::new("int8").lanes(4)).await;
+    let queue = ward.queue("q", Settings::new("int8").partitions(4)).await;
     queue.enqueue(Draft::new(1).key("a")).await.expect("enqueued");
     ward.say(include_str!("../../../../../tests/traps/lay.sql")).await;
     for path in ["public, trap", "trap, pg_catalog"] {

@@ -18,7 +18,7 @@ async fn fresh_dead_letters_are_wrong_and_old_ones_are_advice() {
     for (name, settings) in [
         ("plain", Settings::new("int8")),
         ("laned", Settings::new("int8").priorities(3)),
-        ("keyed", Settings::new("int8").lanes(4)),
+        ("keyed", Settings::new("int8").partitions(4)),
     ] {
         ward.queue(name, settings).await;
         assert_eq!(of(&ward, "dead_letters").await, []);

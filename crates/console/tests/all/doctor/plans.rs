@@ -10,8 +10,8 @@ async fn a_plan_that_is_not_along_the_index_is_found_and_the_queue_renewed() {
     let ward = Ward::new().await;
     for (name, settings, function) in [
         ("plain", Settings::new("int8"), "do_lease_plain"),
-        ("laned", Settings::new("int8").priorities(2), "do_lease_laned"),
-        ("keyed", Settings::new("int8").lanes(2), "do_lanes_keyed"),
+        ("laned", Settings::new("int8").priorities(2), "do_lease_partitiond"),
+        ("keyed", Settings::new("int8").partitions(2), "do_lanes_keyed"),
     ] {
         ward.queue(name, settings).await;
         assert_eq!(ward.of("plans").await, [], "{name}");

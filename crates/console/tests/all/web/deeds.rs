@@ -130,7 +130,7 @@ async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_are_found_and_moved_by_what_they_have() {
     let site = Site::new().await;
-    site.db.create_queue("k", &Settings::new("text").lanes(4)).await.expect("created");
+    site.db.create_queue("k", &Settings::new("text").partitions(4)).await.expect("created");
     let queue: Queue<String> = site.db.queue("k").await.expect("opened");
     for (key, tenant, error) in [
         ("ada", "acme", "no such HOST: a"),

@@ -32,7 +32,7 @@ fn text(cell: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_held_up_is_shown_with_what_holds_it_up_and_until_when() {
     let site = Site::new().await;
-    let bookings = queue(&site, "bookings", Settings::new("text").lanes(4)).await;
+    let bookings = queue(&site, "bookings", Settings::new("text").partitions(4)).await;
     for (key, payload) in [("ada", "fails"), ("ada", "waits"), ("bob", "passes")] {
         bookings.enqueue(Draft::new(payload.to_owned()).key(key)).await.expect("enqueued");
     }
@@ -53,7 +53,7 @@ async fn a_key_that_is_held_up_is_shown_with_what_holds_it_up_and_until_when() {
     assert!(page.body.contains(&format!("/queues/bookings/messages/{blocked}")), "{}", page.body);
     // Once it is cancelled, nothing holds up what waited behind it.
     site.number(&format!("select count(*) from trunkline.cancel('bookings', array[{blocked}]::bigint[])")).await;
-    let lease = "select count(*) from trunkline.lease_lane('bookings', 10) where payload = 'waits'";
+    let lease = "select count(*) from trunkline.lease_partition('bookings', 10) where payload = 'waits'";
     let deadline = Instant::now() + SOON;
     while site.number(lease).await == 0 {
         assert!(Instant::now() < deadline, "it still waits");

@@ -212,7 +212,7 @@ async fn bytes_and_json_are_shown_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_found_by_id_key_metadata_and_state() {
     let site = Site::new().await;
-    site.db.create_queue("keyed", &Settings::new("text").lanes(4)).await.expect("created");
+    site.db.create_queue("keyed", &Settings::new("text").partitions(4)).await.expect("created");
     let enqueue = |payload: &str, key: &str, metadata: &str| {
         format!("select trunkline.enqueue('keyed', '{payload}'::text, metadata => '{metadata}', key => '{key}')")
     };

@@ -69,9 +69,9 @@ class Context:
         return attempt
 
     @property
-    def charged(self) -> int:
+    def attempts(self) -> int:
         """Attempts that were charged, this one included: 1 where a handler meets a message for the first time."""
-        return self._delivery.charged
+        return self._delivery.attempts
 
     @property
     def lease(self) -> Lease:

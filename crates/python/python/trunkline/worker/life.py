@@ -203,7 +203,7 @@ class Life:
                         check_finished(result)
                 ending = None
             except BaseException as error:
-                ending = self._failed(task, delivery.charged, error, is_read)
+                ending = self._failed(task, delivery.attempts, error, is_read)
                 self._tell(task, context, error, ending)
             finally:
                 self._answer(delivery, ending)
@@ -229,7 +229,7 @@ class Life:
                         payload = decode(message.payload)
                         payloads.append(message.with_payload(payload) if takes_messages else payload)
                     except BaseException as error:
-                        endings[place] = self._failed(task, message.charged, error, False)
+                        endings[place] = self._failed(task, message.attempts, error, False)
                         log(logging.WARNING, "message %d of %s cannot be read", message.id, task.queue, error=error)
                         continue
                     places.append(place)
@@ -241,11 +241,11 @@ class Life:
                         raise TypeError(f"the handler returned {len(each)} outcomes for {len(payloads)} messages")
                 except BaseException as error:
                     for place in places:
-                        endings[place] = self._failed(task, messages[place].charged, error, True)
+                        endings[place] = self._failed(task, messages[place].attempts, error, True)
                     log(logging.WARNING, "%d messages of %s failed", len(places), task.queue, error=error)
                     return
                 for place, outcome in zip(places, each):
-                    endings[place] = self._outcome(task, messages[place].charged, outcome)
+                    endings[place] = self._outcome(task, messages[place].attempts, outcome)
             finally:
                 self._answer(delivery, endings)
 

@@ -109,7 +109,7 @@ async fn a_topic_is_copied_to_another_with_keys_headers_and_tombstones() {
 
     // In a queue with keys it is the same, but for those who have none.
     let db = out.db();
-    db.create_queue("laned", &Settings::of::<Vec<u8>>().lanes(4)).await.expect("created");
+    db.create_queue("laned", &Settings::of::<Vec<u8>>().partitions(4)).await.expect("created");
     let laned = db.queue("laned").await.expect("opened");
     let stop = tokio_util::sync::CancellationToken::new();
     let relay = Inward::new(source(&address("s")).await.expect("a source"), laned.clone()).pass_over(true);

@@ -22,7 +22,7 @@ impl Client {
         let n = self.random.within(1, 12) as usize;
         let mut began = now();
         let op = self.user.invoked(Call::new(Verb::Lease, self.name).n(n).ms(LEASE_MS));
-        let text = "select id, attempt, payload, metadata ->> 'tag', holder from trunkline.lease_lane($1, $2, $3 * interval '1 ms')";
+        let text = "select id, attempt, payload, metadata ->> 'tag', holder from trunkline.lease_partition($1, $2, $3 * interval '1 ms')";
         let rows = self.session.rows(text, &[&self.name, &(n as i32), &(LEASE_MS as f64)]).await;
         let holder: Option<i64> = rows.as_ref().ok().and_then(|rows| rows.first()).map(|row| row.get(4));
         let mut got: Vec<Got> = rows.as_deref().unwrap_or_default().iter().map(super::delivered).collect();
@@ -56,7 +56,7 @@ impl Client {
         }
         if self.random.chance(80) {
             let op = self.user.invoked(Call::new(Verb::Read, self.name));
-            let rows = self.session.rows("select trunkline.release_lane($1, $2)", &[&self.name, &holder]).await;
+            let rows = self.session.rows("select trunkline.release_partition($1, $2)", &[&self.name, &holder]).await;
             self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
         }
     }

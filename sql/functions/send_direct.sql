@@ -1,10 +1,10 @@
-create or replace function trunkline.hand_over(queue text, element bytea, metadata jsonb default null) returns bigint
+create or replace function trunkline.send_direct(queue text, element bytea, metadata jsonb default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 -- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
 -- where no consumer waits, a notification cannot hold it, or the queue is paused or has limits: then it has to be enqueued.
 --
 -- Example:
---     select trunkline.hand_over('emails', '\x017b7d'); -- {} as jsonb is sent: its version, then its text
+--     select trunkline.send_direct('emails', '\x017b7d'); -- {} as jsonb is sent: its version, then its text
 declare
     text_of text := translate(encode(element, 'base64'), chr(10), '')
         || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');
@@ -18,7 +18,7 @@ begin
         return null;
     end if;
     loop
-        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = hand_over.queue limit 1 for update skip locked;
+        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = send_direct.queue limit 1 for update skip locked;
         if not found then
             return null;
         end if;

@@ -43,20 +43,20 @@ impl std::fmt::Debug for Inbox {
 
 impl<T: Payload> Queue<T> {
     /// Sends a message to one consumer that waits with
-    /// [`Consumer::handed_over`](crate::Consumer::handed_over), inside the notification that wakes
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that wakes
     /// it. Nothing is stored and no disk is waited for, and the message is lost if that consumer
     /// dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the message is
     /// enqueued.
     ///
     /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later or has a
     /// unique key is always enqueued.
-    pub async fn hand_over(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
+    pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         if message.due().number()? != 0.0 || message.unique().is_some() {
             return self.enqueue(message).await;
         }
         let mut element = BytesMut::new();
         self.shared.column.encode(message.payload(), &mut element)?;
-        let sql = self.shared.db.statement("hand_over", include_str!("../../../sql/statements/hand_over.sql"));
+        let sql = self.shared.db.statement("send_direct", include_str!("../../../sql/statements/send_direct.sql"));
         let trace = trace::for_message(message.metadata());
         let metadata = trace::stamped(message.metadata(), trace.as_ref()).into_owned();
         let beside = Some(&metadata).filter(|metadata| !metadata.is_empty());
@@ -64,7 +64,7 @@ impl<T: Payload> Queue<T> {
         let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
         match only(&rows)?.read(0)? {
             Some(id) => {
-                self.shared.metrics.handed_over();
+                self.shared.metrics.receive_direct();
                 Ok(Enqueued::New(id))
             }
             None => self.enqueue(Draft::new(message.payload()).metadata(metadata)).await,

@@ -19,12 +19,12 @@ impl<T: Text> Contender for HandOver<T> {
     type Handle = ();
 
     async fn install(told: &Settings) -> Result<(Self, Ready), Failure> {
-        let (queue, ready) = open(told, "hand_over, handed_over: at most once").await?;
+        let (queue, ready) = open(told, "send_direct, receive_direct: at most once").await?;
         Ok((Self { queue, told: told.clone() }, ready))
     }
 
     async fn send(&self, _: usize, payloads: Vec<String>) -> Result<(), Failure> {
-        try_join_all(all::<T>(payloads)?.iter().map(|payload| self.queue.hand_over(payload))).await?;
+        try_join_all(all::<T>(payloads)?.iter().map(|payload| self.queue.send_direct(payload))).await?;
         Ok(())
     }
 
@@ -43,7 +43,7 @@ impl<T: Text> Contender for HandOver<T> {
                 loop {
                     tokio::select! {
                         () = &mut over => return Ok::<_, Failure>(()),
-                        message = consumer.handed_over() => tally.received(message?.payload.bytes()),
+                        message = consumer.receive_direct() => tally.received(message?.payload.bytes()),
                     }
                 }
             });

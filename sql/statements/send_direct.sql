@@ -1,2 +1,2 @@
 -- Nothing is stored and nothing is flushed: the message travels inside the notification.
-select trunkline.hand_over($1, $2, $3)
+select trunkline.send_direct($1, $2, $3)

@@ -15,7 +15,7 @@ async fn waiting(client: &tokio_postgres::Client) -> i64 {
 }
 
 async fn one(consumer: &mut Consumer<Vec<u8>>) -> Message<Vec<u8>> {
-    consumer.handed_over().await.expect("a message")
+    consumer.receive_direct().await.expect("a message")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +28,7 @@ async fn a_message_is_handed_over_without_being_stored() {
     let receiver = tokio::spawn(async move { one(&mut consumer).await });
     eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
     let inserted = "select coalesce(max(last_value) filter (where is_called), 0) from trunkline.id_q";
-    let id = queue.hand_over(b"fast".to_vec()).await.expect("handed over").id();
+    let id = queue.send_direct(b"fast".to_vec()).await.expect("handed over").id();
     let message = receiver.await.expect("received");
     assert_eq!((message.id, message.payload.as_slice(), message.attempt), (id, &b"fast"[..], 0));
     assert!(message.enqueued_at.elapsed().expect("the past") < Duration::from_secs(60));
@@ -51,7 +51,7 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
     let mut first = queue.consumer(Wait::Notify);
     let first = tokio::spawn(async move { one(&mut first).await });
     eventually("the first waits", || async { waiting(&client).await == 1 }).await;
-    queue.hand_over(vec![0]).await.expect("handed over");
+    queue.send_direct(vec![0]).await.expect("handed over");
     first.await.expect("received");
     for round in 1..=20 {
         db.create_queue(&format!("q{round}"), &Settings::new("bytea")).await.expect("created");
@@ -59,7 +59,7 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
         let mut consumer = queue.consumer(Wait::Notify);
         let receiver = tokio::spawn(async move { one(&mut consumer).await });
         eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
-        queue.hand_over(vec![round]).await.expect("handed over");
+        queue.send_direct(vec![round]).await.expect("handed over");
         assert_eq!(receiver.await.expect("received").payload, [round]);
         let stored = "select pg_relation_size(format('trunkline.queue_q%s', $1::int4)::regclass)";
         let stored: i64 = client.query_one(stored, &[&i32::from(round)]).await.expect("read").get(0);
@@ -100,13 +100,13 @@ async fn where_nobody_waits_or_it_is_too_large_it_is_enqueued() {
     let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &Settings::new("bytea")).await.expect("created");
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
-    queue.hand_over(vec![1]).await.expect("enqueued");
+    queue.send_direct(vec![1]).await.expect("enqueued");
     assert_eq!(queue.stats().await.expect("counted").due, 1);
     let mut consumer = queue.consumer(Wait::Notify);
     assert_eq!(one(&mut consumer).await.payload, [1], "what is stored comes first");
     let receiver = tokio::spawn(async move { one(&mut consumer).await });
     eventually("the consumer waits", || async { waiting(&client).await == 1 }).await;
-    queue.hand_over(vec![2; 6_000]).await.expect("enqueued");
+    queue.send_direct(vec![2; 6_000]).await.expect("enqueued");
     assert_eq!(receiver.await.expect("received").payload.len(), 6_000);
 }
 
@@ -128,7 +128,7 @@ async fn each_message_goes_to_one_of_many_consumers() {
     }
     let mut sent = BTreeSet::new();
     for n in 0..500_u32 {
-        sent.insert(queue.hand_over(n.to_be_bytes().to_vec()).await.expect("handed over").id());
+        sent.insert(queue.send_direct(n.to_be_bytes().to_vec()).await.expect("handed over").id());
     }
     let mut got = Vec::new();
     while got.len() < 500 {
@@ -149,7 +149,7 @@ async fn a_consumer_that_went_away_leaves_its_message_to_others() {
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
     let mut consumer = queue.consumer(Wait::Notify);
     {
-        let mut wait = Box::pin(consumer.handed_over());
+        let mut wait = Box::pin(consumer.receive_direct());
         loop {
             tokio::select! {
                 _ = &mut wait => panic!("nothing was sent"),
@@ -157,7 +157,7 @@ async fn a_consumer_that_went_away_leaves_its_message_to_others() {
             }
         }
     }
-    let id = queue.hand_over(vec![9]).await.expect("handed over to the one that went away").id();
+    let id = queue.send_direct(vec![9]).await.expect("handed over to the one that went away").id();
     drop(consumer);
     eventually("it is in the queue", || async { queue.stats().await.expect("counted").due == 1 }).await;
     assert_eq!(queue.take(1).await.expect("taken")[0].id, id);
@@ -170,7 +170,7 @@ async fn a_dead_consumers_place_is_passed_over() {
     db.create_queue("q", &Settings::new("bytea")).await.expect("created");
     client.batch_execute("insert into trunkline.waiting values ('ghost', 'q', 1)").await.expect("inserted");
     let queue = db.queue::<Vec<u8>>("q").await.expect("opened");
-    queue.hand_over(vec![1]).await.expect("enqueued");
+    queue.send_direct(vec![1]).await.expect("enqueued");
     assert_eq!(queue.take(1).await.expect("taken")[0].payload, [1]);
     assert_eq!(waiting(&client).await, 0);
 }
@@ -203,7 +203,7 @@ async fn a_message_is_handed_over_without_anything_flushed() {
                 client.query_one(at, &[]).await.expect("read").get(0)
             };
             let before = at().await;
-            queue.hand_over(vec![nr]).await.expect("handed over");
+            queue.send_direct(vec![nr]).await.expect("handed over");
             flushed.push(before != at().await);
         };
         tokio::join!(waiter, sender);

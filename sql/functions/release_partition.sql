@@ -1,9 +1,9 @@
-create or replace function trunkline.release_lane(queue text, holder bigint) returns bool
+create or replace function trunkline.release_partition(queue text, holder bigint) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives back the lane of a holder, for others to lease. What is still leased of it keeps it until those leases end; returns whether it is free.
+-- Gives back the partition of a holder, for others to lease. What is still leased of it keeps it until those leases end; returns whether it is free.
 --
 -- Example:
---     select trunkline.release_lane('orders', 4711);
+--     select trunkline.release_partition('orders', 4711);
 declare
     free bool;
 begin

@@ -26,19 +26,19 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Hands a message to one consumer that waits for it with [`Consumer::handed_over`],
+    /// Hands a message to one consumer that waits for it with [`Consumer::receive_direct`],
     /// inside the notification that wakes it, on the shard that [`Queue::spread`] says: as
-    /// [`Queue::hand_over`](crate::Queue::hand_over). Where no consumer waits on that shard, it is
+    /// [`Queue::send_direct`](crate::Queue::send_direct). Where no consumer waits on that shard, it is
     /// enqueued there.
     ///
     /// # Errors
     /// As those of [`Queue::enqueue`], which passes over shards that are away as this does.
-    pub async fn hand_over(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
+    pub async fn send_direct(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         loop {
             let member = tries.next().await?;
             let waiting = member.shard.health.begin(Instant::now());
-            let outcome = member.queue.hand_over(Draft::<()>::lent(&message)).await;
+            let outcome = member.queue.send_direct(Draft::<()>::lent(&message)).await;
             drop(waiting);
             if let ControlFlow::Break(outcome) = tries.tried(&member, outcome) {
                 return outcome;
@@ -49,15 +49,15 @@ impl<T: Payload> Queue<T> {
 
 impl<T: Payload> Consumer<T> {
     /// Waits for one message of any shard, at most once, and while it waits takes what
-    /// [`Queue::hand_over`] hands it inside a notification: as
-    /// [`Consumer::handed_over`](crate::Consumer::handed_over), on every shard that is there. When
+    /// [`Queue::send_direct`] hands it inside a notification: as
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), on every shard that is there. When
     /// it has one it leaves the lists of those that wait on the others, which is a round trip to
     /// each, at the same time; what is on its way to it by then is what its next call returns.
     ///
     /// # Errors
     /// As those of [`Queue::take`](crate::Queue::take), with the shard's name. Where no shard is
     /// there it waits for one, up to half a minute.
-    pub async fn handed_over(&mut self) -> Result<Sharded<Message<T>>> {
+    pub async fn receive_direct(&mut self) -> Result<Sharded<Message<T>>> {
         loop {
             if let Some(message) = self.handed.take() {
                 return Ok(message);
@@ -73,7 +73,7 @@ impl<T: Payload> Consumer<T> {
             }
             let Self { seats, members, .. } = self;
             let waits = seats.iter_mut().enumerate().filter(|(at, _)| awake.contains(at)).map(|(at, seat)| {
-                let wait: BoxFuture<'_, _> = async move { (at, seat.consumer.handed_over().await) }.boxed();
+                let wait: BoxFuture<'_, _> = async move { (at, seat.consumer.receive_direct().await) }.boxed();
                 wait
             });
             let (at, outcome) = tokio::select! {

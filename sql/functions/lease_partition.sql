@@ -1,0 +1,18 @@
+create or replace function trunkline.lease_partition(queue text, n int default 100, lease interval default null)
+    returns table (holder bigint, id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Leases a partition of a queue with keys, and up to n messages of it that are due, in order: no other consumer gets messages of the partition until
+-- the leases end or the partition is given back. Handle those of one key one after another. End each lease with ack, archive, retry, bury or release.
+-- After retry or release, give back with release what comes behind it of the same key: it comes again, in order. Behind what waits for its retry ack and
+-- archive err with TL001. Commit at once.
+--
+-- holder: what trunkline.more and trunkline.release_partition are called with. lease: as in trunkline.lease.
+--
+-- Example:
+--     select trunkline.create_queue('orders', 'jsonb', partitions => 64);
+--     select trunkline.enqueue('orders', '{"total": 17}', key => 'customer 1');
+--     select holder, id, attempt, key, payload from trunkline.lease_partition('orders', 10);
+begin
+    holder := (random() * 9007199254740992)::bigint;
+    return query select holder, m.* from trunkline.along_lanes(queue, holder, n, lease, 1) m;
+end $$;
