@@ -1,21 +1,20 @@
-//! Arrays of one dimension in the binary format: written once and read once.
+//! Arrays of one dimension in the binary format: encoded once and decoded once.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
 
-/// An array on its way out.
+/// An array to be sent.
 #[derive(Debug)]
 pub(crate) struct Elements<'a> {
     pub element: u32,
     pub count: i32,
-    /// Some of them are null.
+    /// Some elements are null.
     pub nulls: bool,
-    /// A length and a value each.
+    /// The elements, each a length and a value.
     pub values: &'a [u8],
 }
 
 impl Elements<'_> {
-    /// Appends the array.
     pub fn write(&self, out: &mut BytesMut) {
         out.reserve(20 + self.values.len());
         out.put_i32(i32::from(self.count > 0)); // dimensions
@@ -42,7 +41,7 @@ impl ToSql for Elements<'_> {
     to_sql_checked!();
 }
 
-/// A batch as it came in.
+/// A received array.
 #[derive(Debug)]
 pub(crate) struct Received<'a>(&'a [u8]);
 
@@ -69,8 +68,8 @@ impl ToSql for Received<'_> {
     to_sql_checked!();
 }
 
-/// Where the element after `count` of them begins: a length, which is -1 for null, and a value
-/// each.
+/// Returns the offset behind `count` elements. An element is a length, which is -1 for null, and a
+/// value.
 pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
     let mut at = 0;
     for _ in 0..count {
@@ -80,7 +79,6 @@ pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
     at
 }
 
-/// Why bytes are no array.
 pub(crate) type BadArray = Box<dyn std::error::Error + Sync + Send>;
 
 impl<'a> Received<'a> {
@@ -92,12 +90,12 @@ impl<'a> Received<'a> {
         self.0
     }
 
-    /// The type of the elements, as the array declares it.
     pub fn element(&self) -> Option<u32> {
         self.0.get(8..)?.first_chunk().map(|oid| u32::from_be_bytes(*oid))
     }
 
-    /// Its elements: a header of 12 bytes, 8 bytes a dimension, then a length and a value each.
+    /// Returns the elements: a header of 12 bytes, 8 bytes per dimension, then a length and a value
+    /// for each.
     pub fn elements(&self) -> Result<Each<'a>, BadArray> {
         let number = |at: usize| -> Result<i32, BadArray> {
             let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
@@ -113,7 +111,8 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Its elements in parts of these sizes, one after another; a part is shorter where they end.
+    /// Splits the elements into parts of these sizes, in order; a part is shorter where the
+    /// elements end.
     pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
         let Each { left, mut rest } = self.elements()?;
         let mut left = usize::try_from(left).unwrap_or_default();
@@ -128,7 +127,7 @@ impl<'a> Received<'a> {
     }
 }
 
-/// The elements of an array in binary format, one after another; `None` is null.
+/// The elements of an array in the binary format, in order; `None` is null.
 #[derive(Debug)]
 pub(crate) struct Each<'a> {
     pub left: i32,

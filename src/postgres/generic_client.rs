@@ -1,4 +1,4 @@
-//! The calls of `tokio_postgres`, for programs whose statements are texts.
+//! The methods of `tokio_postgres`, for programs whose statements are texts.
 
 use postgres_types::{FromSql, ToSql, Type};
 
@@ -13,12 +13,12 @@ use crate::{
     },
 };
 
-/// The calls of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
+/// The methods of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
 /// [`Transaction`].
 ///
-/// So they can move statement by statement: bring this trait into scope in place of
-/// `tokio_postgres::GenericClient`. A text is prepared once a connection, by itself; [`Statement`]
-/// and its types are the way that decodes without a detour.
+/// With it a program can migrate statement by statement: import this trait instead of
+/// `tokio_postgres::GenericClient`. A text is prepared automatically, once per connection.
+/// [`Statement`] and its types decode rows more directly.
 ///
 /// ```
 /// use trunkline::{Db, Result, postgres::GenericClient};
@@ -37,7 +37,7 @@ use crate::{
 /// }
 /// ```
 pub trait GenericClient: Sync {
-    /// Runs a statement and reads its reply. The other calls are built on this one.
+    /// Runs a statement and reads its reply. The other methods use this one.
     ///
     /// # Errors
     /// As [`Db::run`] and [`Transaction::run`].
@@ -47,17 +47,17 @@ pub trait GenericClient: Sync {
         params: &[&(dyn ToSql + Sync)],
     ) -> impl Future<Output = Result<R>> + Send;
 
-    /// Runs a statement; all of its rows.
+    /// Runs a statement and returns all of its rows.
     fn query(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> impl Future<Output = Result<Vec<AnyRow>>> + Send {
         self.answer(text, params)
     }
 
-    /// Runs a statement that has exactly one row.
+    /// Runs a statement that returns exactly one row.
     fn query_one(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> impl Future<Output = Result<AnyRow>> + Send {
         self.answer(text, params)
     }
 
-    /// Runs a statement that has at most one row.
+    /// Runs a statement that returns at most one row.
     fn query_opt(
         &self,
         text: &str,
@@ -66,7 +66,7 @@ pub trait GenericClient: Sync {
         self.answer(text, params)
     }
 
-    /// Runs a statement; how many rows it touched.
+    /// Runs a statement and returns the number of rows that it affected.
     fn execute(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> impl Future<Output = Result<u64>> + Send {
         self.answer(text, params)
     }
@@ -84,20 +84,21 @@ impl GenericClient for Transaction {
     }
 }
 
-/// A row whose columns are asked for by name or by number, as `tokio_postgres::Row`.
+/// A row whose columns are read by name or by number, like `tokio_postgres::Row`.
 #[derive(Debug, Clone)]
 pub struct AnyRow(Row);
 
 impl AnyRow {
-    /// A column, by its name or its number from 0.
+    /// Returns a column, by its name or its number from 0.
     ///
     /// # Panics
-    /// There is no such column, or its value does not fit; [`AnyRow::try_get`] says so instead.
+    /// If there is no such column, or its value does not fit. [`AnyRow::try_get`] returns an error
+    /// instead.
     pub fn get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> T {
         self.try_get(column).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
-    /// A column, by its name or its number from 0.
+    /// Returns a column, by its name or its number from 0.
     ///
     /// # Errors
     /// There is no such column, or its value does not fit.
@@ -105,19 +106,19 @@ impl AnyRow {
         self.0.try_get(column.at(self.columns())?)
     }
 
-    /// The names and types of the columns.
+    /// Returns the names and types of the columns.
     #[must_use]
     pub fn columns(&self) -> &[(String, Type)] {
         self.0.columns()
     }
 
-    /// How many columns there are.
+    /// Returns the number of columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns().len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the row has no column.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns().is_empty()
@@ -133,7 +134,7 @@ impl FromRow for AnyRow {
 /// The number or the name of a column of an [`AnyRow`]. The case of a name counts only if two names
 /// differ in nothing else.
 pub trait Column: Copy {
-    /// Its number.
+    /// Returns the number of the column.
     ///
     /// # Errors
     /// There is no such column.

@@ -1,4 +1,4 @@
-//! Whether notifications reach this process.
+//! Tests whether notifications reach this process.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use tokio::time::timeout;
 
 use crate::postgres::db::Db;
 
-/// The connection that listens has sent itself one by then, or does not hear it.
+/// The time for the listening connection to receive its own test notification.
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
 
 impl Db {
-    /// Whether notifications reach this process: the connection that listens sends itself one by
-    /// another connection, and waits for it, 12 s at most.
+    /// Returns whether notifications reach this process. The listening connection sends itself one
+    /// through another connection, and waits for it for at most 12 seconds.
     ///
-    /// They do not reach a process behind a transaction pooler, or one that gets no connection of
-    /// its own to listen on. There consumers poll.
+    /// Notifications do not reach a process behind a transaction pooler, or one that gets no
+    /// connection of its own to listen on. There consumers poll.
     pub async fn notifications_arrive(&self) -> bool {
-        // Nothing is sent on this channel. A subscription learns here that the listener listens.
+        // Nothing is sent on this channel. The subscription only learns that the listener listens.
         let mut subscription = self.listener().subscribe(&format!("{}.", self.schema_name()), None);
         timeout(LONG_ENOUGH, subscription.heard.wait_for(|heard| heard.hearing)).await.is_ok_and(|heard| heard.is_ok())
     }

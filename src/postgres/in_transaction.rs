@@ -1,4 +1,4 @@
-//! Transactions that the queue's verbs run in: this library's, and those of `tokio_postgres`.
+//! Transactions for the queue's verbs: this library's, and those of `tokio_postgres`.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// A transaction of the caller's: [`Transaction`], or [`tokio_postgres::Transaction`] on a
-/// connection of the program's own.
+/// A caller's transaction: [`Transaction`], or [`tokio_postgres::Transaction`] on the program's own
+/// connection.
 pub trait InTransaction: sealed::Fetch {}
 
 impl InTransaction for Transaction {}
@@ -23,7 +23,7 @@ impl InTransaction for tokio_postgres::Transaction<'_> {}
 pub(crate) mod sealed {
     use super::{Arc, Fetched, Result, ToSql, Type};
 
-    /// A statement of the library's own, run there.
+    /// Runs one of the library's own statements.
     pub trait Fetch: Sync {
         fn fetch(
             &self,
@@ -33,7 +33,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// A row, of either driver.
+/// A row of either driver.
 pub struct Fetched(Either);
 
 enum Either {
@@ -42,8 +42,8 @@ enum Either {
 }
 
 impl Fetched {
-    /// A column of one of our own statements. A server that answers something else must not end the
-    /// program.
+    /// Reads a column of one of the library's own statements. Returns an error for a wrong type,
+    /// because a faulty server must not crash the program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
             Either::Ours(row) => row.read(at),

@@ -1,4 +1,4 @@
-//! Many rows by one statement: a column an array, unnested by the server.
+//! Inserts many rows by one statement: one array per column, unnested by the server.
 
 use std::{fmt::Write, marker::PhantomData};
 
@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// An `insert` of any number of rows, each a `P`, with an answer `R`: the number of rows (`u64`),
-/// unless its ending returns some.
+/// An `insert` of any number of rows of type `P`, with a result `R`: the number of rows (`u64`),
+/// unless its ending returns rows.
 ///
 /// ```
 /// use trunkline::postgres::Insert;
@@ -31,9 +31,9 @@ use crate::{
 ///     .ending("on conflict (id) do update set owner = excluded.owner returning id");
 /// ```
 ///
-/// The rows travel as one array a column (`insert into … select * from unnest($1::int8[], …)`),
-/// which the server takes several times faster than as many statements. A column that is an array
-/// itself cannot travel so; use [`Db::run_many`] there.
+/// The rows are sent as one array per column (`insert into … select * from unnest($1::int8[], …)`).
+/// The server takes these several times faster than one statement per row. A column that is an
+/// array itself cannot be sent this way; use [`Db::run_many`] for it.
 #[derive(Debug)]
 pub struct Insert<P, R = u64> {
     table: &'static str,
@@ -43,19 +43,19 @@ pub struct Insert<P, R = u64> {
 }
 
 impl<P, R> Insert<P, R> {
-    /// The table and the columns, as SQL writes them.
+    /// Names the table and the columns, as in SQL.
     #[must_use]
     pub const fn into(table: &'static str, columns: &'static [&'static str]) -> Self {
         Self { table, columns, ending: "", shape: PhantomData }
     }
 
-    /// The clauses behind the rows: `on conflict …`, `returning …`.
+    /// Adds the clauses behind the rows: `on conflict …`, `returning …`.
     #[must_use]
     pub const fn ending(self, ending: &'static str) -> Self {
         Self { ending, ..self }
     }
 
-    /// A statement, never run, whose columns have the types of the table's.
+    /// Returns a statement that is only described, and whose columns have the table's types.
     fn probe(&self) -> String {
         format!("select {} from {}", self.columns.join(", "), self.table)
     }
@@ -69,7 +69,6 @@ impl<P, R> Insert<P, R> {
             }
             let separator = if at == 0 { "" } else { ", " };
             let (schema, ty) = (quote(ty.schema()), quote(ty.name()));
-            // Writing to a string cannot fail.
             let _ = write!(arrays, "{separator}pg_catalog.unnest(${}::{schema}.{ty}[])", at + 1);
         }
         let Self { table, columns, ending, .. } = self;
@@ -78,7 +77,7 @@ impl<P, R> Insert<P, R> {
 }
 
 impl<P: Params, R> Insert<P, R> {
-    /// The statement, for the types that its probe has, and the rows as its parameters.
+    /// Returns the statement for the types of its probe, and its parameters.
     fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
         let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
         let mut arrays = Arrays::of(&probe.columns);
@@ -90,11 +89,11 @@ impl<P: Params, R> Insert<P, R> {
 impl Db {
     /// Inserts rows, in order, by one statement in one round trip.
     ///
-    /// All of them are in memory at once, and a column of them is at most 1 GiB, as every value of
+    /// All rows are in memory at once. A column of them is at most 1 GiB, as every value in
     /// Postgres.
     ///
     /// # Errors
-    /// As [`Db::run`]; no row is inserted then.
+    /// As [`Db::run`]. After an error no row is inserted.
     pub async fn insert_many<P: Params, R: Rows>(
         &self,
         insert: &Insert<P, R>,
@@ -115,7 +114,8 @@ impl Db {
 }
 
 impl Transaction {
-    /// As [`Db::insert_many`], within this transaction; sent like any other statement.
+    /// Inserts rows as [`Db::insert_many`] does, within this transaction; sent like any other
+    /// statement.
     ///
     /// # Errors
     /// As [`Transaction::send`].
@@ -130,7 +130,6 @@ impl Transaction {
     }
 }
 
-/// The rows by columns, as the wire has them.
 struct Arrays(Vec<Array>);
 
 struct Array {

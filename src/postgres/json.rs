@@ -16,13 +16,12 @@ const VERSION: u8 = 1;
 /// A value that is stored as JSON, in a column of type `jsonb` or `json`. Any type that serde can
 /// serialize and deserialize.
 ///
-/// It is used like the value itself.
+/// It dereferences to the value itself.
 ///
-/// What could not be read back is refused when it is enqueued: a value nested more than 127 deep,
-/// and a number that is not finite, which JSON has no word for. Floating-point numbers come back as
-/// they were, but that PostgreSQL has no negative zero in `jsonb`. An integer beyond 64 bits, from
-/// other programs, is rounded where it is read as a `serde_json::Value`; as an `i128` or `u128` it
-/// is exact.
+/// Enqueueing refuses a value that could not be read back: a value nested more than 127 deep, or a
+/// number that is not finite, which JSON cannot express. Floating-point numbers are exact, except
+/// that `jsonb` has no negative zero. An integer beyond 64 bits from another program is rounded
+/// when it is read as a `serde_json::Value`; as an `i128` or `u128` it is exact.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -105,11 +104,11 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
     }
 }
 
-/// Arrays and objects within each other that `serde_json` reads.
+/// The deepest nesting of arrays and objects that `serde_json` reads.
 const DEEPEST: usize = 127;
 
-/// Whether a text that was just written can be read again. Most have no `null`, which a number that
-/// is not finite is written as, and few brackets.
+/// Returns an error for a written text that cannot be read again. Most texts have no `null`, as
+/// which a number that is not finite is written, and few brackets.
 fn check(
     text: &[u8],
     is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,
@@ -126,7 +125,6 @@ fn check(
     Ok(())
 }
 
-/// The most arrays and objects within each other.
 fn depth(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text {
@@ -179,7 +177,7 @@ mod tests {
             let read = Json::<f64>::from_sql(&Type::JSONB, &text).expect("read").0;
             assert_eq!(read.to_bits(), number.to_bits());
         }
-        // As PostgreSQL writes it: with all digits.
+        // PostgreSQL writes it with all digits.
         let text = format!("\u{1}{}", f64::MAX);
         assert_eq!(Json::<f64>::from_sql(&Type::JSONB, text.as_bytes()).expect("read").0.to_bits(), f64::MAX.to_bits());
     }

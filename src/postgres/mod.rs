@@ -1,9 +1,9 @@
 //! The driver: connections, statements and transactions, each a pipeline, in the binary format. It
-//! knows of no queue.
+//! does not depend on queues.
 //!
-//! Statements are prepared once a connection, and what concurrent callers send shares packets.
-//! [`Statement`] is a statement with its types, [`Transaction`] a pipeline that waits for no answer
-//! before it needs one, [`Insert`] many rows by one statement.
+//! Statements are prepared once per connection, and concurrent callers share packets. [`Statement`]
+//! is a statement with its types. [`Transaction`] is a pipeline that waits for a reply only when it
+//! needs one. [`Insert`] inserts many rows by one statement.
 
 pub(crate) mod array;
 pub(crate) mod time;

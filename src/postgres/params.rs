@@ -1,4 +1,4 @@
-//! The parameters of a statement: a tuple of values, written in place into the connection's buffer.
+//! The parameters of a statement: a tuple of values, encoded directly into the connection's buffer.
 
 use postgres_types::ToSql;
 
@@ -6,10 +6,10 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// The parameters of a statement, `$1` first.
 ///
-/// Implemented for tuples of up to ten values and, for more of them or for numbers known only at
-/// run time, for a slice of references: `&[&(dyn ToSql + Sync)]`.
+/// It is implemented for tuples of up to ten values. For more values, or a number known only at run
+/// time, it is implemented for a slice of references: `&[&(dyn ToSql + Sync)]`.
 pub trait Params {
-    /// Hands the values to `write`.
+    /// Passes the values to `write`.
     fn with<R>(&self, write: impl FnOnce(&[&(dyn ToSql + Sync)]) -> R) -> R;
 }
 

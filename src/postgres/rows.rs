@@ -1,4 +1,4 @@
-//! The result of a statement: rows decoded from the connection's buffer straight into the caller's
+//! The result of a statement: rows decoded from the connection's buffer directly into the caller's
 //! values.
 
 use std::sync::Arc;
@@ -7,17 +7,19 @@ use postgres_types::FromSqlOwned;
 
 use crate::postgres::wire::{Columns, Reply, Values, Wrong};
 
-/// One row as a value of yours, read column by column from the left.
+/// A row as a value of the caller's type, read column by column from the left.
 ///
-/// Implemented for tuples of up to ten columns; implement it for a type of your own with a line a
-/// column:
+/// It is implemented for tuples of up to ten columns. For a type of your own, one line per column
+/// is enough:
 ///
 /// ```
 /// # use trunkline::postgres::{FromRow, Values};
 /// struct Account { id: i64, owner: String }
 ///
 /// impl FromRow for Account {
-///     fn from_row(row: &mut Values<'_>) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+///     fn from_row(
+///         row: &mut Values<'_>,
+///     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
 ///         Ok(Self { id: row.read()?, owner: row.read()? })
 ///     }
 /// }
@@ -26,26 +28,26 @@ pub trait FromRow: Sized {
     /// Reads a row.
     ///
     /// # Errors
-    /// A column is missing, null, or of a type that does not fit; the caller of the statement is
-    /// told which.
+    /// A column is missing, null, or of a type that does not fit. The caller of the statement gets
+    /// an error that names the column.
     fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong>;
 }
 
-/// What a statement answers, as a whole: one row (`T`), perhaps one (`Option<T>`), all (`Vec<T>`),
-/// how many were touched (`u64`), or nothing of interest (`()`), where `T` is [`FromRow`].
+/// The result of a statement: one row (`T`), at most one (`Option<T>`), all rows (`Vec<T>`), the
+/// number of affected rows (`u64`), or nothing (`()`), where `T` is [`FromRow`].
 pub trait Rows: Sized {
-    /// Rows that an answer has at most, if that is known. Those of a large answer that come beyond
-    /// are not kept, and it is an error.
+    /// The most rows of a reply, if that is known. Of a large reply the rows beyond are not kept,
+    /// and it is an error.
     const MOST: Option<usize> = None;
 
-    /// Reads an answer.
+    /// Reads a reply.
     ///
     /// # Errors
-    /// There are more or fewer rows than asked for, or one of them cannot be read.
+    /// There are more or fewer rows than requested, or a row cannot be read.
     fn read(answered: Answered<'_>) -> Result<Self, Wrong>;
 }
 
-/// The answer to one statement.
+/// The reply to one statement.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered<'a> {
     pub(crate) answer: &'a Reply,
@@ -54,13 +56,13 @@ pub struct Answered<'a> {
 }
 
 impl<'a> Answered<'a> {
-    /// The rows, in the server's order.
+    /// Returns the rows in the server's order.
     #[must_use]
     pub fn rows(self) -> impl ExactSizeIterator<Item = Values<'a>> {
         self.answer.each(self.place, self.columns)
     }
 
-    /// Rows inserted, updated, deleted, copied or selected.
+    /// Returns the number of rows inserted, updated, deleted, copied or selected.
     #[must_use]
     pub fn affected(self) -> u64 {
         self.answer.affected(self.place)

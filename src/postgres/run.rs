@@ -1,4 +1,4 @@
-//! Statements of the user's, each call a transaction of its own.
+//! The user's statements, each call in a transaction of its own.
 
 use std::sync::Arc;
 
@@ -14,15 +14,16 @@ use crate::{
 };
 
 impl Db {
-    /// Runs a statement, committed when this returns `Ok`. Concurrent calls share connections, and
-    /// what is sent at the same time leaves in one write; a caller never waits for another's
-    /// answer.
+    /// Runs a statement, and commits it before this returns `Ok`. Concurrent calls share
+    /// connections, and statements sent at the same time leave in one write. A caller never waits
+    /// for another caller's reply.
     ///
-    /// If the call is dropped while it waits, the statement may run all the same.
+    /// If the call is dropped while it waits, the statement may still run.
     ///
     /// ```
     /// # use trunkline::{Db, Result, postgres::Statement};
-    /// static OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
+    /// static OWNER: Statement<(i64,), Option<(String,)>> =
+    ///     Statement::new("select owner from account where id = $1");
     ///
     /// async fn owner(db: &Db, id: i64) -> Result<Option<String>> {
     ///     Ok(db.run(&OWNER, (id,)).await?.map(|(owner,)| owner))
@@ -30,8 +31,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// The server's, with [`Error::sqlstate`]; parameters or columns that do not fit;
-    /// [`Error::is_outcome_unknown`]: the connection broke before the answer.
+    /// The server's error, with [`Error::sqlstate`]; or parameters or columns that do not fit; or
+    /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
         let session = self.session(Class::Run).await?;
@@ -45,9 +46,9 @@ impl Db {
         read(&answer, 0, &prepared[0].columns, text)
     }
 
-    /// As [`Db::run`], with a `search_path` of `pg_catalog` for this statement alone: every other
-    /// name in it says its schema. So a statement over the catalog finds no function or operator
-    /// that another role created in a schema of the session's path.
+    /// Runs a statement as [`Db::run`] does, with a `search_path` of `pg_catalog` for this
+    /// statement alone. All other names in it must be qualified. So a catalog statement finds no
+    /// function or operator that another role created in a schema of the session's path.
     ///
     /// # Errors
     /// As [`Db::run`].
@@ -56,14 +57,14 @@ impl Db {
         let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
-            group.push(&prepared[0], &[])?; // what was prepared under another path is analysed again behind it
+            group.push(&prepared[0], &[])?; // prepares again behind it what was prepared under another path
             params.with(|params| group.push(&prepared[1], params)).map(|()| group)
         };
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
         let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
         match outcome {
-            // It was prepared before its path was set, and means something else there: nothing has
-            // happened.
+            // The statement was prepared before the path was set, and then means something else.
+            // Nothing has happened.
             Err(error)
                 if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
             {
@@ -80,17 +81,16 @@ impl Db {
         }
     }
 
-    /// Runs a statement for each set of parameters, in order: one round trip and one transaction
-    /// for all. The answers come in the order of the parameters.
+    /// Runs a statement for each set of parameters, in order, in one round trip and one
+    /// transaction. The results have the order of the parameters.
     ///
-    /// An answer is read as soon as it is there, while the server works on the next ones; the call
-    /// returns what was read once all are committed. All statements are in memory at once, and all
-    /// that was read. For more than that, send parts within a
-    /// [`Transaction`](crate::postgres::Transaction).
+    /// A reply is read as soon as it arrives, while the server works on the next ones; the call
+    /// returns once all are committed. All statements and all results are in memory at once. For
+    /// larger numbers, send parts within a [`Transaction`](crate::postgres::Transaction).
     ///
     /// # Errors
-    /// As [`Db::run`]. [`Error::failed_statement`] says which set of parameters failed; none has
-    /// taken effect then.
+    /// As [`Db::run`]. [`Error::failed_statement`] names the set of parameters that failed; then
+    /// none has taken effect.
     pub async fn run_many<P: Params, R: Rows>(
         &self,
         statement: &Statement<P, R>,
@@ -112,13 +112,13 @@ impl Db {
         let (mut answers, mut wrong) = (Vec::with_capacity(many.len()), None);
         let read_one = |prepared: &[Prepared], reply: &Reply, at: usize, place: usize| {
             if place == 0 {
-                answers.clear(); // of a first try
+                answers.clear(); // from a first try
                 wrong = None;
             }
             if wrong.is_none() {
                 match read(reply, at, &prepared[0].columns, text) {
                     Ok(answer) => answers.push(answer),
-                    Err(error) => wrong = Some(error), // unless the server still has one of its own
+                    Err(error) => wrong = Some(error), // unless the server returns an error of its own
                 }
             }
         };
@@ -128,7 +128,7 @@ impl Db {
     }
 
     /// Runs `copy … from stdin` with its data, in the text or binary format that the statement
-    /// names: one round trip, one transaction. Returns the number of rows.
+    /// names, in one round trip and one transaction. Returns the number of rows.
     ///
     /// # Errors
     /// As [`Db::run`].
@@ -149,7 +149,6 @@ impl Db {
     }
 }
 
-/// Reads the answer of one statement.
 pub(crate) fn read<R: Rows>(answer: &Reply, place: usize, columns: &Arc<Columns>, text: &str) -> Result<R> {
     let read = R::read(Answered { answer, place, columns });
     read.map_err(|cause| Error::new(Kind::Rows { text: text.to_owned(), cause }))

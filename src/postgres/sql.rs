@@ -1,19 +1,19 @@
-//! Everything this library says to Postgres: a file a statement, in `sql/statements`, prepared once
-//! a connection.
+//! The library's SQL: one statement per file in `sql/statements`, prepared once per connection.
 //!
-//! A file runs in psql once its holes are filled. Only names go into holes, quoted; values are
+//! A file runs in psql once its holes are filled. Only quoted names go into holes; values are
 //! always parameters.
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::error::{Error, Result};
 
-/// A statement with its holes filled. Its name is the file's, in traces and in errors.
+/// A statement with its holes filled. Its name in traces and in errors is the file's name.
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
     pub name: &'static str,
     pub text: Arc<str>,
-    /// It changes nothing, so that an answer that is too large can be asked for again, in parts.
+    /// The statement changes nothing, so that a reply that is too large can be requested again in
+    /// parts.
     pub only_reads: bool,
 }
 
@@ -38,30 +38,33 @@ impl Sql {
         Self::new(name, &filled)
     }
 
-    /// The same, but that it changes nothing.
+    /// Marks the statement as one that changes nothing.
     pub fn reading(self) -> Self {
         Self { only_reads: true, ..self }
     }
 
-    /// The same about what was created then, in microseconds of the server's clock.
+    /// Gives the statement a text of its own for a queue that was created at `since`, in
+    /// microseconds of the server's clock.
     pub fn since(self, since: u128) -> Self {
         Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
     }
 }
 
-/// The schema that holds everything. Texts say `trunkline.` for it, so that they run in psql as
-/// they stand.
+/// The schema that holds everything. Statement texts use `trunkline.`, so that they run in psql
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Schema(Arc<str>);
 
 impl Schema {
     pub const DEFAULT: &str = "trunkline";
-    /// A channel has 63 bytes: the schema, a dot, and a queue's name of up to 48.
+    /// A channel's name has at most 63 bytes: the schema, a dot, and a queue's name of up to 48.
     const LONGEST: usize = 14;
 
+    /// Checks a schema's name.
+    ///
     /// # Errors
-    /// Its name goes into statements without quotes, and into the names of channels beside a
-    /// queue's.
+    /// The name is not valid. It is used without quotes in statements, and in the names of channels
+    /// beside a queue's name.
     pub fn new(name: &str) -> Result<Self> {
         let first = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.starts_with("pg_");
         let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -78,7 +81,7 @@ impl Schema {
         &self.0
     }
 
-    /// A text about this schema.
+    /// Puts this schema into a text.
     pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &*self.0 {
             Self::DEFAULT => Cow::Borrowed(text),
@@ -87,7 +90,6 @@ impl Schema {
     }
 }
 
-/// A name, quoted for Postgres.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,43 +1,45 @@
-//! A statement as a value: its text, the types of its parameters and of its result.
+//! A statement as a value: its text, and the types of its parameters and its result.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-/// A statement whose parameters are a `P` and whose answer is an `R`.
+/// A statement with parameters of type `P` and a result of type `R`.
 ///
 /// Make it a `static`. Values never enter the text. A connection prepares a text once, when it
-/// first runs it, and knows it by its words: statements with the same text are the same statement.
+/// first runs it. Statements with the same text are the same statement.
 ///
 /// ```
 /// use trunkline::postgres::Statement;
 ///
-/// static OWNER: Statement<(i64,), Option<(String,)>> = Statement::new("select owner from account where id = $1");
-/// static RENAME: Statement<(i64, &str), u64> = Statement::new("update account set owner = $2 where id = $1");
+/// static OWNER: Statement<(i64,), Option<(String,)>> =
+///     Statement::new("select owner from account where id = $1");
+/// static RENAME: Statement<(i64, &str), u64> =
+///     Statement::new("update account set owner = $2 where id = $1");
 /// static SOME: Statement<(&[i64],), Vec<(i64, String)>> =
 ///     Statement::new("select id, owner from account where id = any($1)");
 /// ```
 ///
-/// See [`Params`](crate::postgres::Params) for what `P` can be, [`Rows`](crate::postgres::Rows) for
-/// `R`.
+/// See [`Params`](crate::postgres::Params) for the choices of `P`, and
+/// [`Rows`](crate::postgres::Rows) for `R`.
 pub struct Statement<P, R> {
     text: Cow<'static, str>,
     shape: PhantomData<fn() -> (P, R)>,
 }
 
 impl<P, R> Statement<P, R> {
-    /// A statement of this text.
+    /// Creates a statement with this text.
     #[must_use]
     pub const fn new(text: &'static str) -> Self {
         Self { text: Cow::Borrowed(text), shape: PhantomData }
     }
 
-    /// A statement whose text is made at run time. Make few: each is prepared again, and a
-    /// connection keeps a thousand.
+    /// Creates a statement whose text is made at run time. Make few of them: each text is prepared
+    /// again, and a connection keeps a thousand.
     #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: Cow::Owned(text.into()), shape: PhantomData }
     }
 
-    /// Its text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

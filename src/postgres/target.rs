@@ -30,35 +30,32 @@ use crate::{
     postgres::sql::Schema,
 };
 
-/// How to connect: the parsed connection string and its TLS.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// Whether to encrypt is its `sslmode`; whom to trust then is in `rustls`.
+    /// The parsed string. Its `sslmode` decides whether to encrypt; `rustls` decides whom to trust.
     pub config: Config,
-    /// A connection to each host, where their passwords differ.
+    /// One configuration per host, if their passwords differ.
     apart: Vec<Config>,
     pub rustls: Arc<ClientConfig>,
-    /// The same for `tokio_postgres`.
+    /// The TLS settings for `tokio_postgres`.
     pub tls: MakeTls,
-    /// Whether connections keep prepared statements; where not, each use parses again, as a pooler
-    /// in transaction mode needs.
+    /// Connections keep prepared statements. Otherwise each use parses again, as a pooler in
+    /// transaction mode requires.
     pub keeps_statements: bool,
     pub limits: Limits,
-    /// Where the queues are.
     pub schema: Schema,
-    /// Whether connections of the class `Store` are tried once, and not with patience: there are
-    /// other servers.
+    /// Connections of the class `Store` are tried only once, because other servers exist.
     pub is_of_several: bool,
-    /// The string or the environment says how long a host has.
+    /// The string or the environment sets the connect timeout.
     has_timeout: bool,
 }
 
 /// Limits on the time and the memory that a server may cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// How long it may say nothing while an answer is due.
+    /// The longest silence of a server while a reply is due.
     pub answer: Option<Duration>,
-    /// Bytes of one answer that are kept.
+    /// The most bytes of a reply that are kept.
     pub answer_bytes: usize,
 }
 
@@ -68,26 +65,25 @@ impl Default for Limits {
     }
 }
 
-/// A host has this long from its socket to the end of the login, unless `connect_timeout` says
-/// otherwise.
+/// The time for a host from its socket to the end of the login, unless `connect_timeout` sets it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The same where there are other servers.
+/// The same time if there are other servers.
 const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
-/// An answer is at most this large, unless `max_answer` says otherwise.
+/// The most bytes of a reply, unless `max_answer` sets it.
 const ANSWER_BYTES: usize = 2 << 30;
-/// The least that may be said for it.
+/// The smallest `max_answer`.
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
-    /// `sslmode=require` encrypts, `verify-ca` also checks the certificate against the system's
-    /// authorities or `sslrootcert`, and `verify-full` the name in it as well. What
-    /// `tokio_postgres` does not know is taken out before.
+    /// Parses a connection string. `sslmode=require` encrypts, `verify-ca` also checks the
+    /// certificate against the system's authorities or `sslrootcert`, and `verify-full` also checks
+    /// the name in it. Settings that `tokio_postgres` does not know are removed first.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
 
-    /// As [`Target::parse`], in another environment. What the string does not say is asked of a
-    /// service, if one is named, then of the variables, then of a password file.
+    /// Parses a connection string in another environment. Missing settings come from a service, if
+    /// one is named, then from the variables, then from a password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
         let mut options = ConnectionString::parse(url)?;
@@ -136,7 +132,7 @@ impl Target {
         })
     }
 
-    /// The same for one of several servers that hold the same queues.
+    /// Adapts the target to one of several servers that hold the same queues.
     pub fn of_several(mut self) -> Self {
         self.is_of_several = true;
         if !self.has_timeout {
@@ -147,7 +143,7 @@ impl Target {
         self
     }
 
-    /// Where it leads, without anything that is secret.
+    /// Describes the target without secrets.
     pub fn place(&self) -> String {
         let ports = self.config.get_ports();
         let host = |(at, host): (usize, &Host)| {
@@ -162,14 +158,13 @@ impl Target {
         format!("{}{database}", hosts.join(","))
     }
 
-    /// How to connect to the hosts: all in the same way, or each in its own.
     pub fn configs(&self) -> &[Config] {
         if self.apart.is_empty() { slice::from_ref(&self.config) } else { &self.apart }
     }
 }
 
-/// The password of a file, where none is given. Where hosts have different ones, a connection to
-/// each.
+/// Adds the passwords of a file if none is given. If they differ by host, returns one configuration
+/// per host.
 fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Vec<Config> {
     let user = config.get_user().map(str::to_owned).or_else(|| whoami::username().ok());
     let (Some(file), Some(user), None) = (file, user, config.get_password()) else { return Vec::new() };
@@ -193,7 +188,7 @@ fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Ve
 }
 
 impl Target {
-    /// Runs work within the time that `hosts` hosts have to accept a connection.
+    /// Runs work within the connect timeout of `hosts` hosts.
     pub async fn in_time<T>(&self, hosts: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit) = self.config.get_connect_timeout() else { return work.await };
         let all = limit.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
@@ -201,19 +196,19 @@ impl Target {
     }
 }
 
-/// No host answered within `connect_timeout`.
+/// Returns the error that no host answered within `connect_timeout`.
 pub(crate) fn late(limit: Duration) -> io::Error {
     let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Whether to encrypt, and what to check of the server, with libpq's meaning. Only `allow` is
-/// stronger: it encrypts wherever the server can.
+/// Returns how to encrypt and what to check of the server, with libpq's meaning. Only `allow` is
+/// stronger: it encrypts if the server can.
 fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
     let found = match mode {
         "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),
         "disable" => (SslMode::Disable, Check::Nothing),
-        // With a file of authorities it is verify-ca, as in libpq.
+        // With a file of authorities, `require` means `verify-ca`, as in libpq.
         "require" if root.is_none() => (SslMode::Require, Check::Nothing),
         "require" | "verify-ca" => (SslMode::Require, Check::Authority),
         "verify-full" => (SslMode::Require, Check::AuthorityAndName),
@@ -237,14 +232,14 @@ fn switch(value: &str) -> Result<bool> {
     }
 }
 
-/// A number of seconds; 0 is no limit.
+/// Reads a number of seconds; 0 means no limit.
 fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
     let seconds = text.parse().map(Duration::from_secs);
     let seconds = seconds.map_err(|_| Error::invalid(format!("{name}={text} is not a number of seconds")))?;
     Ok((!seconds.is_zero()).then_some(seconds))
 }
 
-/// `64MB`, as Postgres writes sizes.
+/// Reads a size like `64MB`, in Postgres' notation.
 fn bytes(text: &str) -> Result<usize> {
     let units = [("kB", 1 << 10), ("MB", 1 << 20), ("GB", 1_usize << 30), ("", 1)];
     let found = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));

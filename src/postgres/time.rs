@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A `timestamptz` as Postgres sends it: microseconds since 2000. The smallest is `-infinity`.
+/// A `timestamptz` as Postgres sends it: microseconds since 2000. The smallest value is
+/// `-infinity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time(pub i64);
 
@@ -16,7 +17,6 @@ impl Time {
         Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// Of microseconds since 1970.
     pub fn of_unix(us: u64) -> Self {
         const BETWEEN_US: i64 = 946_684_800_000_000;
         Self(i64::try_from(us).unwrap_or(i64::MAX - 1).saturating_sub(BETWEEN_US))

@@ -1,4 +1,4 @@
-//! A transaction whose statements are on their way before their answers are asked for.
+//! A transaction that sends statements before it waits for replies.
 
 mod sent;
 mod pipeline;
@@ -24,19 +24,21 @@ use crate::{
 
 /// A transaction on a connection of its own.
 ///
-/// [`Transaction::send`] gathers statements and returns; they leave together, `begin` with the
-/// first of them, when an answer is awaited, at the commit, or when many have gathered. Awaited or
-/// not, they run in the order in which they were sent. So any number of statements whose answers
-/// are not needed in between, and the commit, are one round trip.
+/// [`Transaction::send`] gathers statements and returns. They leave together, `begin` with the
+/// first of them: when a reply is awaited, at the commit, or when many have gathered. They run in
+/// the order in which they were sent, whether or not their replies are awaited. So any number of
+/// statements and the commit are one round trip, if no reply is needed in between.
 ///
-/// A statement that fails makes the rest fail, up to a `rollback to` a savepoint, and its error
-/// comes out at the next answer that is awaited, at the latest at the commit. Dropped without a
-/// commit, the transaction is rolled back; all of its calls may be dropped while they wait.
+/// If a statement fails, the next ones fail too, up to a `rollback to` a savepoint. The error is
+/// returned by the next reply that is awaited, at the latest by the commit. If the transaction is
+/// dropped without a commit, it is rolled back. All of its calls may be dropped while they wait.
 ///
 /// ```
 /// # use trunkline::{Db, Result, postgres::Statement};
-/// static TAKE: Statement<(i64, i64), u64> = Statement::new("update account set cents = cents - $2 where id = $1");
-/// static GIVE: Statement<(i64, i64), u64> = Statement::new("update account set cents = cents + $2 where id = $1");
+/// static TAKE: Statement<(i64, i64), u64> =
+///     Statement::new("update account set cents = cents - $2 where id = $1");
+/// static GIVE: Statement<(i64, i64), u64> =
+///     Statement::new("update account set cents = cents + $2 where id = $1");
 ///
 /// async fn transfer(db: &Db, from: i64, to: i64, cents: i64) -> Result<()> {
 ///     let transaction = db.begin().await?;
@@ -54,9 +56,10 @@ pub struct Transaction {
 
 impl Db {
     /// Begins a transaction at `read committed`. Nothing is sent before its first statement, so
-    /// that costs no round trip; connections of ended transactions are used again.
+    /// this costs no round trip. Connections of ended transactions are reused.
     ///
-    /// Every open transaction has a connection of its own: bound how many a program has at a time.
+    /// Every open transaction has a connection of its own, so limit how many a program has at a
+    /// time.
     pub async fn begin(&self) -> Result<Transaction> {
         self.begin_with("").await
     }
@@ -79,22 +82,22 @@ impl Db {
 
 impl Transaction {
     /// Queues a statement and returns at once, with a handle that waits for its reply. Drop the
-    /// handle where the answer does not matter: an error still ends the transaction, and the commit
-    /// says so.
+    /// handle if the reply does not matter: an error still aborts the transaction, and the commit
+    /// returns it.
     ///
-    /// Waits only where the statement has to be prepared first on this connection, or much is on
-    /// its way already.
+    /// Waits only if this connection must prepare the statement first, or if many bytes are already
+    /// queued.
     ///
     /// # Errors
-    /// Parameters that do not fit; a statement that the server does not understand; a connection
+    /// Parameters that do not fit; a statement that the server refuses to prepare; a connection
     /// that broke.
     pub async fn send<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<Pending<R>> {
         let prepared = self.prepared(statement.text()).await?;
         params.with(|params| self.push(prepared, params, false))
     }
 
-    /// As [`Transaction::send`], for a statement of the library's own. What it has done is known by
-    /// its rows, so they are kept whole.
+    /// Sends one of the library's own statements, as [`Transaction::send`] does. Only its rows show
+    /// what it has done, so the rows are kept whole.
     pub(crate) async fn send_text<R>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
         let prepared = self.prepared(text).await?;
         self.push(prepared, params, true)
@@ -108,16 +111,16 @@ impl Transaction {
         Ok(Pending::new(self.pipeline.clone(), sent, place, prepared.text, prepared.columns))
     }
 
-    /// Sends a statement and waits for its answer, and for those of all that was sent before.
+    /// Sends a statement and waits for its reply, and for the replies to all earlier statements.
     ///
     /// # Errors
-    /// As [`Db::run`](crate::Db::run), also of statements sent before whose answers were not
-    /// awaited.
+    /// As [`Db::run`](crate::Db::run), also for earlier statements whose replies were not awaited.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         self.send(statement, params).await?.await
     }
 
-    /// As [`Db::run_many`](crate::Db::run_many), within this transaction.
+    /// Runs a statement many times, as [`Db::run_many`](crate::Db::run_many) does, within this
+    /// transaction.
     ///
     /// # Errors
     /// As [`Transaction::run`].
@@ -137,8 +140,8 @@ impl Transaction {
         Ok(answers)
     }
 
-    /// As [`Db::copy_in`](crate::Db::copy_in), within this transaction; sent like any other
-    /// statement.
+    /// Copies data in, as [`Db::copy_in`](crate::Db::copy_in) does, within this transaction; sent
+    /// like any other statement.
     ///
     /// # Errors
     /// As [`Transaction::send`].
@@ -152,19 +155,19 @@ impl Transaction {
     /// Commits.
     ///
     /// # Errors
-    /// The first error of a statement, or the commit's own: nothing has happened then, also where
-    /// the server answers a failed transaction's `commit` with a mere `ROLLBACK`.
-    /// [`Error::is_outcome_unknown`]: the connection broke before the answer.
+    /// The first error of a statement, or the commit's own; then nothing has happened. That
+    /// includes a server that replies to a failed transaction's `commit` with a mere `ROLLBACK`.
+    /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn commit(self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // only the drop sets it besides
+        let _ = self.committed.set(true); // apart from this, only the drop sets it
         Ok(())
     }
 
     async fn send_commit(&self) -> Result<()> {
         let Some((sent, place)) = self.pipeline.end("commit")? else {
             self.db.give_back(self.pipeline.session.clone());
-            return Ok(()); // nothing was ever sent
+            return Ok(()); // nothing was sent
         };
         let outcome = sent.answer().await;
         match &*outcome {
@@ -190,7 +193,7 @@ impl Transaction {
     /// Rolls back, and waits until that is done.
     ///
     /// # Errors
-    /// The connection broke: the server rolls back then.
+    /// The connection broke; the server rolls back.
     pub async fn rollback(self) -> Result<()> {
         if let Some((sent, _)) = self.pipeline.end("rollback")? {
             let outcome = sent.answer().await;
@@ -202,14 +205,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// How the transaction ended, to be asked after its drop: whether it is known to be committed;
-    /// empty while it is open.
+    /// Returns a cell that holds, once the transaction has ended, whether it is known to be
+    /// committed.
     pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
         self.committed.clone()
     }
 
-    /// A statement that can be bound. What was sent before it goes first where it has to be
-    /// prepared: it may need what that makes.
+    /// Prepares a statement. If that needs the server, earlier statements are sent first, because
+    /// the statement may need what they create.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;
@@ -226,6 +229,6 @@ impl Drop for Transaction {
         let _ = self.committed.set(false); // unless it was committed
         if self.pipeline.abandon() {
             self.db.give_back(self.pipeline.session.clone());
-        } // else the connection closes once all is answered: no other caller waits for what goes on there
+        } // otherwise the connection closes once all replies have arrived
     }
 }

@@ -1,10 +1,10 @@
-//! How many messages to prefetch: those that start soon, and no more. Pure.
+//! Decides how many messages to prefetch: only messages that start soon. Pure.
 
 use std::time::Duration;
 
 /// Prefetched messages start within this time, or a tenth of the lease if that is shorter.
 const HORIZON: Duration = Duration::from_millis(100);
-/// Messages that are leased ahead at most.
+/// The most messages that are leased ahead.
 const MOST: usize = 8 << 10;
 /// The weight of a new duration in the mean.
 const WEIGHT: f64 = 1.0 / 16.0;
@@ -13,9 +13,9 @@ const WEIGHT: f64 = 1.0 / 16.0;
 #[derive(Debug)]
 pub(super) struct Ahead {
     horizon: f64,
-    /// Seconds that a message takes a hand; unknown until the first is handled.
+    /// The mean seconds that a hand needs for a message; unknown until the first is handled.
     mean: Option<f64>,
-    /// As many as were leased quickly, doubled.
+    /// Doubles when leases are quick, halves when they are slow.
     limit: usize,
 }
 
@@ -28,26 +28,25 @@ impl Ahead {
         Duration::from_secs_f64(self.horizon)
     }
 
-    /// Records that a hand took this long for `messages` messages.
+    /// Records that a hand needed the time `took` for `messages` messages.
     pub fn handled(&mut self, took: Duration, messages: usize) {
         let each = took.as_secs_f64() / messages.max(1) as f64;
         let mean = self.mean.get_or_insert(each);
         *mean += (each - *mean) * WEIGHT;
     }
 
-    /// How long a message takes a hand.
     pub fn mean(&self) -> Option<Duration> {
         self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok())
     }
 
-    /// Nothing has started for that long although messages wait: handlers take longer than they
-    /// did.
+    /// Records that nothing has started for the time `since` although messages wait: handlers have
+    /// become slower.
     pub fn stalled(&mut self, hands: usize, since: Duration) {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
 
-    /// Records that `got` of `asked` messages were leased in that time. A lease that takes long is
-    /// large, or its server far away.
+    /// Records that a lease of `asked` messages returned `got` of them after the time `took`. A
+    /// slow lease is large, or its server is far away.
     pub fn leased(&mut self, asked: usize, got: usize, took: Duration) {
         if took > self.horizon() {
             self.limit = (self.limit / 2).max(64);
@@ -56,7 +55,7 @@ impl Ahead {
         }
     }
 
-    /// How many messages to hold beyond those that run.
+    /// Returns the number of messages to hold beyond the running ones.
     pub fn target(&self, hands: usize) -> usize {
         match self.mean {
             None => 0,
@@ -64,15 +63,15 @@ impl Ahead {
         }
     }
 
-    /// How many to lease now: for the free hands, which take `each`, and ahead. Nothing while
-    /// enough waits.
+    /// Returns the number of messages to lease now: `each` for each free hand, and some ahead. Zero
+    /// while enough messages wait.
     pub fn room(&self, hands: usize, free: usize, each: usize, waiting: usize) -> usize {
         let target = self.target(hands);
         if waiting > target / 2 {
             return 0;
         }
         let room = free.saturating_mul(each).saturating_add(target - waiting);
-        // Whole batches, where it is that many: cutting one costs.
+        // Whole batches for large numbers, because splitting a batch costs.
         if room > 1024 { room - room % 1024 } else { room }
     }
 }

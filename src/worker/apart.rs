@@ -1,5 +1,5 @@
-//! What the server refuses of several messages together, it is asked for each of them alone: a
-//! trigger that errs at one message must not keep the others from their ends.
+//! Ends leases one by one after the server refused to end several together. So a trigger that fails
+//! on one message does not block the others.
 
 use std::collections::HashSet;
 
@@ -12,20 +12,18 @@ use crate::{
     worker::{groups::Finished, station::Station},
 };
 
-/// The ends of leases that were asked for one by one.
+/// The outcomes of ending leases one by one.
 #[derive(Default)]
 pub(super) struct Apart {
-    /// They ended.
     pub ended: Vec<Lease>,
-    /// They were lost before.
+    /// Leases that were lost before.
     pub lost: Vec<Lease>,
-    /// They have not ended, and why.
+    /// Leases that have not ended, with the reason.
     pub failed: Vec<(Lease, Error)>,
 }
 
 impl Apart {
-    /// Ends leases by `end`, which is given one of them at a time. Calls at the same time share
-    /// statements, and those that are refused come apart.
+    /// Calls `end` for each lease. Concurrent calls share statements; a refused statement is split.
     pub async fn of<F: Future<Output = Result<()>>>(leases: &[Lease], end: impl Fn(Lease) -> F) -> Self {
         let outcomes = join_all(leases.iter().map(|lease| end(*lease))).await;
         let mut apart = Self::default();
@@ -40,15 +38,15 @@ impl Apart {
     }
 }
 
-/// A message's own trouble: the server answers, and refuses to end this lease whenever it is asked.
+/// Returns whether the server refuses to end this one lease, however often it is asked.
 pub(super) fn is_of_message(error: &Error) -> bool {
     error.is_refusal() && !error.is_of_the_server()
 }
 
 impl<T: Payload> Station<T> {
-    /// Acknowledges messages one by one. Returns the number of those that are gone, and of those
-    /// that are lost; `done` keeps what may still be acknowledged. A message whose acknowledgement
-    /// the server refuses for its own sake comes back when its lease ends.
+    /// Acknowledges messages one by one. Returns how many were acknowledged and how many were lost.
+    /// `done` keeps the messages that may still be acknowledged. If the server refuses a message
+    /// because of the message itself, the message comes back when its lease ends.
     ///
     /// # Errors
     /// The last error, where nothing was acknowledged.
@@ -72,7 +70,6 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Logs why the end of a lease is given up.
     pub fn refused(&self, Lease { id, attempt }: Lease, error: &Error) {
         warn!(
             queue = self.name(),

@@ -32,24 +32,23 @@ pub struct Attempt<T> {
 pub(crate) struct Signals {
     lost: CancellationToken,
     ended: Mutex<Ended>,
-    /// Until when the handler itself extended the lease.
+    /// The end of the lease that the handler itself asked for.
     extended: Mutex<Option<Instant>>,
     renewals: Arc<Renewals>,
 }
 
-/// How the handler ended its message's lease by itself.
 #[derive(Debug, Clone, Default)]
 enum Ended {
     #[default]
     No,
-    /// By an acknowledgement in a transaction of its own, whose end is not reported to the worker.
+    /// Acknowledged in a transaction whose outcome the worker cannot learn.
     InTheirs,
-    /// By one in a transaction that tells whether it was committed.
+    /// Acknowledged in a transaction that reports whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
     Released,
 }
 
-/// An end that was said, and of which nothing is sent yet: taken back where the call is dropped.
+/// An end that is announced but not sent yet; it is withdrawn if the call is dropped.
 struct Unsent<'a> {
     told: &'a Signals,
     before: Option<Ended>,
@@ -63,17 +62,17 @@ impl Drop for Unsent<'_> {
     }
 }
 
-/// How a handler ended its message's lease by itself, as the worker sees it.
+/// The way in which a handler ended its message's lease, as the worker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnEnd {
-    /// Nothing: the worker ends its lease.
+    /// The worker ends the lease.
     None,
-    /// Acknowledged; if the handler does not lie, it is done.
+    /// Acknowledged, and assumed to be committed.
     Assumed,
     Committed,
-    /// Acknowledged, and neither committed nor rolled back yet.
+    /// Acknowledged; the transaction is still open.
     Open,
-    /// Acknowledged, and then not committed: it is leased as before.
+    /// Acknowledged, but not committed: the message is still leased.
     Undone,
     Released,
 }
@@ -93,14 +92,14 @@ impl Signals {
         self.lost.is_cancelled()
     }
 
-    /// Returns what it was before.
+    /// Returns the previous value.
     fn end(&self, how: Ended) -> Ended {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
     }
 
-    /// Says it before a transaction ends the lease, so that no renewal comes that would wait for
-    /// it, and all that is settled with that; one that is on its way comes before. Returns what was
-    /// said before.
+    /// Announces the end before a transaction ends the lease. From then on no renewal begins,
+    /// because it would wait for the transaction and delay all settlements. Waits for a renewal
+    /// that has already begun. Returns the previous value.
     async fn about_to_end(&self, how: Ended) -> Ended {
         let mut unsent = Unsent { told: self, before: Some(self.end(how)) };
         self.renewals.ended().await;
@@ -120,8 +119,8 @@ impl Signals {
         }
     }
 
-    /// Whether the worker leaves the message alone: a settlement would wait for the handler's
-    /// transaction.
+    /// Returns whether the worker leaves the message alone: a settlement would wait for the
+    /// handler's transaction.
     pub fn is_settled(&self) -> bool {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone)
     }
@@ -148,48 +147,47 @@ impl<T: Payload> Attempt<T> {
         Self { queue, lease, told }
     }
 
-    /// Cancelled when the lease is lost all the same, as by [`Queue::cancel`], or the worker gives
-    /// up on the handler at its shutdown. Whatever the handler answers then is discarded, because
-    /// someone else has the message, or will have it.
+    /// Returns a token that is cancelled when the lease is lost, for example by [`Queue::cancel`].
+    /// It is also cancelled when the worker gives up on the handler during its shutdown. After that
+    /// the handler's answer is discarded, because another worker has the message or will get it.
     ///
-    /// The worker looks after its leases twice a second: so the token is cancelled within a second,
-    /// the statement's round trip included. While the database does not answer, the worker learns
-    /// nothing from it; then the token is cancelled when the lease is over by the worker's own
-    /// clock, which it is a second after its end.
+    /// The worker checks its leases twice a second, so the token is cancelled within a second,
+    /// including the statement's round trip. If the database does not answer, the token is
+    /// cancelled one second after the end of the lease by the worker's own clock.
     #[must_use]
     pub fn lost(&self) -> CancellationToken {
         self.told.lost.clone()
     }
 
-    /// The id and the attempt of this delivery.
+    /// Returns the id and the attempt of this delivery.
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.lease
     }
 
-    /// The queue that the message came from.
+    /// Returns the queue that the message came from.
     #[must_use]
     pub fn queue(&self) -> &Queue<T> {
         &self.queue
     }
 
-    /// Makes the lease end that long from now. The worker renews leases by itself while a handler
-    /// runs; this is for handlers that will keep its threads from doing so. More than zero, at most
-    /// 365 days.
+    /// Extends the lease to `by` from now: more than zero, at most 365 days. The worker renews
+    /// leases by itself while a handler runs. This method is for handlers that block the runtime's
+    /// threads and so prevent renewals.
     ///
     /// # Errors
     /// As [`Queue::extend`].
     pub async fn extend(&self, by: Duration) -> Result<()> {
         let began = Instant::now();
-        self.queue.extend([self.lease], by).await?; // which knows the bounds
+        self.queue.extend([self.lease], by).await?; // checks the bounds
         let until = began + by;
         *self.told.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
         Ok(())
     }
 
-    /// Gives the message back unfinished: due again at once, and the attempt is not charged. For a
-    /// handler that stops half way because its program does; whatever it answers then does not
-    /// count.
+    /// Gives the message back unfinished. It is due again at once, and the attempt is not counted.
+    /// This is for a handler that stops half way because its program stops; what it answers
+    /// afterwards does not count.
     ///
     /// # Errors
     /// As [`Queue::release`].
@@ -202,19 +200,21 @@ impl<T: Payload> Attempt<T> {
         outcome
     }
 
-    /// Begins a transaction in which the message is acknowledged. What the handler writes in it and
-    /// the acknowledgement commit together, so the effect is exactly once; and no transaction is
-    /// open before the handler asks for one, which it best does when its slow work is done.
+    /// Begins a transaction in which the message is acknowledged. The handler's writes and the
+    /// acknowledgement commit together, so the effect happens exactly once. No transaction is open
+    /// before the handler asks for one; best ask for it after the slow work.
     ///
-    /// - Committed, the message is done, whatever the handler answers then.
-    /// - Not committed (dropped, rolled back, or the commit failed), nothing has happened: if the
-    ///   handler answers `Ok` all the same, that is a failure, and the retry policy decides.
-    /// - Still open somewhere when the handler answers: the worker leaves the message alone. It is
-    ///   done if that is committed, and comes back when its lease ends if not.
+    /// - If it commits, the message is done, whatever the handler answers afterwards.
+    /// - If it does not commit (it is dropped or rolled back, or the commit fails), nothing has
+    ///   happened. If the handler answers `Ok` all the same, the worker treats that as a failure,
+    ///   and the retry policy decides.
+    /// - If it is still open when the handler answers, the worker leaves the message alone. The
+    ///   message is done if the transaction commits; otherwise it comes back when its lease ends.
     ///
     /// ```
     /// # use trunkline::{Attempt, Failure, Message, postgres::Statement};
-    /// static BOOK: Statement<(i64,), u64> = Statement::new("insert into booking (room) values ($1)");
+    /// static BOOK: Statement<(i64,), u64> =
+    ///     Statement::new("insert into booking (room) values ($1)");
     ///
     /// async fn book(message: Message<i64>, attempt: Attempt<i64>) -> Result<(), Failure> {
     ///     let transaction = attempt.transaction().await?;
@@ -224,8 +224,9 @@ impl<T: Payload> Attempt<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): someone else has the message; there
-    /// is no transaction then. Otherwise as [`Db::begin`](crate::Db::begin) and [`Queue::ack_in`].
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) if another worker has the message;
+    /// then no transaction is open. Otherwise as [`Db::begin`](crate::Db::begin) and
+    /// [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
         let before = self.told.about_to_end(Ended::InOurs(transaction.committed())).await;
@@ -236,18 +237,18 @@ impl<T: Payload> Attempt<T> {
         outcome.map(|()| transaction)
     }
 
-    /// Says that the handler acknowledges the message by itself, on a connection that this library
-    /// does not know: with the SQL function `ack` in a transaction of another driver. Call it
-    /// before that statement; from then on the worker leaves the message alone, if the handler
-    /// answers `Ok`, as with [`Attempt::ack_in`].
+    /// Announces that the handler acknowledges the message on a connection that this library does
+    /// not know: with the SQL function `ack` in another driver's transaction. Call it before that
+    /// statement. If the handler then answers `Ok`, the worker leaves the message alone, as with
+    /// [`Attempt::ack_in`].
     pub async fn ends_elsewhere(&self) {
         self.told.about_to_end(Ended::InTheirs).await;
     }
 
-    /// Acknowledges the message inside a transaction of the handler's own. The worker leaves the
-    /// message alone from then on, if the handler answers `Ok`, because it cannot know how that
-    /// transaction ends: if it is not committed, the message comes back when its lease ends.
-    /// [`Attempt::transaction`] knows.
+    /// Acknowledges the message inside a transaction of the handler's own. If the handler then
+    /// answers `Ok`, the worker leaves the message alone, because it cannot learn how that
+    /// transaction ends. If the transaction is not committed, the message comes back when its lease
+    /// ends. [`Attempt::transaction`] reports the outcome to the worker.
     ///
     /// # Errors
     /// As [`Queue::ack_in`]. After [`Error::is_lease_lost`](crate::Error::is_lease_lost) roll back.

@@ -19,26 +19,30 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue, at least once: leases messages, starts handlers,
-/// and acknowledges, retries or buries according to what they answer.
+/// Runs a function for every message of a queue, at least once. It leases messages, starts
+/// handlers, and acknowledges, retries or buries messages according to the handlers' answers.
 ///
-/// - What runs is leased for as long as it runs, by renewal. A handler whose lease is lost all the
-///   same can be told ([`Worker::with_attempt`]), and its answer is discarded.
-/// - It leases ahead what will start within a tenth of a second, at most some 8,000 messages, so
-///   that quick handlers never wait for the database; of slow jobs it holds only those that run.
+/// - The lease of a running message is renewed for as long as its handler runs. If the lease is
+///   lost all the same, the answer is discarded, and the handler can be notified
+///   ([`Worker::with_attempt`]).
+/// - It prefetches messages that will start within a tenth of a second, at most about 8,000. So
+///   quick handlers never wait for the database. Of slow jobs it holds only the running ones.
 ///   Create queues of slow jobs with [`Settings::max_batch`](crate::Settings::max_batch) 1.
-/// - A failure is tried again by the [`RetryPolicy`], until the attempts are used up. A panic is a
-///   failure with its text.
-/// - Beside it the process makes the ticks of [schedules](crate::Schedule), if its role may.
-/// - While the database is away, handlers go on, and their answers are settled when it is back, as
-///   far as the leases last.
+/// - The [`RetryPolicy`] decides when a failed message is tried again, until its attempts are used
+///   up. A panic is a failure with the panic's text.
+/// - While it runs, the process makes the ticks of [schedules](crate::Schedule), if its role may.
+/// - While the database is away, handlers keep running. Their answers are settled when it is back,
+///   if the leases have not ended by then.
 ///
-/// A handler must not block its thread for long, as with every future: renewals are made by the
-/// same runtime. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
+/// As with every future, a handler must not block its thread for long: the same runtime makes the
+/// renewals. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Summary, Worker};
-/// # async fn example(mails: Queue<String>, shutdown: impl Future<Output = ()>) -> trunkline::Result<()> {
+/// # async fn example(
+/// #     mails: Queue<String>,
+/// #     shutdown: impl Future<Output = ()>,
+/// # ) -> trunkline::Result<()> {
 /// let worker = Worker::new(mails, |mail| async move {
 ///     let (to, _text) = mail.payload.split_once(": ").ok_or_else(|| Failure::dead("no address"))?;
 ///     println!("a mail to {to}");
@@ -66,7 +70,7 @@ impl<T> fmt::Debug for Worker<T> {
 }
 
 impl<T: Payload> Worker<T> {
-    /// A worker whose handler gets one message a call. Its errors become [`Failure`]s.
+    /// Creates a worker whose handler gets one message per call. Errors become [`Failure`]s.
     #[must_use]
     pub fn new<F, E>(queue: Queue<T>, handler: impl Fn(Message<T>) -> F + Send + Sync + 'static) -> Self
     where
@@ -76,8 +80,8 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_one(handler))
     }
 
-    /// As [`Worker::new`]; the handler also gets its [`Attempt`], by which it learns that its lease
-    /// is lost.
+    /// Creates a worker whose handler also gets its [`Attempt`], which reports a lost lease.
+    /// Otherwise as [`Worker::new`].
     #[must_use]
     pub fn with_attempt<F, E>(
         queue: Queue<T>,
@@ -90,9 +94,10 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_attempt(handler))
     }
 
-    /// A worker whose handler gets up to `most` messages a call, as many as are there, and answers
-    /// for each, in their order. A panic, a timeout or a wrong number of answers is a failure of
-    /// all of them. Runs 64 such calls at a time unless [`Worker::concurrency`] says otherwise.
+    /// Creates a worker whose handler gets up to `most` available messages per call, and answers
+    /// for each in the same order. A panic, a timeout or a wrong number of answers fails all of
+    /// them. At most 64 calls run at the same time, unless [`Worker::concurrency`] sets another
+    /// number.
     #[must_use]
     pub fn of_batches<F, E>(
         queue: Queue<T>,
@@ -121,68 +126,70 @@ impl<T: Payload> Worker<T> {
         Self { queue, handler, concurrency: 64, options }
     }
 
-    /// How many handlers run at the same time; 64 if not set, at least 1. In
-    /// [`Workers`](crate::Workers) their number counts instead.
+    /// Sets how many handlers run at the same time: 64 by default, at least 1. In
+    /// [`Workers`](crate::Workers) the number of the group applies instead.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// How long a handler may take for a call; without limit if not set. Then it is dropped where
-    /// it waits, and its messages have failed.
+    /// Sets how long a handler may take for a call; unlimited by default. After that the handler is
+    /// dropped at the point where it waits, and its messages have failed.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// When failed messages are tried again; [`RetryPolicy::default`] if not set.
+    /// Sets the retry policy for failed messages; [`RetryPolicy::default`] by default.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.options.retry = retry;
         self
     }
 
-    /// A lease time instead of the queue's own; more than zero, at most 365 days. It is renewed
-    /// while a handler runs, so it says how long messages stay away after a worker was killed.
+    /// Sets a lease time instead of the queue's own: more than zero, at most 365 days. Leases are
+    /// renewed while a handler runs, so this is how long messages stay hidden after a worker was
+    /// killed.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
     }
 
-    /// How long a shutdown waits for running handlers, 30 seconds if not set. Then they are told,
-    /// dropped, and their messages given back: due again at once, and not charged.
+    /// Sets how long a shutdown waits for running handlers; 30 seconds by default. After that,
+    /// handlers are notified and then dropped. Their messages are given back: due again at once,
+    /// and the attempt is not counted.
     #[must_use]
     pub fn shutdown_after(mut self, limit: Duration) -> Self {
         self.options.shutdown_after = limit;
         self
     }
 
-    /// How it waits for messages; [`Wait::default`] if not set.
+    /// Sets how the worker waits for messages; [`Wait::default`] by default.
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.options.wait = wait;
         self
     }
 
-    /// Whether it tells of itself every ten seconds, in a row of the table `trunkline.worker`: what
-    /// it handled and what failed meanwhile, how long its handler took, how many run, and the
-    /// version of this library. [The
-    /// console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its doctor
-    /// show it. Rows are removed after an hour. `false` if not set. A database that does not take
-    /// it stops no work.
+    /// Sets whether the worker reports every ten seconds, in a row of the table `trunkline.worker`;
+    /// `false` by default. A row holds how many messages were handled and failed since the last
+    /// report. It also holds how long the handler took, how many handlers run, and this library's
+    /// version. [The console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and
+    /// its doctor show the rows, which are removed after an hour. A failed report does not stop the
+    /// work.
     #[must_use]
     pub fn reports(mut self, reports: bool) -> Self {
         self.options.reports = reports;
         self
     }
 
-    /// Calls the function after each attempt, before the message is settled: with its lease, and
-    /// with what the handler answered; a panic or a timeout is a failure. It runs in the handler's
-    /// task, so it should be quick. Each further function is called too.
+    /// Calls the function after each attempt, before the message is settled, with its lease and the
+    /// handler's answer; a panic or a timeout is a failure. The function runs in the handler's
+    /// task, so it should be quick. If this method is called again, both functions are called.
     ///
-    /// With this and [`Worker::before_wait`] a test knows when it can go on, and need not sleep:
+    /// With this and [`Worker::before_wait`] a test can wait for an event instead of sleeping:
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -191,14 +198,15 @@ impl<T: Payload> Worker<T> {
     /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
     /// let (tried, asleep) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     /// let (tries, sleeps) = (tried.clone(), asleep.clone());
-    /// let worker = Worker::new(mails.clone(), |_mail| async { Err::<(), _>(Failure::retry("no")) })
+    /// let worker =
+    ///     Worker::new(mails.clone(), |_mail| async { Err::<(), _>(Failure::retry("no")) })
     ///     .after_attempt(move |_lease, outcome| {
     ///         assert_eq!(outcome.expect_err("it fails").reason(), "no");
     ///         tries.notify_one();
     ///     })
     ///     .before_wait(move || sleeps.notify_one());
     /// tokio::spawn(worker.run(std::future::pending()));
-    /// asleep.notified().await; // it listens, and has seen that nothing is due
+    /// asleep.notified().await; // the worker listens, and has found nothing due
     /// mails.enqueue("hello".to_owned()).await?;
     /// tried.notified().await;
     /// # Ok(())
@@ -211,17 +219,27 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Calls the function whenever nothing is due and the worker is about to wait for a
-    /// notification: what is enqueued from then on wakes it. Each further function is called too. A
-    /// worker that polls never calls it.
+    /// notification: later messages wake it. If this method is called again, both functions are
+    /// called. A worker that polls never calls them.
     #[must_use]
     pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.options.hooks.add_before_wait(hook);
         self
     }
 
+<<<<<<< ours
     /// Sets whether a message whose lease expired runs alone, because it may have crashed its
     /// worker: true if not set. Pass false if no message can crash the handler, as in a relay that
     /// reads none: then the messages of a crashed worker come as fast as all others.
+||||||| base
+    /// For handlers that no message can kill, as a relay's, which looks into none: what a crashed
+    /// worker held comes as fast as all else, and not one at a time.
+    #[doc(hidden)]
+=======
+    /// Disables isolation after a crash, for handlers that no message can crash, such as a relay's.
+    /// Messages of a crashed worker are then handled as fast as all others, not one at a time.
+    #[doc(hidden)]
+>>>>>>> theirs
     #[must_use]
     pub fn isolate_after_crash(mut self, isolate: bool) -> Self {
         self.options.isolates = isolate;

@@ -8,18 +8,17 @@ use std::{
 
 use crate::worker::groups::Decision;
 
-/// Times that differ by less than a quarter share a place. From a microsecond to some two weeks,
-/// four to a power of two.
+/// The number of places in the histogram: four for each power of two, from a microsecond to about
+/// two weeks. Times in one place differ by less than a quarter.
 const PLACES: usize = 4 * 41;
 
-/// Counters that only grow.
 pub(super) struct Calls {
     handled: AtomicU64,
     failed: AtomicU64,
     by_time: [AtomicU64; PLACES],
 }
 
-/// What they were at a time.
+/// The counters' values at one time.
 #[derive(Clone)]
 pub(super) struct Counted {
     pub handled: u64,
@@ -41,7 +40,7 @@ impl Default for Counted {
 }
 
 impl Calls {
-    /// A call has ended. What was given back unhandled does not count.
+    /// Counts a call. Messages that were given back unhandled do not count.
     pub fn ended(&self, answers: &[Decision], took: Duration) {
         let failed = answers.iter().filter(|answer| matches!(answer, Decision::Retry(..) | Decision::Bury(_))).count();
         let released = answers.iter().filter(|answer| matches!(answer, Decision::Released)).count();
@@ -60,7 +59,6 @@ impl Calls {
 }
 
 impl Counted {
-    /// What came since.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             handled: self.handled - before.handled,
@@ -69,8 +67,8 @@ impl Counted {
         }
     }
 
-    /// A time, in seconds, that this share of the calls did not exceed: at most a quarter too long.
-    /// None where there were no calls.
+    /// Returns a time in seconds that the fraction `share` of the calls did not exceed. It is at
+    /// most a quarter too long. `None` if there were no calls.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let calls: u64 = self.by_time.iter().sum();
         let wanted = (calls as f64 * share).ceil().max(1.0) as u64;
@@ -83,7 +81,7 @@ impl Counted {
     }
 }
 
-/// By the logarithm of the microseconds, and the two bits behind the first.
+/// The place follows from the logarithm of the microseconds and the two bits behind the first.
 fn place(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
     let power = micros.ilog2();
@@ -91,7 +89,7 @@ fn place(took: Duration) -> usize {
     (4 * power as usize + quarter).min(PLACES - 1)
 }
 
-/// Where a place ends, in seconds.
+/// Returns the upper end of a place, in seconds.
 fn longest(place: usize) -> f64 {
     let (power, quarter) = (place / 4, place % 4);
     2_f64.powi(power as i32) * (5 + quarter) as f64 / 4.0 / 1e6

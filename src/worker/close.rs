@@ -1,5 +1,4 @@
-//! The end of a worker: running handlers may finish, up to a limit; the other messages are
-//! released.
+//! Ends a worker: running handlers may finish within a limit, and the other messages are released.
 
 use std::{pin::pin, time::Duration};
 
@@ -9,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use crate::queue::message::payload::Payload;
 use crate::worker::{outage::Outage, station::Station};
 
-/// After the limit, handlers that can be told have this long to end by themselves.
+/// The time for handlers that can be notified to end by themselves, after the limit.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long the database has to answer at the very end.
+/// The time for the database to answer the last statements.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl<T: Payload> Station<T> {
@@ -29,18 +28,18 @@ impl<T: Payload> Station<T> {
         }
         running.abort_all();
         let ended = async { while running.join_next().await.is_some() {} };
-        let _ = timeout(GRACE, ended).await; // one that keeps its thread is not waited for
+        let _ = timeout(GRACE, ended).await; // does not wait for a handler that blocks its thread
         let given_up = self.held().give_up_running();
         let last_words = async {
             self.release(&given_up).await;
             self.changed.notify_one();
             finish.await;
         };
-        let _ = timeout(LAST_WORDS, last_words).await; // what was not said comes back when its lease ends
+        let _ = timeout(LAST_WORDS, last_words).await; // other messages come back when their leases end
     }
 
-    /// Settles finished messages until none is held. Where nothing can be settled any more, the
-    /// handlers that run are waited for all the same.
+    /// Settles finished messages until none is held. If nothing can be settled any more, still
+    /// waits for the running handlers.
     async fn finish(&self) {
         let mut outage = Outage::default();
         loop {

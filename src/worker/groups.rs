@@ -1,29 +1,28 @@
-//! Answers of handlers, gathered by the rows that their messages were leased in. Pure.
+//! Collects the answers of handlers by leased row. Pure.
 
 use std::time::{Duration, Instant};
 
 use crate::queue::message::Lease;
 
-/// What to do with a message, as its handler and the retry policy decide.
+/// The way to settle a message, decided by its handler and the retry policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Decision {
     Done,
-    /// The handler ended its lease by itself, which was counted already.
+    /// The handler ended the lease by itself, and the message is already counted.
     Settled,
-    /// The handler gave it back, or lost it.
+    /// The handler gave the message back, or lost its lease.
     Released,
     Retry(Duration, String),
     Bury(String),
 }
 
-/// A failure that was decided upon at that time; its delay counts from then.
+/// A failure and the time of the decision, from which its delay counts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failed {
     pub answer: Decision,
     pub at: Instant,
 }
 
-/// An answer that is to be settled while the lease lasts.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finished<A> {
     pub lease: Lease,
@@ -31,7 +30,7 @@ pub(super) struct Finished<A> {
     pub answer: A,
 }
 
-/// Decisions to be settled, acknowledgements apart because they are many.
+/// Decisions to be settled. Acknowledgements are kept apart because there are many of them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ToSettle {
     pub done: Vec<Finished<()>>,
@@ -53,18 +52,15 @@ impl ToSettle {
     }
 }
 
-/// A row as it was leased: it is settled as a whole where possible, because settling a part of it
-/// cuts it.
+/// A leased row. It is settled as a whole where possible, because settling a part splits the row.
 #[derive(Default)]
 struct LeasedRow {
-    /// Messages without an answer.
     open: usize,
     answered: ToSettle,
-    /// Whether a part of it was answered at the last beat.
+    /// A part of the row was answered at the last beat.
     partial: bool,
 }
 
-/// The rows that are held, and the decisions to be settled of each.
 #[derive(Default)]
 pub(super) struct Groups {
     rows: Vec<LeasedRow>,
@@ -73,7 +69,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// A number for a row.
+    /// Returns a number for a new row.
     pub fn begin(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             self.rows.push(LeasedRow::default());
@@ -81,17 +77,16 @@ impl Groups {
         })
     }
 
-    /// A message more is without an answer.
+    /// Counts another message without an answer.
     pub fn open(&mut self, nr: usize) {
         self.rows[nr].open += 1;
     }
 
-    /// The decisions of a row so far.
     pub fn answered(&mut self, nr: usize) -> &mut ToSettle {
         &mut self.rows[nr].answered
     }
 
-    /// A message less is open. With the last one, the row is settled.
+    /// Counts one message less without an answer. After the last one, the row is settled.
     pub fn close(&mut self, nr: usize) {
         let group = &mut self.rows[nr];
         group.open -= 1;
@@ -102,8 +97,7 @@ impl Groups {
         }
     }
 
-    /// Decisions that have waited for the rest of their row since the last beat are settled without
-    /// it.
+    /// Settles the decisions that have waited for the rest of their row since the last beat.
     pub fn beat(&mut self) {
         for group in &mut self.rows {
             if group.partial {
@@ -113,7 +107,6 @@ impl Groups {
         }
     }
 
-    /// Whether no row is open, and nothing is to be settled.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == self.free.len() && self.settling.is_empty()
     }

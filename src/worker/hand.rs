@@ -1,4 +1,4 @@
-//! A hand: a task that handles message after message, until none waits.
+//! A hand: a task that handles one message after another, until none waits.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -26,18 +26,18 @@ use crate::{
     },
 };
 
-/// A hand that counts, until it is dropped: at its end, or with its task.
+/// A hand that is counted as used until it is dropped, at its end or with its task.
 pub(super) struct Hand<T: Payload> {
     station: Arc<Station<T>>,
     nr: usize,
-    /// It has nothing, and its number is free.
+    /// The hand holds nothing, and its number is free.
     has_ended: bool,
 }
 
 impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
-        // A task that is stopped at the worker's end leaves what it holds to the worker, which
-        // gives it back. After a panic it gives it back itself.
+        // When the worker ends it stops this task and gives the messages back itself. After a panic
+        // the hand gives them back.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
@@ -50,7 +50,7 @@ impl<T: Payload> Drop for Hand<T> {
     }
 }
 
-/// How long a message waits that the worker itself could not bring to its end.
+/// The delay of messages whose hand panicked in the worker's own code.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Hand<T> {
@@ -65,7 +65,7 @@ impl<T: Payload> Hand<T> {
         let _runs = metrics.running();
         while let Some(start) = station.next(nr, answers, watch.now) {
             metrics.delivered(&start.messages, &watch);
-            // What the handler left may panic while it is dropped.
+            // The handler's remains may panic when they are dropped.
             answers = match AssertUnwindSafe(station.handle(nr, start)).catch_unwind().await {
                 Ok(answers) => answers,
                 Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(panic))),
@@ -75,14 +75,13 @@ impl<T: Payload> Hand<T> {
                 report.calls.ended(&answers, lap.took());
             }
             metrics.handled(end_of(&answers), lap);
-            consume_budget().await; // a handler that never waits must not keep the thread without end
+            consume_budget().await; // a handler that never waits must not keep the thread
         }
         self.has_ended = true;
     }
 }
 
 impl<T: Payload> Station<T> {
-    /// The same failure of all that a hand holds.
     fn all_failed(&self, nr: usize, reason: &str) -> Vec<Decision> {
         let leases: Vec<(Lease, u32)> = self.held().leases(nr).collect();
         let failure = Failure::retry(reason);
@@ -90,8 +89,8 @@ impl<T: Payload> Station<T> {
         leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
-    /// Notes the decisions about the hand's messages, and gives the hand more. Cheap, because every
-    /// job passes here.
+    /// Records the decisions about the hand's messages, and returns its next ones. Must be cheap,
+    /// because every message passes here.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {
@@ -118,7 +117,6 @@ impl<T: Payload> Station<T> {
         start
     }
 
-    /// Calls the handler, and decides about each message.
     async fn handle(&self, nr: usize, start: Start<T>) -> Vec<Decision> {
         let Some(first) = start.messages.first().map(crate::Message::lease) else { return Vec::new() };
         let span = span::handle(self.name(), &start.messages);
@@ -144,7 +142,7 @@ impl<T: Payload> Station<T> {
         decided
     }
 
-    /// The decision for a message, from its handler's result and its handler's own settlement.
+    /// Decides about a message by its handler's result and the handler's own settlement.
     fn answer(&self, (lease, charged): (Lease, u32), own_end: OwnEnd, answer: Result<(), Failure>) -> Decision {
         let Lease { id, attempt } = lease;
         match (own_end, answer) {
@@ -196,7 +194,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// As metrics, spans and the tally call it; of several, the worst.
+/// Returns the worst end for metrics, spans and the tally.
 fn end_of(answers: &[Decision]) -> End {
     let mut end = End::Done;
     for answer in answers {

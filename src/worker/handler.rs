@@ -1,4 +1,4 @@
-//! Calls the user's function; each message gets a result, even if the function panics or takes too
+//! Calls the user's function. Each message gets a result, even if the function panics or takes too
 //! long.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
@@ -15,20 +15,18 @@ use crate::{
     worker::attempt::Attempt,
 };
 
-/// A handler's results, one for each message.
 type Answers = Vec<Result<(), Failure>>;
 type Call<T> = dyn Fn(Vec<Message<T>>, Option<Attempt<T>>) -> BoxFuture<'static, Answers> + Send + Sync;
 
 pub(super) struct Handler<T> {
-    /// Messages that one call gets at most.
+    /// The most messages that one call gets.
     pub each: usize,
-    /// Whether it is given the attempt, and so can be told that its lease is lost.
+    /// The handler gets the attempt, and so can be notified of a lost lease.
     pub is_told: bool,
     call: Box<Call<T>>,
 }
 
 impl<T: Send + 'static> Handler<T> {
-    /// Of one message a call.
     pub fn of_one<F, E>(handle: impl Fn(Message<T>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -38,7 +36,6 @@ impl<T: Send + 'static> Handler<T> {
         Self { each: 1, is_told: false, call: Box::new(call) }
     }
 
-    /// Of one message a call, and its attempt.
     pub fn of_attempt<F, E>(handle: impl Fn(Message<T>, Attempt<T>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
@@ -50,7 +47,6 @@ impl<T: Send + 'static> Handler<T> {
         Self { each: 1, is_told: true, call: Box::new(call) }
     }
 
-    /// Of up to `most` messages a call.
     pub fn of_batches<F, E>(most: usize, handle: impl Fn(Vec<Message<T>>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Vec<Result<(), E>>> + Send + 'static,
@@ -63,7 +59,7 @@ impl<T: Send + 'static> Handler<T> {
         Self { each: most.max(1), is_told: false, call: Box::new(call) }
     }
 
-    /// An answer for each message: the handler's own, or the same failure for all.
+    /// Returns an answer for each message: the handler's own, or the same failure for all.
     pub async fn answers(
         &self,
         messages: Vec<Message<T>>,
@@ -88,7 +84,6 @@ impl<T: Send + 'static> Handler<T> {
     }
 }
 
-/// The answer of a handler that is called message by message.
 fn one<F, E>(answer: Option<F>) -> BoxFuture<'static, Answers>
 where
     F: Future<Output = Result<(), E>> + Send + 'static,
@@ -102,8 +97,7 @@ where
     })
 }
 
-/// One answer. An error of the user's that panics as it becomes a failure is a failure of that
-/// message, and of no other.
+/// Converts one answer. If converting the user's error panics, only that message fails.
 fn failed<E: Into<Failure>>(answer: Result<(), E>) -> Result<(), Failure> {
     let convert = |error| {
         caught(|| E::into(error))

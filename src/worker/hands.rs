@@ -1,11 +1,12 @@
-//! The hands of a worker: how many handlers run at the same time, and how its queues share them.
+//! The hands of a worker: how many handlers run at the same time, and how queues share them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The handlers that may run at a time. Each queue has one hand to itself, so that it never waits
-/// for another's slow handlers to be noticed; the rest go by weight to the queues that have work.
+/// The handlers that may run at the same time. Each queue owns one hand, so that it never waits
+/// until another queue's slow handlers end. The other hands go by weight to the queues that have
+/// work.
 pub(super) struct Hands {
     limit: usize,
     queues: Mutex<Vec<Share>>,
@@ -13,11 +14,11 @@ pub(super) struct Hands {
 
 struct Share {
     weight: u32,
-    /// Its last lease found something.
+    /// Its last lease found a message.
     busy: bool,
-    /// Hands that run or are kept for a lease on its way.
+    /// Hands that run, and hands reserved for a lease on its way.
     used: usize,
-    /// It has left: nothing of it counts.
+    /// The queue has left, and no longer counts.
     has_left: bool,
     changed: Arc<Notify>,
 }
@@ -27,7 +28,7 @@ impl Hands {
         Self { limit, queues: Mutex::default() }
     }
 
-    /// Handlers at a time, of all queues together.
+    /// Returns the number of handlers at the same time, for all queues together.
     pub fn most(&self) -> usize {
         self.limit
     }
@@ -36,26 +37,26 @@ impl Hands {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A queue joins; `changed` tells it that there may be more hands now. Returns its number.
+    /// Adds a queue and returns its number. `changed` is notified when more hands may be free.
     pub fn join(&self, weight: u32, changed: Arc<Notify>) -> usize {
         let mut queues = self.queues();
         queues.push(Share { weight: weight.max(1), busy: false, used: 0, has_left: false, changed });
         queues.len() - 1
     }
 
-    /// A queue leaves; its hands are the others'.
+    /// Removes a queue; the other queues get its hands.
     pub fn leave(&self, nr: usize) {
         let mut queues = self.queues();
         (queues[nr].busy, queues[nr].has_left) = (false, true);
         tell_others(&queues, nr);
     }
 
-    /// Hands for a lease, until they start or what is returned is dropped.
+    /// Reserves hands for a lease, until they start or the result is dropped.
     pub fn reserve(&self, nr: usize) -> Reserved<'_> {
         Reserved { hands: self, nr, count: self.grant(nr) }
     }
 
-    /// As many as are free and this queue's by its weight.
+    /// Takes the free hands that belong to this queue by its weight, and returns their number.
     fn grant(&self, nr: usize) -> usize {
         let mut queues = self.queues();
         let others: usize = queues
@@ -71,8 +72,8 @@ impl Hands {
         granted
     }
 
-    /// Whether a hand of this queue may take another message: `false` where it is owed to another
-    /// queue.
+    /// Returns whether a hand of this queue may take another message; `false` if the hand is owed
+    /// to another queue.
     pub fn goes_on(&self, nr: usize) -> bool {
         let queues = self.queues();
         there(&queues) == 1 || queues[nr].used <= share(self.limit, &queues, nr)
@@ -84,7 +85,7 @@ impl Hands {
         tell_others(&queues, nr);
     }
 
-    /// Whether its last lease found something.
+    /// Records whether the queue's last lease found a message.
     pub fn found(&self, nr: usize, something: bool) {
         let mut queues = self.queues();
         if std::mem::replace(&mut queues[nr].busy, something) != something {
@@ -93,7 +94,6 @@ impl Hands {
     }
 }
 
-/// Hands that are kept for a lease on its way.
 pub(super) struct Reserved<'a> {
     hands: &'a Hands,
     nr: usize,
@@ -105,7 +105,7 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// Starts `hands` of them; each gives itself back.
+    /// Starts `hands` of the reserved hands; each gives itself back.
     pub fn start(&mut self, hands: usize) {
         self.count -= hands;
     }
@@ -129,10 +129,9 @@ fn there(queues: &[Share]) -> usize {
     queues.iter().filter(|queue| !queue.has_left).count()
 }
 
-/// How many hands a queue may use if it has work: one, and its part by weight of those that are
-/// left when each has one.
+/// Returns how many hands a queue may use if it has work: one, and its part by weight of the hands
+/// that remain after each queue has one.
 fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
-    // Wide enough for any number of hands times any weights.
     let rest = limit.saturating_sub(there(queues)) as u128;
     let weight = |at: usize, queue: &Share| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };
     let all: u128 = queues.iter().enumerate().map(|(at, queue)| weight(at, queue)).sum();

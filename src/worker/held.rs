@@ -1,5 +1,5 @@
-//! The messages that a worker holds of one queue: prefetched, running, and finished but not
-//! settled. Pure: the tasks around it do what it says.
+//! The messages of one queue that a worker holds: prefetched, running, and finished but not
+//! settled. Pure: the tasks around it carry out its decisions.
 
 mod alone;
 mod beat;
@@ -27,21 +27,21 @@ use crate::{
     worker::attempt::Signals,
 };
 
-/// Clocks run apart a little: this much later a lease is over by the server's clock, too.
+/// The clocks may differ a little. This time after its end, a lease is over by the server's clock
+/// too.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// A message in a hand.
 struct Running {
     lease: Lease,
     key: Option<Arc<str>>,
-    /// Attempts of the message that were charged, this one included.
+    /// The message's attempts that count, including this one.
     charged: u32,
     group: usize,
     until: Instant,
     lost: bool,
 }
 
-/// A running hand: the messages it handles, and since when.
+/// The messages that a hand handles, and the time when it began.
 #[derive(Default)]
 struct HandState {
     running: Vec<Running>,
@@ -49,11 +49,10 @@ struct HandState {
     since: Option<Instant>,
 }
 
-/// The next messages for a hand.
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
     pub told: Option<Arc<Signals>>,
-    /// Whether it is time to lease now.
+    /// Another lease is due.
     pub low: bool,
 }
 
@@ -61,30 +60,30 @@ pub(super) struct Held<T> {
     lease: Duration,
     pub ahead: Ahead,
     waiting: VecDeque<Prefetched<T>>,
-    /// When no more than that wait, it is time to lease.
+    /// Another lease is due when at most this number of messages waits.
     pub low: usize,
     groups: Groups,
     hands: Vec<HandState>,
     free_hands: Vec<usize>,
-    /// Answers that are being settled at the moment.
+    /// Answers that are being settled.
     underway: usize,
     renewals: Arc<Renewals>,
-    /// When a hand took something last, or something came that it could take.
+    /// The last time when a hand took a message, or a first message came for one.
     started: Instant,
-    /// Of those that wait.
+    /// Waiting messages that must run alone.
     to_run_alone: usize,
-    /// The message that runs alone, and since when: see `alone.rs`.
+    /// The message that runs alone, and the time when it began: see `alone.rs`.
     alone: Option<(Lease, Instant)>,
-    /// When it was looked last whether leases are there still.
+    /// The last check for leases that are gone.
     checked: Instant,
-    /// When messages were asked for last.
+    /// The last request for messages.
     asked: Instant,
-    /// In a queue whose messages have keys.
+    /// Present in a queue whose messages have keys.
     order: Option<Order<T>>,
 }
 
 impl<T> Held<T> {
-    /// `per_key` messages of a key run at the same time, where messages have keys.
+    /// At most `per_key` messages of a key run at the same time, if messages have keys.
     pub fn new(lease: Duration, per_key: Option<usize>, now: Instant) -> Self {
         Self {
             lease,
@@ -113,13 +112,13 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Keeps leased messages; `now` is when the reply arrived. The server's leases began earlier,
-    /// so they end earlier; renewals come early enough for that.
+    /// Keeps leased messages; `now` is when the reply arrived. On the server the leases began and
+    /// end a little earlier, and renewals are early enough for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
-            self.started = now; // until now there was nothing to start
+            self.started = now; // until now nothing could start
         }
-        // Where keys have a rate, the lane's next worker has to know how late a message may begin.
+        // If keys have a rate, the lane's next worker must know how late a message may begin.
         let (until, limited_until) = (now + self.lease, self.asked + self.lease);
         let mut last = None;
         for message in messages {
@@ -132,7 +131,7 @@ impl<T> Held<T> {
                         self.groups.close(before);
                     }
                     let group = self.groups.begin();
-                    self.groups.open(group); // until all of it has come
+                    self.groups.open(group); // until the whole row has come
                     group
                 }
             };
@@ -158,7 +157,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// A number for a hand that starts.
+    /// Returns a number for a hand that starts.
     pub fn hand(&mut self) -> usize {
         self.free_hands.pop().unwrap_or_else(|| {
             self.hands.push(HandState::default());
@@ -166,20 +165,18 @@ impl<T> Held<T> {
         })
     }
 
-    /// A hand has ended.
     pub fn hand_ended(&mut self, nr: usize) {
         self.free_hands.push(nr);
     }
 
-    /// Hands that run.
     pub fn hands(&self) -> usize {
         self.hands.len() - self.free_hands.len()
     }
 
-    /// How many messages to lease now, if `free` more hands are free.
+    /// Returns the number of messages to lease now, with `free` more hands.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
         if self.alone.is_some() || self.to_run_alone > 0 {
-            return 0; // the next might be another
+            return 0; // the next one may need to run alone too
         }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
@@ -187,7 +184,7 @@ impl<T> Held<T> {
         self.ahead.room(hands, free, each, self.waiting.len()).min(most)
     }
 
-    /// The next messages for a hand, at most `each`; none where none waits, or may begin.
+    /// Returns a hand's next messages, at most `each`; `None` if none waits or may begin.
     pub fn next(&mut self, nr: usize, each: usize, tell: bool, now: Instant) -> Option<Start<T>> {
         let before = self.waiting.len();
         if !self.may_begin(now) {
@@ -233,13 +230,13 @@ impl<T> Held<T> {
         Some(Start { messages, told: hand.told.clone(), low })
     }
 
-    /// The leases of a hand's messages, and how many attempts of each were charged.
+    /// Returns the leases of a hand's messages, and how many attempts of each count.
     pub fn leases(&self, nr: usize) -> impl Iterator<Item = (Lease, u32)> {
         self.hands[nr].running.iter().map(|running| (running.lease, running.charged))
     }
 
-    /// A hand's answers, one for each of its messages. Returns how many of those come after their
-    /// lease was lost.
+    /// Takes a hand's answers, one for each message. Returns how many answers came after the lease
+    /// was lost.
     pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Decision>, now: Instant) -> usize {
         let hand = &mut self.hands[nr];
         hand.told = None;
@@ -274,20 +271,19 @@ impl<T> Held<T> {
             }
             self.groups.close(at);
         }
-        self.hands[nr].running = held; // for its next messages
+        self.hands[nr].running = held; // keeps the allocation
         lost
     }
 
-    /// The settlement that is due now. [`Held::settled`] reports its outcome.
+    /// Takes the settlement that is due now. [`Held::settled`] records its outcome.
     pub fn settle(&mut self) -> ToSettle {
         let settling = std::mem::take(&mut self.groups.settling);
         self.underway += settling.len();
         settling
     }
 
-    /// Ends the settling of `count` answers, which began at `began`. Those that could not be
-    /// settled are kept for the next time, unless their lease was over then. Returns how many are
-    /// given up.
+    /// Ends the settling of `count` answers, which began at `began`. Keeps unsettled ones for the
+    /// next time, unless their lease was over then. Returns how many are given up.
     pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();
@@ -313,7 +309,7 @@ impl<T> Held<T> {
         message.lease()
     }
 
-    /// Whether every message has met its end.
+    /// Returns whether every message is settled or given up.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.underway == 0
     }

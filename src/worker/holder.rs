@@ -1,8 +1,8 @@
 //! A worker's identity for the lanes of a queue: a number that no other worker has.
 //!
-//! Where the answer to a statement that leases was lost, messages may be leased under the number of
-//! which the worker does not know. What is behind them in their lanes must wait until those leases
-//! are over, so the worker goes on as another, as if it had died and come again.
+//! If the reply to a lease statement was lost, messages may be leased under the worker's number
+//! without its knowledge. The messages behind them in their lanes must wait until those leases end.
+//! So the worker continues under a new number, as if it had crashed and restarted.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,7 +13,7 @@ pub(super) struct Holder(Mutex<Numbers>);
 
 struct Numbers {
     current: i64,
-    /// Under which lanes may be held, until then.
+    /// Former numbers that may still hold lanes, and until when.
     former: Vec<(i64, Instant)>,
 }
 
@@ -34,16 +34,16 @@ impl Holder {
         self.numbers().current
     }
 
-    /// Records that the messages leased under its number are unknown. Leases last for `lease`.
+    /// Records that messages may be leased under the current number, and takes a new number.
     pub fn lose(&self, lease: Duration) {
         let mut numbers = self.numbers();
-        // A lane is held for one and a half times as long as a lease; and a statement that was on
-        // its way begins somewhat later.
+        // A lane is held for one and a half times a lease. A statement already on its way begins a
+        // little later.
         let former = (std::mem::replace(&mut numbers.current, new()), Instant::now() + lease * 2);
         numbers.former.push(former);
     }
 
-    /// The numbers that it had, under which lanes may be held.
+    /// Returns the former numbers that may still hold lanes.
     pub fn former(&self) -> Vec<i64> {
         let (now, mut numbers) = (Instant::now(), self.numbers());
         numbers.former.retain(|(_, until)| *until > now);

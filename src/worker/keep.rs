@@ -1,5 +1,5 @@
-//! The beat of a worker: leases are kept while handlers run, handlers are told of those that are
-//! gone, and messages that would not start soon are released.
+//! The beat of a worker: renews leases while handlers run, notifies handlers of lost leases, and
+//! releases messages that would not start soon.
 
 use std::{
     sync::Arc,
@@ -11,12 +11,12 @@ use tokio::{task::JoinSet, time::MissedTickBehavior};
 use crate::queue::message::payload::Payload;
 use crate::worker::station::Station;
 
-/// A beat is a third of the lease, within these bounds.
+/// The beat is a third of the lease, within these bounds.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 impl<T: Payload> Station<T> {
-    /// Runs beside everything else, so that a handler that keeps its thread does not keep this from
-    /// the others' leases.
+    /// Runs in a task of its own, so that a handler that blocks its thread does not delay the
+    /// renewal of other leases.
     pub async fn keep(self: Arc<Self>) {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));

@@ -1,5 +1,5 @@
-//! A worker along the lanes of a queue whose messages have keys: it waits for what the lanes bring,
-//! keeps order with what goes back, and leaves.
+//! The worker of a queue whose messages have keys: it waits for messages from its lanes, keeps
+//! their order when some go back, and leaves.
 
 use std::{
     sync::Arc,
@@ -16,41 +16,42 @@ use crate::{
     worker::{holder::Holder, station::Station},
 };
 
-/// A waiting worker asks at least this often: others may want lanes of it.
+/// The longest wait between questions to the server, because other workers may want some of its
+/// lanes.
 const LONGEST: Duration = Duration::from_secs(1);
-/// But not sooner than so, where a backlog is being moved to the line of its key.
+/// The shortest wait while a backlog is being moved to its key's line.
 const MOVING: Duration = Duration::from_millis(5);
-/// How long the database has to take the lanes back.
+/// The time limit for giving the lanes back.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What a worker hears while it waits for lanes.
+/// The notifications of a worker that waits for messages from its lanes.
 pub(super) struct Ear {
     subscription: Option<Subscription>,
 }
 
 impl Ear {
-    /// Notifications heard so far.
+    /// Returns the number of notifications so far.
     pub fn heard(&mut self) -> Option<u64> {
         hearing::heard(&mut self.subscription)
     }
 }
 
 impl<T: Payload> Station<T> {
-    /// The ear of a station whose messages come along lanes.
+    /// Subscribes to the queue's channel, if its messages come from lanes.
     pub fn ear(&self) -> Option<Ear> {
         let shared = &self.queue.shared;
         self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
     }
 
-    /// Until something may be due, of what was not found before those notifications. Without an
-    /// ear, without end.
+    /// Waits until a message may be due that was not found before those notifications. Without an
+    /// `Ear` it waits without an end.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;
         };
         let shared = &self.queue.shared;
         for former in holder.former() {
-            // What it held and has nothing of is free, also for itself.
+            // Frees the lanes of former numbers that have no leases, also for this worker.
             shared.query_again(&shared.sql.leave, &[&former]).await?;
         }
         let (due_in, _) = self.lanes_in(holder).await?;
@@ -58,8 +59,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// For how long nothing will be due along the lanes, and whether something is, which can only
-    /// not be had yet.
+    /// Returns how long nothing will be due in the lanes, and whether something is due but not
+    /// available yet.
     async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
         let shared = &self.queue.shared;
         let due_in: Option<f64> =
@@ -70,7 +71,7 @@ impl<T: Payload> Station<T> {
         Ok((wait.clamp(least, LONGEST), is_due))
     }
 
-    /// How long something that is due can not be had yet: a key rests, or its backlog is being
+    /// Returns how long a due message is not available yet: its key rests, or its backlog is being
     /// moved to its line.
     pub async fn rests(&self) -> Result<Option<Duration>> {
         let Some(holder) = &self.holder else { return Ok(None) };
@@ -78,8 +79,7 @@ impl<T: Payload> Station<T> {
         Ok(is_due.then_some(wait))
     }
 
-    /// Gives back what came behind messages that failed, and lets keys rest of which enough is
-    /// held.
+    /// Gives back messages behind failed ones, and lets keys rest of which enough is held.
     pub async fn give_back(&self) {
         let (back, full) = {
             let mut held = self.held();
@@ -105,14 +105,14 @@ impl<T: Payload> Station<T> {
             }
             let sooner = self.sooner.notified();
             if let Some(next) = next {
-                let _ = timeout_at(next.into(), sooner).await; // either will do
+                let _ = timeout_at(next.into(), sooner).await;
             } else {
                 sooner.await;
             }
         }
     }
 
-    /// Gives the lanes back. Those that it cannot come free when the leases end.
+    /// Gives the lanes back. If that fails, they become free when the leases end.
     pub async fn leave(&self) {
         let Some(holder) = &self.holder else { return };
         let shared = &self.queue.shared;

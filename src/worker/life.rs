@@ -15,13 +15,13 @@ use crate::{
     worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
-/// A database that has not answered for this long is reported as away, although its answer is
-/// still waited for.
+/// The time without a reply after which the database is reported as away, although the worker still
+/// waits for it.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl<T: Payload> Station<T> {
-    /// Works until it is told to stop, which all stations are together, or until an error that does
-    /// not pass; then ends in order.
+    /// Works until the station is stopped, alone or with all others, or until a permanent error;
+    /// then ends in order.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
@@ -47,7 +47,7 @@ impl<T: Payload> Station<T> {
         outcome
     }
 
-    /// Step after step, with a pause while the database is away.
+    /// Works step by step, and pauses while the database is away.
     async fn work(
         self: &Arc<Self>,
         running: &mut JoinSet<()>,
@@ -72,15 +72,15 @@ impl<T: Payload> Station<T> {
                 Err(error) => {
                     self.queue.shared.metrics.connected(false);
                     let pause = tokio::time::sleep(outage.pause(self.name(), &error));
-                    let _ = stop.run_until_cancelled(pause).await; // either will do
+                    let _ = stop.run_until_cancelled(pause).await;
                 }
             }
         }
         Ok(())
     }
 
-    /// Settles finished messages, leases those that can start soon, starts them; waits if there is
-    /// nothing to do.
+    /// Settles finished messages, leases messages that can start soon, and starts them. Waits if
+    /// there is nothing to do.
     async fn step(
         self: &Arc<Self>,
         consumer: &mut Consumer<T>,
@@ -89,7 +89,7 @@ impl<T: Payload> Station<T> {
         stop: &CancellationToken,
     ) -> Result<Asked> {
         if self.held().hands() > 0 {
-            tokio::task::yield_now().await; // those that are about to finish share the statement
+            tokio::task::yield_now().await; // handlers that are about to finish share the statement
         }
         let rings = consumer.heard();
         let lane_rings = ear.as_mut().and_then(Ear::heard);
@@ -104,11 +104,11 @@ impl<T: Payload> Station<T> {
         if settling.is_empty() && n == 0 {
             drop(free);
             self.held().leased(Vec::new(), began);
-            let _ = stop.run_until_cancelled(self.changed.notified()).await; // either will do
+            let _ = stop.run_until_cancelled(self.changed.notified()).await;
             return Ok(Asked::Nothing);
         }
-        // A handler that ends while this is asked may have given its message back behind the
-        // answer.
+        // A handler that ends while the statement runs may give its message back too late for this
+        // reply.
         let was_idle = settling.is_empty() && running.is_empty();
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
@@ -147,8 +147,7 @@ impl<T: Payload> Station<T> {
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
-            // Nothing more is due: that is asked again with the next acknowledgement, or after a
-            // while.
+            // Nothing more is due. The next acknowledgement asks again, or the end of a wait.
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,
                 outcome = self.hear(ear, lane_rings) => outcome?,
@@ -159,8 +158,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Called when nothing is due, or it cannot be had for now: ends the station if no handler runs
-    /// that could enqueue or fail, else waits.
+    /// Called when nothing is due or available. Ends the station if no running handler could
+    /// enqueue or fail; otherwise waits.
     async fn drained(
         &self,
         was_idle: bool,
@@ -175,7 +174,7 @@ impl<T: Payload> Station<T> {
             }
             if is_empty || self.holder.is_none() {
                 return;
-            } // else something waits for the bucket of its key
+            } // otherwise a message waits for the bucket of its key
         }
         tokio::select! {
             Some(_) = running.join_next() => {}
@@ -185,7 +184,6 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Starts free hands for prefetched messages.
     fn start(self: &Arc<Self>, free: &mut Reserved<'_>, running: &mut JoinSet<()>) {
         while running.try_join_next().is_some() {}
         let (waiting, numbers) = {
@@ -203,7 +201,7 @@ impl<T: Payload> Station<T> {
         self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
     }
 
-    /// Until there is something to settle, or something waits for which there may be a hand now.
+    /// Waits until there is something to settle, or a waiting message may begin.
     async fn until_news(&self) {
         while !self.held().is_settling() {
             self.changed.notified().await;
@@ -214,7 +212,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// Whether a step asked the database for anything, and so knows that it is there.
+/// The result of a step. A statement shows that the database is there.
 enum Asked {
     Nothing,
     Something,

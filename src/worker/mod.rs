@@ -1,4 +1,4 @@
-//! The worker: a function, run for every message of a queue.
+//! The worker runs a function for every message of a queue.
 
 pub(crate) mod retry_policy;
 mod renewals;

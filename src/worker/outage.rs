@@ -1,4 +1,4 @@
-//! While the database is away: longer and longer pauses, and one warning.
+//! Handles a database that is away: ever longer pauses, and one warning.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// A try failed. Returns how long to wait before the next.
+    /// Records a failed try. Returns how long to wait before the next.
     pub fn pause(&mut self, queue: &str, error: &Error) -> Duration {
         self.tries += 1;
         if self.since.is_none() {
@@ -28,7 +28,6 @@ impl Outage {
         retry_policy::exponential(FIRST_PAUSE, LONGEST_PAUSE, self.tries, retry_policy::random())
     }
 
-    /// A try succeeded.
     pub fn over(&mut self, queue: &str) {
         if let Some(since) = self.since.take() {
             info!(queue, after = ?since.elapsed(), "worker has the database again");

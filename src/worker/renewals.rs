@@ -1,16 +1,16 @@
-//! Renewals that are on their way. A handler that ends its lease in a transaction of its own lets
-//! them arrive first: one that came later would wait for that transaction, and so would all that
-//! the worker settles behind it.
+//! Renewals that are on their way. A handler that ends its lease in its own transaction first waits
+//! for them. A later renewal would wait for that transaction, and would delay all settlements
+//! behind it.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::timeout};
 
-/// A handler waits no longer than that: its transaction may have what the renewal waits for, and no
-/// server sees that they wait for each other.
+/// The longest wait of a handler. Its transaction may hold what the renewal waits for, and no
+/// server detects that deadlock.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The renewals of one worker's queue, of which there is one at a time.
+/// The renewals of one worker's queue; at most one is on its way at a time.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Renewals(watch::Sender<Count>);
 
@@ -20,7 +20,7 @@ struct Count {
     ended: u64,
 }
 
-/// A renewal that is on its way, until this is dropped.
+/// A renewal on its way, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Renewal(Arc<Renewals>);
 
@@ -30,11 +30,11 @@ impl Renewals {
         Renewal(self.clone())
     }
 
-    /// Until all that have begun by now have ended, for a while.
+    /// Waits until all renewals that have begun have ended, or until the limit.
     pub async fn ended(&self) {
         let mut count = self.0.subscribe();
         let begun = count.borrow().begun;
-        // It errs when there is no worker any more.
+        // It fails if the worker is gone.
         let _ = timeout(LONGEST, count.wait_for(|count| count.ended >= begun)).await;
     }
 }

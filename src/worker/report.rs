@@ -1,4 +1,4 @@
-//! What a worker that reports knows of itself.
+//! The state of a worker's reports.
 
 use std::time::{Instant, SystemTime};
 
@@ -6,16 +6,15 @@ use uuid::Uuid;
 
 use crate::worker::calls::{Calls, Counted};
 
-/// Of one worker.
 pub(super) struct Report {
     pub calls: Calls,
     pub worker: Uuid,
     pub began: SystemTime,
-    /// Held while something is told.
+    /// Holds a lock while a report is sent.
     pub told: tokio::sync::Mutex<Told>,
 }
 
-/// What was told last, and when. What could not be told is in the next one.
+/// The last report. If a report fails, the next one covers its time too.
 pub(super) struct Told {
     pub counted: Counted,
     pub at: Instant,

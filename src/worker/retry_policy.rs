@@ -1,5 +1,5 @@
-//! When a failed message is tried again. Pure: the delay follows from the attempt and a random
-//! number.
+//! The delay before a failed message is tried again. Pure: it depends only on the attempt, the
+//! failure and a random number.
 
 use std::{
     fmt,
@@ -18,17 +18,17 @@ use crate::{
 /// The longest delay that a queue accepts.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// When a message whose handler failed is tried again, if ever.
+/// The rule that decides when, and whether, a failed message is tried again.
 ///
 /// The default is [`RetryPolicy::exponential`] from 1 second to 1 hour. The queue's own maximum of
-/// attempts holds beside it: whatever comes first makes the message a dead letter.
+/// attempts also applies: the message becomes a dead letter at the lower limit.
 #[derive(Clone)]
 pub struct RetryPolicy {
     delay: Delay,
     attempts: u32,
 }
 
-/// Of an attempt and its failure.
+/// The function takes an attempt and its failure.
 type Custom = dyn Fn(u32, &Failure) -> Option<Duration> + Send + Sync;
 
 #[derive(Clone)]
@@ -45,38 +45,39 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// `first` after the first attempt, then twice as long each time, `most` at most; of each, a
-    /// random part between half and all, so that what failed together does not come back together.
+    /// Waits `first` after the first attempt, then twice as long each time, at most `most`. Each
+    /// delay is a random part of that, between half and all, so that messages that failed together
+    /// do not come back together.
     #[must_use]
     pub fn exponential(first: Duration, most: Duration) -> Self {
         Self { delay: Delay::Exponential { first, most }, attempts: u32::MAX }
     }
 
-    /// Always that long.
+    /// Always waits the same time.
     #[must_use]
     pub fn fixed(delay: Duration) -> Self {
         Self { delay: Delay::Fixed(delay), attempts: u32::MAX }
     }
 
-    /// Whatever the function says, given the attempt that failed (1 for the first) and its failure,
-    /// which knows the handler's error ([`Failure::downcast_ref`]); `None`: dead at once. If the
-    /// function panics, the default policy decides.
+    /// Lets a function decide. It gets the number of the failed attempt (1 for the first) and the
+    /// failure, which holds the handler's error ([`Failure::downcast_ref`]). `None` means dead at
+    /// once. If the function panics, the default policy decides.
     ///
-    /// Attempts that were given back without a charge, as by a shutdown, do not count.
+    /// Attempts that were given back uncounted, for example by a shutdown, do not count.
     #[must_use]
     pub fn custom(delay: impl Fn(u32, &Failure) -> Option<Duration> + Send + Sync + 'static) -> Self {
         Self { delay: Delay::Custom(Arc::new(delay)), attempts: u32::MAX }
     }
 
-    /// At most this many attempts, the first included. As with the queue's own maximum, those that
-    /// were given back without a charge, as by a shutdown, do not count.
+    /// Limits the attempts, including the first. As with the queue's own maximum, attempts that
+    /// were given back uncounted, for example by a shutdown, do not count.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// How long the message of a failed attempt waits; `None`: it is dead. `random` is at least 0
-    /// and less than 1.
+    /// Returns the delay after a failed attempt; `None` means that the message is dead. `random` is
+    /// at least 0 and less than 1.
     pub(crate) fn decide(&self, attempt: u32, failure: &Failure, random: f64) -> Option<Duration> {
         let delay = match failure.verdict {
             Verdict::Dead => None,
@@ -95,13 +96,14 @@ impl RetryPolicy {
     }
 }
 
-/// `first` doubled with each attempt, at most `most`; between half of it and all of it.
+/// Returns a random delay between half and all of `first` doubled with each attempt, at most
+/// `most`.
 pub(crate) fn exponential(first: Duration, most: Duration, attempt: u32, random: f64) -> Duration {
     let doubled = first.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
     doubled.min(most).min(LONGEST).mul_f64(0.5 + random / 2.0)
 }
 
-/// At least 0 and less than 1. For spreading in time; no secret depends on it.
+/// Returns a number of at least 0 and less than 1. It only spreads delays; no secret depends on it.
 pub(crate) fn random() -> f64 {
     (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
 }

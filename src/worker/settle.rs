@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl<T: Payload> Station<T> {
-    /// Settles, and leases up to `n` messages: the acknowledgements and the lease in one round
-    /// trip, the failures beside them. Settlements that failed are kept for the next time.
+    /// Settles, and leases up to `n` messages. Acknowledgements and the lease share a round trip;
+    /// failures are settled beside them. Failed settlements are kept for the next time.
     pub async fn settle_and_lease(
         &self,
         settling: ToSettle,
@@ -48,7 +48,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// What was acknowledged is gone from `done`.
+    /// Acknowledges and leases; removes acknowledged messages from `done`.
     async fn ack_and_lease(
         &self,
         done: &mut Vec<Finished<()>>,
@@ -61,12 +61,12 @@ impl<T: Payload> Station<T> {
                 done.clear();
                 Ok(messages)
             }
-            // Either can be what the server refuses.
+            // The server may refuse the lease or the acknowledgements.
             Err(error) if error.is_refusal() && !done.is_empty() => {
                 let acked = self.ack_apart(done).await.map(|(ended, lost)| self.acknowledged(ended, lost));
                 let messages = self.ack_and_lease_together(&[], n, None).await?.0;
                 match acked {
-                    Err(error) if messages.is_empty() => Err(error), // after a pause, again
+                    Err(error) if messages.is_empty() => Err(error), // tried again after a pause
                     _ => Ok(messages),
                 }
             }
@@ -79,7 +79,8 @@ impl<T: Payload> Station<T> {
         self.lose(lost);
     }
 
-    /// In one transaction. Returns with the messages how many leases were lost.
+    /// Acknowledges and leases in one transaction. Returns the messages, and how many leases were
+    /// lost.
     async fn ack_and_lease_together(
         &self,
         done: &[Finished<()>],
@@ -90,7 +91,7 @@ impl<T: Payload> Station<T> {
         if n == 0 {
             return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
         }
-        // The lane's next worker counts on the lease that this worker has.
+        // The lane's next worker relies on the lease time that this worker uses.
         let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let number = self.holder.as_ref().map(Holder::number);
         let request = lease.into_iter().fold(Dequeue::up_to(n), Dequeue::lease_for);
@@ -109,7 +110,6 @@ impl<T: Payload> Station<T> {
         Ok((messages, lost.len()))
     }
 
-    /// Ends the lease of a message whose handler failed.
     async fn end(&self, Finished { lease, answer, .. }: &Finished<Failed>) -> Result<()> {
         let (outcome, end) = match &answer.answer {
             Decision::Retry(after, reason) => {
@@ -117,11 +117,11 @@ impl<T: Payload> Station<T> {
                 (self.queue.retry([lease], after, reason).await, End::Retried)
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
-            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are no failures
+            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // no failures
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),
-            // A key's order needs it until its lease is over.
+            // The order of the key needs the message until its lease is over.
             Err(error) if is_of_message(&error) && self.holder.is_none() => {
                 self.refused(*lease, &error);
                 1
@@ -134,8 +134,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Releases messages, uncharged. A message whose release fails is due again when its lease
-    /// ends.
+    /// Releases messages without counting the attempts. If a release fails, the message is due
+    /// again when its lease ends.
     pub async fn release(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl<T: Payload> Station<T> {
         warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
     }
 
-    /// Renews leases; handlers whose lease is lost are told.
+    /// Renews leases, and notifies the handlers of lost ones.
     pub async fn renew(&self, leases: &[Lease], lease: Duration) {
         if leases.is_empty() {
             return;
@@ -182,14 +182,14 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Tells handlers whose lease is there no more, long before it would be renewed.
+    /// Notifies handlers whose leases are gone, long before the next renewal.
     pub async fn check(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;
         }
         match self.queue.gone(leases).await {
             Ok(gone) => self.held().gone(leases, &gone),
-            Err(error) => debug!(queue = self.name(), %error, "leases not checked"), // the next renewal tells
+            Err(error) => debug!(queue = self.name(), %error, "leases not checked"), // the next renewal finds lost leases too
         }
     }
 
@@ -201,7 +201,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// Decisions that are being settled. Those left when this is dropped are kept for the next time.
+/// Decisions that are being settled. When dropped, unsettled ones are kept for the next time.
 struct Underway<'a, T: Payload> {
     station: &'a Station<T>,
     began: Instant,
@@ -218,7 +218,7 @@ impl<T: Payload> Drop for Underway<'_, T> {
     }
 }
 
-/// The ids of messages whose lease was lost, where that is all that went wrong.
+/// Returns the ids of messages whose leases were lost, if nothing else failed.
 fn lost_of(outcome: Result<(), Error>) -> Result<Vec<i64>> {
     match outcome {
         Err(error) if error.is_lease_lost() => Ok(error.lost_ids().to_vec()),

@@ -21,16 +21,17 @@ use crate::{
 
 /// Workers of several queues, of any payload types, that share a number of handlers by weight.
 ///
-/// Each queue has one handler to itself. The others go, as they become free, by weight to the
-/// queues that have work: a queue that is empty leaves its part to them. A running handler is never
-/// interrupted for that.
+/// Each queue has one handler to itself. The other handlers, as they become free, go by weight to
+/// the queues that have work: an empty queue leaves its part to the others. A running handler is
+/// never interrupted.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Worker, Workers};
 /// # async fn example(mails: Queue<String>, bills: Queue<i64>) -> trunkline::Result<()> {
 /// let mails = Worker::new(mails, |_mail| async { Ok::<(), Failure>(()) });
 /// let bills = Worker::new(bills, |_bill| async { Ok::<(), Failure>(()) });
-/// Workers::new(64).add(mails, 1).add(bills, 3).run(std::future::pending()).await?; // three bills for a mail
+/// // Three bills for each mail.
+/// Workers::new(64).add(mails, 1).add(bills, 3).run(std::future::pending()).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -39,7 +40,7 @@ pub struct Workers {
     stations: Vec<Begin>,
 }
 
-/// Lets a worker begin, once everybody who shares with it is known.
+/// Starts a worker once all workers of the group are known.
 type Begin = Box<dyn FnOnce(&mut Crew) -> Result<()> + Send>;
 
 impl fmt::Debug for Workers {
@@ -50,7 +51,8 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// The number of handlers at a time, for all queues together; at least one for each.
+    /// Sets the number of handlers at the same time, for all queues together; at least one for each
+    /// queue.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
         Self { concurrency, stations: Vec::new() }
@@ -63,8 +65,8 @@ impl Workers {
         self
     }
 
-    /// As [`Worker::run`], for all of them; the first that ends with an error ends the others in
-    /// order.
+    /// Runs all workers, as [`Worker::run`] does. The first that ends with an error also ends the
+    /// others in order.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let mut crew = Crew::new(self.concurrency);
         self.stations.into_iter().try_for_each(|begin| begin(&mut crew))?;
@@ -72,26 +74,24 @@ impl Workers {
     }
 }
 
-/// Workers that run together.
 pub(crate) struct Crew {
     hands: Arc<Hands>,
     tally: Arc<Tally>,
     stop: CancellationToken,
     begun: Vec<BoxFuture<'static, Result<Ended>>>,
-    /// Of their databases, whose schedules tick beside the work.
+    /// Makes the ticks of the databases' schedules, beside the work.
     ticking: JoinSet<()>,
 }
 
-/// How a station ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    /// With all the others.
+    /// Ended with all other stations.
     WithAll,
-    /// Alone, because it was told to.
+    /// Ended alone, by its own token.
     Alone,
 }
 
-/// Lets those begin who came later: is called whenever the signal says so.
+/// Starts workers that are added later: the function is called at each signal.
 pub(crate) type Later = (watch::Receiver<()>, Box<dyn FnMut(&mut Crew) -> Result<()> + Send>);
 
 impl Crew {
@@ -100,7 +100,7 @@ impl Crew {
         Self { hands, tally, stop: CancellationToken::new(), begun: Vec::new(), ticking: JoinSet::new() }
     }
 
-    /// What is returned ends this station alone, in order.
+    /// Adds a worker. The returned token ends only this worker, in order.
     pub fn begin<T: Payload>(&mut self, worker: Worker<T>, weight: u32) -> Result<CancellationToken> {
         let ticking = (!worker.options.drains).then(|| worker.queue.db().clone());
         let station = worker.station(weight, self.hands.clone(), self.tally.clone())?;
@@ -119,7 +119,8 @@ impl Crew {
         Ok(stop)
     }
 
-    /// Until shutdown, or until a station ends with an error; then until all have ended.
+    /// Runs until shutdown, or until a station ends with an error; then waits until all stations
+    /// have ended.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>, mut later: Option<Later>) -> Result<Summary> {
         let mut stations: JoinSet<Result<Ended>> = self.begun.drain(..).collect();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -160,24 +161,24 @@ impl Crew {
 
 impl<T: Payload> Worker<T> {
     /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and
-    /// tells what it did.
+    /// returns what it did.
     ///
     /// If the call is dropped, handlers are dropped where they wait, and their messages come back
     /// when the leases end.
     ///
     /// # Errors
-    /// What does not pass: the queue was dropped
-    /// ([`Error::is_no_queue`](crate::Error::is_no_queue)), the database refuses the login, the
-    /// lease time is out of bounds. The running handlers were awaited then, as at a shutdown. A
-    /// database that is away is waited for.
+    /// Permanent errors: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)),
+    /// the database refuses the login, or the lease time is out of bounds. Before it returns, the
+    /// worker waits for running handlers, as at a shutdown. If the database is away, the worker
+    /// waits for it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }
 
-    /// Works until nothing is due and no handler runs, then tells what it did: for tests, and for
-    /// programs that are started every so often. What handlers enqueue meanwhile is worked on, and
-    /// so is a failed message that is due again by then. It waits for nothing that is due later,
-    /// nor for messages that others have leased.
+    /// Works until nothing is due and no handler runs, then returns what it did. It is for tests,
+    /// and for programs that start from time to time. Messages that handlers enqueue are handled
+    /// too, and so is a failed message that is due again by then. It does not wait for messages
+    /// that are due later, nor for messages that other workers have leased.
     ///
     /// ```no_run
     /// # use trunkline::{Failure, Queue, Worker};
@@ -195,7 +196,7 @@ impl<T: Payload> Worker<T> {
         self.drain_until(std::future::pending()).await
     }
 
-    /// As [`drain`](Self::drain), but ends in order before that once `shutdown` is ready, as
+    /// Works as [`drain`](Self::drain), but ends in order earlier if `shutdown` is ready, as
     /// [`run`](Self::run) does.
     ///
     /// # Errors
@@ -206,7 +207,7 @@ impl<T: Payload> Worker<T> {
     }
 }
 
-/// A station ended by a panic of our own: it is never aborted.
+/// Resumes a panic of a station: stations are never aborted.
 fn died(error: JoinError) -> Result<Ended> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

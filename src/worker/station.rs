@@ -1,4 +1,4 @@
-//! One queue of a worker, and everything that its tasks share.
+//! One queue of a worker, and the state that its tasks share.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -26,11 +26,19 @@ pub(super) struct Options {
     pub shutdown_after: Duration,
     pub wait: Wait,
     pub hooks: Hooks,
-    /// It ends once nothing is due.
+    /// The station ends once nothing is due.
     pub drains: bool,
-    /// It tells of itself.
+    /// The station reports its work.
     pub reports: bool,
+<<<<<<< ours
     pub isolates: bool,
+||||||| base
+    /// No message kills its worker: those whose leases ran out need not run alone.
+    pub harmless: bool,
+=======
+    /// No message can crash this worker: messages whose leases ran out need not run alone.
+    pub harmless: bool,
+>>>>>>> theirs
 }
 
 pub(super) struct Station<T> {
@@ -39,17 +47,15 @@ pub(super) struct Station<T> {
     pub options: Options,
     pub tally: Arc<Tally>,
     pub hands: Arc<Hands>,
-    /// Its number among those that share the hands.
+    /// Its number among the stations that share the hands.
     pub nr: usize,
-    /// There is something to settle, or a free hand, or less that waits.
+    /// Notified when there is something to settle, a free hand, or fewer waiting messages.
     pub changed: Arc<Notify>,
-    /// The bucket of a key opens sooner than was known before.
+    /// Notified when the bucket of a key opens sooner than before.
     pub sooner: Notify,
-    /// How long a lease lasts.
     pub lease: Duration,
-    /// As it holds lanes, in a queue whose messages have keys.
+    /// The identity under which the worker holds lanes, if messages have keys.
     pub holder: Option<Holder>,
-    /// What it tells of itself, if it does.
     pub report: Option<Report>,
     held: Mutex<Held<T>>,
 }

@@ -1,29 +1,29 @@
-//! How messages' leases ended, counted for the worker's summary.
+//! Counts the ends of leases for the worker's summary.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::queue::observe::metric::End;
 
-/// How the leases of a worker's messages ended.
+/// The number of messages by the end of their leases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
     /// Handled and acknowledged.
     pub done: u64,
-    /// Failed, and given back to be tried again. After the queue's last attempt that is a dead
-    /// letter.
+    /// Failed, and given back to be tried again. After the queue's last attempt the message is a
+    /// dead letter.
     pub retried: u64,
-    /// Dead at once, because the handler or the retry policy said so.
+    /// Dead at once, by the handler's or the retry policy's decision.
     pub dead: u64,
-    /// Handled or failed, but the lease was lost by then, or could not be confirmed because the
-    /// database was away; it may be done again.
+    /// Handled or failed, but the lease was already lost, or the database was away and could not
+    /// confirm. The message may be handled again.
     pub lost: u64,
-    /// Given back unfinished, and not charged: at the shutdown, or because they would have waited
-    /// too long.
+    /// Given back unfinished, without counting the attempt: at the shutdown, or because they would
+    /// have waited too long.
     pub released: u64,
 }
 
-/// The counters of one worker. Every message comes past [`Tally::add`] once.
+/// The counters of one worker. [`Tally::add`] counts every message once.
 #[derive(Default)]
 pub(super) struct Tally([AtomicU64; End::ALL.len()]);
 

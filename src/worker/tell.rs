@@ -1,5 +1,4 @@
-//! What a worker tells of itself, if it is asked to: a row each ten seconds, which the console
-//! shows.
+//! The worker's own report: a row every ten seconds, which the console shows.
 
 use std::{
     sync::Arc,
@@ -21,11 +20,11 @@ use crate::{
 };
 
 const EVERY: Duration = Duration::from_secs(10);
-/// How long the last report may take.
+/// The time limit of the last report.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Station<T> {
-    /// From now on, until it is dropped.
+    /// Reports until it is dropped.
     pub async fn report(self: Arc<Self>) {
         let mut beats = interval(EVERY);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -35,9 +34,9 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// That it has ended, in order.
+    /// Reports that the worker has ended in order.
     pub async fn report_end(&self) {
-        let _ = timeout(LAST_WORDS, self.tell(true)).await; // if it is lost, the missing reports show the end
+        let _ = timeout(LAST_WORDS, self.tell(true)).await; // without this report, the missing ones show the end
     }
 
     async fn tell(&self, ended: bool) {

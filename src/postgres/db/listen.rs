@@ -1,7 +1,7 @@
-//! The one connection that listens, for every queue with a waiting consumer.
+//! The one connection that listens for all queues with waiting consumers.
 //!
-//! It proves itself by a notification from another connection; where none arrives (a pooler between
-//! us and the server) or the connection is lost, waiting consumers are told, and poll.
+//! It tests itself with a notification from another connection. If none arrives (for example behind
+//! a pooler), or if the connection is lost, waiting consumers poll.
 
 use std::{
     collections::HashMap,
@@ -26,38 +26,35 @@ use super::{
 };
 use crate::postgres::{sql::quote, target::Target};
 
-/// First and longest pause before another try, when the database cannot be reached, and the one
-/// when it does not deliver.
+/// The first and the longest pause between attempts to reach the database. The next constant is the
+/// pause when the database delivers no notifications.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
-/// A waiting consumer's view of its channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Goes up by one at each notification, and whenever one may have been missed.
+    /// Increases at each notification, and whenever one may have been missed.
     pub rings: u64,
-    /// Whether notifications reach us at present.
+    /// Notifications reach this process at present.
     pub hearing: bool,
-    /// The advisory lock that the listening session holds while it lives.
+    /// The advisory lock that the listening session holds.
     pub alive: Option<i64>,
 }
 
 struct Channel {
     heard: watch::Sender<Heard>,
-    /// Receives the texts of notifications, if a subscriber reads them.
     texts: Option<mpsc::UnboundedSender<String>>,
     subscribers: usize,
 }
 
 struct Channels {
     all: Mutex<HashMap<String, Channel>>,
-    /// How many subscriptions there are.
     subscribed: AtomicUsize,
-    /// Told of every change of the list.
+    /// Notified when the list of channels changes.
     changed: watch::Sender<()>,
-    /// Told when the connection may be one to a server that is gone without a word: on it no answer
-    /// is due, so it would never break.
+    /// Notified when the server may have disappeared silently. No reply is due on the connection,
+    /// so it would never break by itself.
     doubts: Arc<Notify>,
     /// A task listens, or is about to.
     listening: AtomicBool,
@@ -65,8 +62,8 @@ struct Channels {
     mark: String,
 }
 
-/// The task that listens. However it ends, with its runtime or by a panic, waiting consumers poll,
-/// and the next caller starts it again.
+/// The listening task. However it ends, with its runtime or by a panic, waiting consumers poll, and
+/// the next caller starts it again.
 struct Listening(Weak<Channels>);
 
 impl Drop for Listening {
@@ -79,7 +76,7 @@ impl Drop for Listening {
 }
 
 impl Channels {
-    /// Sees to it that a task listens.
+    /// Makes sure that a task listens.
     fn listen(self: &Arc<Self>) {
         if !self.listening.swap(true, Ordering::AcqRel) {
             tokio::spawn(listen(Listening(Arc::downgrade(self)), self.target.clone(), self.mark.clone()));
@@ -94,7 +91,7 @@ impl Channels {
         self.with(|all| {
             if let Some(channel) = all.get(channel) {
                 if let (Some(texts), Some(text)) = (&channel.texts, text) {
-                    let _ = texts.send(text.to_owned()); // its reader is about to unsubscribe
+                    let _ = texts.send(text.to_owned()); // the reader may be about to unsubscribe
                 }
                 channel.heard.send_modify(|heard| heard.rings += 1);
             }
@@ -109,7 +106,8 @@ impl Channels {
         });
     }
 
-    /// From now on every notification arrives; one may have been missed before.
+    /// Records that notifications arrive from now on. Counts one, because one may have been missed
+    /// before.
     fn hearing(&self, names: &[String], alive: i64) {
         self.with(|all| {
             for channel in names.iter().filter_map(|name| all.get(name)) {
@@ -121,14 +119,13 @@ impl Channels {
     }
 }
 
-/// The listening connection of a [`Db`](crate::Db).
 pub(crate) struct Listener {
     channels: Arc<Channels>,
-    /// Marks our own notifications: they were rung here already.
+    /// Marks notifications from this process: their consumers are already awake.
     pub mark: String,
 }
 
-/// Keeps a channel listened to while it lives.
+/// Keeps a channel subscribed until it is dropped.
 pub(crate) struct Subscription {
     pub heard: watch::Receiver<Heard>,
     name: String,
@@ -165,7 +162,7 @@ impl Listener {
         Self { channels: Arc::new(channels), mark }
     }
 
-    /// Listens to a channel; the connection is made at the first call.
+    /// Subscribes to a channel. The first call makes the connection.
     pub fn subscribe(&self, name: &str, texts: Option<mpsc::UnboundedSender<String>>) -> Subscription {
         let heard = self.channels.with(|all| {
             let channel = all.entry(name.to_owned()).or_insert_with(|| Channel {
@@ -192,12 +189,12 @@ impl Listener {
         }
     }
 
-    /// Sees to it that the connection proves to be alive, or is made again.
+    /// Makes the connection prove that it is alive, or replaces it.
     pub fn doubt(&self) {
         self.channels.doubts.notify_one();
     }
 
-    /// Wakes the consumers of this process, without a detour through the server.
+    /// Wakes this process' consumers directly, without the server.
     pub fn ring(&self, name: &str) {
         self.channels.ring(name, None);
     }
@@ -237,7 +234,7 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     }
 }
 
-/// Listens on one connection until it breaks. Says whether it proved to hear.
+/// Listens on one connection until it breaks. Returns whether the test notification arrived.
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
@@ -284,14 +281,14 @@ async fn listen_on(
     proven
 }
 
-/// Keeps the server's list of channels equal to ours, until the connection ends.
+/// Keeps the server's list of channels equal to this process' list, until the connection ends.
 async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
     let heard_of = channels.upgrade().map(|all| (all.changed.subscribe(), all.doubts.clone()));
     let Some((mut changes, doubts)) = heard_of else { return ears.abort() };
     loop {
         let Some(all) = channels.upgrade() else { break };
-        changes.borrow_and_update(); // before the list is read
+        changes.borrow_and_update();
         let wanted: Vec<String> = all.with(|all| all.keys().cloned().collect());
         let fresh: Vec<String> = wanted.iter().filter(|name| !listened.contains(name)).cloned().collect();
         let statements: Vec<String> = fresh
@@ -307,8 +304,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears
         }
         listened = wanted;
         all.hearing(&fresh, alive);
-        // A channel that was given up and taken up again since we looked is listened to, but does
-        // not know it.
+        // A channel that was unsubscribed and subscribed again in between is on the server's list,
+        // but its new subscription is not marked as listening.
         let unaware: Vec<String> = all.with(|all| {
             let deaf = all.iter().filter(|(_, channel)| !channel.heard.borrow().hearing).map(|(name, _)| name);
             deaf.filter(|name| listened.contains(name)).cloned().collect()
@@ -318,7 +315,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
-                // What it listens to already: that changes nothing, and is what its session shows.
+                // Listening again to the same channel changes nothing, and also shows in the
+                // session's activity.
                 let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
                 if !timeout(PROOF, client.batch_execute(&again)).await.is_ok_and(|answered| answered.is_ok()) {
                     debug!("listener has no answer; it connects again");

@@ -35,21 +35,23 @@ use crate::{
     },
 };
 
-/// Connections of each class.
+/// The number of connections of each class.
 const SLOTS: usize = 2;
-/// Transactions that the library opens for closures keep this many connections for the next.
+/// The most idle connections that are kept for transactions.
 const IDLE: usize = 4;
-/// [`Db::rest`] closes a connection that was unused for this long.
+/// [`Db::rest`] closes connections that were unused for this time.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// A database with Trunkline in it.
+/// A handle of a database that has Trunkline installed.
 ///
-/// Cheap to clone; all clones share the same few connections: up to two for enqueueing, two for
-/// dequeueing, two for statements of yours and one that listens, each made when first needed and
-/// made again, with backoff, after it was lost. Every statement is pipelined, so the number of
-/// concurrent callers does not matter. Each transaction has a connection besides; up to four stay
-/// open for the next. A process in which consumers wait and nothing else happens closes them after
-/// half a minute, but for one and the one that listens.
+/// Cheap to clone. All clones share the same connections: up to two for enqueueing, two for
+/// dequeueing, two for your own statements, and one that listens. Each is made when it is first
+/// needed, and replaced with backoff after it was lost. Statements are pipelined, so the number of
+/// concurrent callers does not matter.
+///
+/// Each open transaction has a connection of its own, and up to four of these stay open for later.
+/// If consumers wait and nothing else happens, a process closes its connections after half a
+/// minute, except one and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -58,17 +60,15 @@ struct Inner {
     store: [Slot; SLOTS],
     main: [Slot; SLOTS],
     run: [Slot; SLOTS],
-    /// With the time when they were given back.
+    /// Idle connections with the time when they were given back.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
-    /// When [`Db::rest`] was last made.
+    /// The last call of [`Db::rest`].
     rested: SyncMutex<Instant>,
     schema: Schema,
-    /// See [`Db::attached`].
     attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
-/// A place for a connection.
 #[derive(Default)]
 struct Slot {
     place: Mutex<SlotState>,
@@ -80,20 +80,20 @@ struct Slot {
 struct SlotState {
     session: Option<Arc<Session>>,
     used: Option<Instant>,
-    /// Why there is none, and since when.
+    /// The last error, and its time.
     refused: Option<(Instant, Error)>,
 }
 
-/// The class of a connection. Each has connections of its own, so that none waits behind the
-/// statements of another.
+/// The class of a connection. Each class has its own connections, so that it does not wait behind
+/// another's statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Short writes, such as enqueues. Their connections are not made with patience where another
-    /// server could take them.
+    /// Short writes, such as enqueues. A connection is tried only once if another server could take
+    /// the writes.
     Store,
-    /// Everything else of the library. One of these connections is made first, and stays open.
+    /// The library's other statements. One of these connections is made first, and stays open.
     Main,
-    /// For the statements of the user.
+    /// The user's own statements.
     Run,
 }
 
@@ -104,53 +104,62 @@ impl fmt::Debug for Db {
 }
 
 impl Db {
-    /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or words
-    /// (`host=/run/postgresql dbname=app`), with libpq's meaning. What it does not say, and with an
-    /// empty string that is everything, is taken from the first of these that says it:
+    /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or a
+    /// list of words (`host=/run/postgresql dbname=app`), with libpq's meaning. An empty string is
+    /// valid. Missing settings are taken from the first of these sources that has them:
     ///
     /// 1. a service: `service=NAME` or `PGSERVICE`, looked up in `PGSERVICEFILE` or
     ///    `~/.pg_service.conf`, then in `PGSYSCONFDIR/pg_service.conf`;
-    /// 2. the variables of this table;
-    /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host by
-    ///    itself. It is ignored, with a warning, where others may read it.
+    /// 2. the variables listed below;
+    /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host
+    ///    separately. It is ignored, with a warning, if other users may read it.
     ///
-    /// | setting | variable | not said |
-    /// |---|---|---|
-    /// | `host`, `hostaddr`, `port` | `PGHOST`, `PGHOSTADDR`, `PGPORT` | the socket in `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; 5432 |
-    /// | `user`, `password`, `dbname` | `PGUSER`, `PGPASSWORD`, `PGDATABASE` | the system's user, none, the user's name |
-    /// | `sslmode`, `sslrootcert` | `PGSSLMODE`, `PGSSLROOTCERT` | `prefer`; `require` encrypts, `verify-ca` checks who signed the certificate, `verify-full` its name, too |
-    /// | `sslnegotiation`, `channel_binding` | `PGSSLNEGOTIATION`, `PGCHANNELBINDING` | `postgres`, `prefer` |
-    /// | `target_session_attrs`, `load_balance_hosts` | `PGTARGETSESSIONATTRS`, `PGLOADBALANCEHOSTS` | `any` (or `read-write`, `read-only`), `disable` |
-    /// | `connect_timeout` | `PGCONNECT_TIMEOUT` | 10 s, for each host, until the login has ended; 0 is no limit |
-    /// | `options`, `application_name` | `PGOPTIONS`, `PGAPPNAME` | none, `trunkline` |
-    /// | `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`, `tcp_user_timeout` | | those of `tokio_postgres` |
-    /// | `answer_timeout` | | none; seconds after which a server that says nothing, while an answer is due, is given up |
-    /// | `max_answer` | | 2 GiB for an answer to a statement of yours; as in `64MB`; dequeues ask for what fits |
-    /// | `prepared_statements` | | `on`; `off` for poolers in transaction mode, where the role's default isolation level must be `read committed` |
-    /// | `schema` | `TRUNKLINE_SCHEMA` | `trunkline`: where the queues are, 1 to 14 characters of a-z, 0-9 and `_` |
+    /// These are the settings, their variables and their defaults:
     ///
-    /// A variable that is empty is not set; a setting that is empty in the string (`options=''`) is
-    /// said, and left as in the last column. All of it is read once, here: later connections use
-    /// the same.
+    /// - `host`, `hostaddr`, `port` (`PGHOST`, `PGHOSTADDR`, `PGPORT`): the socket in
+    ///   `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; port 5432.
+    /// - `user`, `password`, `dbname` (`PGUSER`, `PGPASSWORD`, `PGDATABASE`): the system's user,
+    ///   none, the user's name.
+    /// - `sslmode`, `sslrootcert` (`PGSSLMODE`, `PGSSLROOTCERT`): `prefer`, none. `require`
+    ///   encrypts, `verify-ca` checks who signed the certificate, `verify-full` also checks its
+    ///   name.
+    /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
+    ///   `prefer`.
+    /// - `target_session_attrs`, `load_balance_hosts` (`PGTARGETSESSIONATTRS`,
+    ///   `PGLOADBALANCEHOSTS`): `any` (or `read-write`, `read-only`), `disable`.
+    /// - `connect_timeout` (`PGCONNECT_TIMEOUT`): 10 s for each host, until the end of the login; 0
+    ///   means no limit.
+    /// - `options`, `application_name` (`PGOPTIONS`, `PGAPPNAME`): none, `trunkline`.
+    /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`,
+    ///   `tcp_user_timeout`: the defaults of `tokio_postgres`.
+    /// - `answer_timeout`: none. The seconds after which a server that is silent while a reply is
+    ///   due is given up.
+    /// - `max_answer`: 2 GiB. The most bytes of a reply to one of your own statements, as in
+    ///   `64MB`. Dequeues request only what fits.
+    /// - `prepared_statements`: `on`. Use `off` for poolers in transaction mode; there the role's
+    ///   default isolation level must be `read committed`.
+    /// - `schema` (`TRUNKLINE_SCHEMA`): `trunkline`. The schema of the queues, 1 to 14 characters
+    ///   of a-z, 0-9 and `_`.
     ///
-    /// A handle may outlive the runtime that it was made in: connections end with the runtime that
-    /// made them, and are made again. A current-thread runtime that is not running stops its
-    /// connections with it.
+    /// An empty variable is not set. An empty setting in the string (`options=''`) is set, and
+    /// keeps its default. All settings are read once, here: later connections use the same.
+    ///
+    /// A handle may outlive its runtime: connections end with the runtime that made them, and are
+    /// made again. A current-thread runtime that does not run also stops its connections.
     ///
     /// # Errors
-    /// The string, a variable or a line of a service file is not valid (the error names it), a
-    /// service that is named is not found, or the database cannot be reached now. Only later losses
-    /// are waited out.
+    /// The string, a variable or a line of a service file is not valid; the error names it. A named
+    /// service is not found. Or the database cannot be reached now; only later losses are retried.
     pub async fn connect(url: &str) -> Result<Self> {
         Self::to(Target::parse(url)?).await
     }
 
-    /// As [`Db::connect`], in another environment: `environment` gives the value of the variable of
-    /// a name, `HOME` included, and the process' own variables are not read. With `|_| None`
-    /// nothing counts but the string.
+    /// Connects as [`Db::connect`] does, in another environment. `environment` returns the value of
+    /// a variable, `HOME` included; the process' own variables are not read. With `|_| None` only
+    /// the string counts.
     ///
     /// # Errors
-    /// As those of [`Db::connect`].
+    /// As [`Db::connect`].
     pub async fn connect_with(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         Self::to(Target::parse_in(url, environment)?).await
     }
@@ -160,15 +169,15 @@ impl Db {
         Self::to(target.of_several()).await
     }
 
-    /// Where it is, for people; nothing that is secret.
+    /// Describes the database for people, without secrets.
     pub(crate) fn address(&self) -> String {
         self.0.target.place()
     }
 
     async fn to(target: Target) -> Result<Self> {
         let main: [Slot; SLOTS] = Default::default();
-        // Also tells whether the database can be reached. Its class is that of what comes first: a
-        // queue is described on it.
+        // This also shows whether the database can be reached. The class is that of the first
+        // statement: the description of a queue.
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
@@ -186,42 +195,39 @@ impl Db {
         Ok(db)
     }
 
-    /// The name of the schema that holds the queues: `trunkline`, unless the connection string
-    /// names another (`schema=…`).
+    /// Returns the name of the schema that holds the queues: `trunkline`, unless the connection
+    /// string names another (`schema=…`).
     #[must_use]
     pub fn schema_name(&self) -> &str {
         self.0.schema.name()
     }
 
-    /// The schema that holds the queues.
     pub(crate) fn schema(&self) -> &Schema {
         &self.0.schema
     }
 
-    /// What others keep for as long as there are handles of this database: one value of each type,
-    /// shared by all clones.
+    /// Returns the value of a type that all clones of this handle share.
     pub(crate) fn attached<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
         value.clone().downcast().unwrap_or_default()
     }
 
-    /// Bytes of an answer that are kept: `max_answer`.
+    /// Returns the most bytes of a reply that are kept: `max_answer`.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.0.target.limits.answer_bytes
     }
 
-    /// The connection that listens.
     pub(crate) fn listener(&self) -> &Listener {
         &self.0.listener
     }
 
-    /// A statement about what all queues share.
+    /// Creates a statement that is not about one queue.
     pub(crate) fn statement(&self, name: &'static str, text: &str) -> Sql {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// A live connection for a class, the one with less to do, made again if it was lost.
+    /// Returns a live connection of a class, the less busy one, and replaces it if it was lost.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,
@@ -240,8 +246,8 @@ impl Db {
         place.used = Some(Instant::now());
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // The others may be on the same server, which is gone, or hangs; each would find that
-            // out by itself, as late as this one.
+            // Other connections may lead to the same server, which is gone or hangs. Each would
+            // find that out by itself, as late as this one.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();
@@ -249,7 +255,7 @@ impl Db {
             None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // the same database, tried with patience while this caller waited
+            return Err(error.clone()); // the same database was tried with patience during this wait
         }
         let opened = self.open(class, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
@@ -257,7 +263,7 @@ impl Db {
         opened
     }
 
-    /// With patience, unless another server can take what is to be stored.
+    /// Retries, unless another server can take the writes.
     async fn open(&self, class: Class, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
         let opened = match class {
             Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
@@ -271,7 +277,7 @@ impl Db {
         self.session(class).await?.query(sql, params).await
     }
 
-    /// Runs one statement that may as well run twice: a lost connection is replaced once.
+    /// Runs one statement that may run twice: a lost connection is replaced once.
     pub(crate) async fn query_again(
         &self,
         class: Class,
@@ -284,7 +290,8 @@ impl Db {
         }
     }
 
-    /// How a transaction begins, so that `skip locked` sees what was committed.
+    /// Returns the statement that begins a transaction at `read committed`, which `skip locked`
+    /// needs.
     pub(crate) fn begin_text(&self) -> &'static str {
         match self.0.target.keeps_statements {
             true => "begin", // at the session's level
@@ -292,14 +299,13 @@ impl Db {
         }
     }
 
-    /// Whether a copy needs a connection of its own. pgbouncer before 1.22.1 forgets at its end how
-    /// many answers are still to come, and would give the answers that follow to another client.
+    /// Returns whether a copy needs its own connection. After a copy, pgbouncer before 1.22.1
+    /// forgets how many replies are still to come, and would send them to another client.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
     }
 
-    /// A connection of one's own, for a transaction. Give it back with [`Db::give_back`] when it is
-    /// clean.
+    /// Returns a connection for one transaction. Return it with [`Db::give_back`] when it is clean.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         self.own_session_for(Class::Run).await
     }
@@ -324,8 +330,8 @@ impl Db {
     }
 
     /// Closes connections that were unused for a while. One of the main class stays, and so does
-    /// the one that listens, which has to prove that it is alive. It does so once in that time,
-    /// however many queues call it.
+    /// the one that listens, which must prove that it is alive. It acts at most once in that time,
+    /// even if many queues call it.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);
@@ -341,19 +347,19 @@ impl Db {
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
-            let Ok(mut place) = slot.place.try_lock() else { continue }; // in use just now
+            let Ok(mut place) = slot.place.try_lock() else { continue }; // in use now
             if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
-                place.session = None; // closed when the last caller has let go of it
+                place.session = None; // closed when the last caller releases it
             }
         }
     }
 
-    /// Listens to a channel until the subscription is dropped.
+    /// Subscribes to a channel until the subscription is dropped.
     pub(crate) fn subscribe(&self, channel: &str) -> Subscription {
         self.0.listener.subscribe(channel, None)
     }
 
-    /// As [`Db::subscribe`], with the texts of the notifications.
+    /// Subscribes to a channel, and also returns the texts of the notifications.
     pub(crate) fn subscribe_texts(&self, channel: &str) -> (Subscription, mpsc::UnboundedReceiver<String>) {
         let (texts, receiver) = mpsc::unbounded_channel();
         (self.0.listener.subscribe(channel, Some(texts)), receiver)

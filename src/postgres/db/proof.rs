@@ -1,4 +1,4 @@
-//! How a listening connection proves that notifications reach it: by one to itself.
+//! Tests whether notifications reach a listening connection, by sending one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,16 +12,17 @@ use crate::{
     postgres::{sql::quote, target::Target, wire::Use},
 };
 
-/// How long the notification to itself, and each answer on the listening connection, may take.
+/// The time limit for the test notification, and for each reply on the listening connection.
 pub(super) const PROOF: Duration = Duration::from_secs(5);
 
-/// What became of the notification by which a listener proves itself.
+/// The outcome of the test notification.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
     Heard,
-    /// The server is away, or its standby is not promoted yet: that says nothing of notifications.
+    /// The server is away, or its standby is not yet promoted; so nothing is known about
+    /// notifications.
     NotSent,
-    /// It was sent, and did not arrive.
+    /// The notification was sent, but did not arrive.
     NotHeard,
 }
 
@@ -29,8 +30,8 @@ pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
 }
 
-/// Sends itself a notification and waits for it. From another connection: its own would come with
-/// the answer to `notify`, also through a pooler that passes on nothing else.
+/// Sends itself a notification and waits for it. Another connection sends it, because a pooler that
+/// forwards no other notifications still forwards a connection's own, with the reply to `notify`.
 pub(super) async fn prove(
     client: &Client,
     target: &Target,
@@ -49,7 +50,7 @@ pub(super) async fn prove(
     }
     match timeout(PROOF, proof.recv()).await {
         Ok(Some(())) if said(format!("unlisten {channel}")).await => Proof::Heard,
-        Ok(_) => Proof::NotSent, // the connection broke meanwhile
+        Ok(_) => Proof::NotSent, // the connection broke before it
         Err(_) => Proof::NotHeard,
     }
 }

@@ -1,5 +1,5 @@
-//! One connection of the library's own statements: connected with patience, statements prepared
-//! once, every exchange traced.
+//! One connection for the library's own statements: retried connects, prepared statements, traced
+//! exchanges.
 
 use std::{
     future::Future,
@@ -22,33 +22,33 @@ use crate::{
     },
 };
 
-/// How long a call waits for a database that went away, in all.
+/// The total time that a call waits for a database that went away.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The same where the connection string names several hosts: callers wait for the promotion of one
-/// of them.
+/// The longest pause if the connection string names several hosts, because callers wait until one
+/// of them is promoted.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
-/// `skip locked` wants to see what was committed, whatever the database's default is.
+/// `skip locked` must see what was committed, whatever the database's default is.
 const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/connect.sql"),
     ";\n",
     include_str!("../../../sql/statements/keep_memory.sql")
 );
 
-/// A connection, for any number of callers at the same time.
+/// A connection that any number of callers share.
 pub(crate) struct Session {
     connection: Connection,
     /// Statements on their way: the load by which a connection is chosen.
     load: Arc<AtomicUsize>,
-    /// The server shall take writes.
+    /// The server must accept writes.
     writes: bool,
-    /// It takes none any more: another may have its place.
+    /// The server no longer accepts writes: the connection may be replaced.
     demoted: AtomicBool,
 }
 
-/// Connects, again and again while the database is starting, restarting or out of connections.
+/// Connects, and retries while the database starts, restarts or is out of connections.
 pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
     target: &Target,
     mut connect: impl FnMut() -> F,
@@ -69,19 +69,18 @@ pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
 }
 
 impl Session {
-    /// Connects with patience.
+    /// Connects, with retries.
     pub async fn open(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
         patiently(target, || Self::open_now(target, usage, load.clone())).await
     }
 
-    /// Connects once.
     pub async fn open_now(target: &Target, usage: Use, load: Arc<AtomicUsize>) -> Result<Self> {
         let writes = target.config.get_target_session_attrs() == TargetSessionAttrs::ReadWrite;
         let connection = Connection::open(target, usage).await?;
         let session = Self { connection, load, writes, demoted: AtomicBool::new(false) };
         if target.keeps_statements {
             target.in_time(1, session.batch("connect", SET_UP)).await?;
-        } // else a pooler gives every transaction another connection, which settings of ours would only soil
+        } // a pooler gives each transaction another connection, so settings would leak to other clients
         Ok(session)
     }
 
@@ -90,18 +89,19 @@ impl Session {
         self.connection.prepare(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
     }
 
-    /// Runs one statement, committed when this returns `Ok` outside a transaction.
+    /// Runs one statement. Outside a transaction it is committed before this returns `Ok`.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.query_rows(sql, params, None).await
     }
 
-    /// As [`Session::query`], for a statement that has at most `most` rows, where that is known.
+    /// Runs a statement as [`Session::query`] does; it returns at most `most` rows, if that is
+    /// known.
     pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {
         Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
     }
 
-    /// Runs statements in one round trip and one transaction, if none is open; returns the rows of
-    /// each. All of them together have at most `most` rows, where that is known.
+    /// Runs statements in one round trip and, if none is open, one transaction. Returns the rows of
+    /// each. Together they return at most `most` rows, if that is known.
     pub async fn query_together(
         &self,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
@@ -113,7 +113,8 @@ impl Session {
         let outcome = self
             .together(texts, |prepared| {
                 let mut group = Group::new();
-                // What has taken effect is kept: its rows may be all that is left of the messages.
+                // Rows of a statement that took effect are kept: they may be the only copy of the
+                // messages.
                 group.bound = Bound { rows: most, whole: !statements.iter().all(|(sql, _)| sql.only_reads) };
                 for (prepared, (_, params)) in prepared.iter().zip(statements) {
                     group.push(prepared, params)?;
@@ -129,8 +130,8 @@ impl Session {
         Ok(prepared.iter().enumerate().map(|(place, prepared)| answer.rows(place, &prepared.columns)).collect())
     }
 
-    /// Prepares statements, where they are not, and runs what `gather` makes of them under one
-    /// Sync. Once more, where what was prepared is no longer so: nothing has happened then.
+    /// Prepares statements, and runs the group that `gather` makes of them under one Sync. If a
+    /// prepared statement is outdated, nothing has happened, and it tries once more.
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -139,9 +140,9 @@ impl Session {
         self.exchange(texts, gather, None::<fn(&[Prepared], &Reply, usize, usize)>).await
     }
 
-    /// As [`Session::together`], for a reply that is read in parts: see
-    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). At a second try the places
-    /// begin again.
+    /// Runs statements as [`Session::together`] does, and reads the reply in parts: see
+    /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). A second try starts again at
+    /// the first place.
     pub async fn in_parts<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -163,8 +164,8 @@ impl Session {
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
             for (place, text) in texts.clone().enumerate() {
                 let one = self.connection.prepare(text).await;
-                // In an open transaction that the first try has aborted, the first failure is the
-                // one to tell.
+                // If the first try has aborted an open transaction, its failure is the one to
+                // report.
                 prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
             }
             let mut group = gather(&prepared)?;
@@ -180,7 +181,7 @@ impl Session {
                 }
             };
             match outcome {
-                // A queue was dropped and created again, or a pooler gave us another server
+                // A queue was dropped and created again, or a pooler switched the server
                 // connection.
                 Err(failure) if outdated.is_none() && failure.is_outdated() => {
                     outdated = Some(failure);
@@ -198,17 +199,16 @@ impl Session {
         }
     }
 
-    /// The connection, for callers that build groups.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Several statements at once, without preparation: migrations and the like.
+    /// Runs several statements at once, without preparation, for migrations and the like.
     pub async fn batch(&self, what: &'static str, text: &str) -> Result<()> {
         self.connection.batch(text).await.map_err(|failure| told(what, failure))
     }
 
-    /// The type of a statement's first column.
+    /// Returns the type of a statement's first column.
     pub async fn column_type(&self, sql: &Sql) -> Result<Option<tokio_postgres::types::Type>> {
         let prepared = self.connection.prepare(&sql.text).await.map_err(|failure| told(sql.name, failure))?;
         Ok(prepared.columns.columns.first().map(|(_, ty)| ty.clone()))
@@ -219,15 +219,15 @@ impl Session {
     }
 }
 
-/// The failure that says why: a second one may only follow from the first.
+/// Returns the failure that has the reason: a second one may only follow from the first.
 fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
     first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
 }
 
-/// The outcome of a statement that was sent: a reply of the server, or none.
+/// Converts a failure into an error: a reply of the server, or none.
 fn told(what: &'static str, failure: WireError) -> Error {
     match failure {
-        // The last words of a backend: what it was doing may have been committed before it died.
+        // The last error of a backend: its statement may have been committed before it ended.
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
@@ -240,7 +240,7 @@ fn told(what: &'static str, failure: WireError) -> Error {
     }
 }
 
-/// The same for a statement of the user's, the first of which has that place in its pipeline.
+/// Converts a failure of a user's statement, which is number `first` in its pipeline.
 pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
     match failure {
         WireError::Server { error, .. } if error.is_fatal() => told("a statement", WireError::Lost(Some(error))),

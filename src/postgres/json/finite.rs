@@ -1,14 +1,13 @@
-//! Whether all numbers of a value are finite: `serde_json` writes `null` for the others.
+//! Checks that all numbers of a value are finite: `serde_json` writes `null` for other numbers.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer, ser};
 
-/// A serializer that writes nothing, and errs at a number that is not finite.
+/// A serializer that writes nothing, and returns an error at a number that is not finite.
 #[derive(Clone, Copy)]
 pub(super) struct Finite;
 
-/// Some number is not finite.
 #[derive(Debug)]
 pub(super) struct NotFinite;
 
@@ -22,7 +21,7 @@ impl std::error::Error for NotFinite {}
 
 impl ser::Error for NotFinite {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Self // the value was written a moment ago, so it has no other error
+        Self // the value was written before, so it has no other error
     }
 }
 

@@ -1,4 +1,4 @@
-//! All settings of a connection, and how a connection string says them.
+//! All settings of a connection, and their syntax in a connection string.
 
 use tokio_postgres::Config;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The settings given so far. An empty value counts as given: no other source is asked for the
+/// The settings given so far. An empty value counts as given: no other source supplies that
 /// setting.
 #[derive(Debug)]
 pub(super) struct ConnectionString(Vec<Setting>);
@@ -26,7 +26,7 @@ impl ConnectionString {
         self.0.extend(new);
     }
 
-    /// The value, unless it is empty.
+    /// Returns the value, unless it is empty.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.0.iter().rfind(|setting| setting.name == name).filter(|setting| !setting.value.is_empty())
     }
@@ -35,7 +35,7 @@ impl ConnectionString {
         self.0.retain(|setting| setting.name != name);
     }
 
-    /// Takes a setting out. Twice with two meanings, it would be a guess which of them counts.
+    /// Removes and returns a setting. A setting given twice with two values is an error.
     pub fn take(&mut self, name: &str) -> Result<Option<Setting>> {
         let mut taken: Option<Setting> = None;
         for setting in self.0.extract_if(.., |setting| setting.name == name) {
@@ -46,13 +46,13 @@ impl ConnectionString {
         Ok(taken)
     }
 
-    /// Takes a setting out and reads it.
+    /// Removes a setting and parses it.
     pub fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<Option<T>> {
         let taken = self.take(name)?;
         taken.map(|setting| read(&setting.value).map_err(|error| setting.origin.blamed(error))).transpose()
     }
 
-    /// The settings of some names.
+    /// Returns a configuration of the settings whose names `of` accepts.
     pub fn config(&self, of: impl Fn(&str) -> bool) -> Result<Config> {
         let said = self.0.iter().filter(|setting| of(&setting.name) && !setting.value.is_empty());
         let words: String = said.map(Setting::words).collect::<Result<_>>()?;
@@ -60,14 +60,14 @@ impl ConnectionString {
     }
 }
 
-/// `key = value` and `key='a value'`, where a backslash keeps what follows as it is.
+/// Parses `key = value` and `key='a value'`. A backslash escapes the next character.
 fn words(text: &str) -> Result<Vec<Setting>> {
     let (mut words, mut rest) = (Vec::new(), text.trim_start());
     while !rest.is_empty() {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
         let after = after.trim_start().strip_prefix('=').filter(|_| !key.is_empty()).ok_or_else(|| {
-            // Without the text: it may be a part of a password.
+            // The error omits the text, which may be a part of a password.
             Error::invalid("the connection string is not valid: an option has no name or no value")
         })?;
         let (value, after) = value(after.trim_start()).ok_or_else(|| {
@@ -79,7 +79,7 @@ fn words(text: &str) -> Result<Vec<Setting>> {
     Ok(words)
 }
 
-/// The value at the front, and what follows it; none where its quotes do not end.
+/// Returns the value at the front and the rest of the text; `None` if its quotes do not end.
 fn value(text: &str) -> Option<(String, &str)> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |text| (true, text));
     let (mut value, mut chars) = (String::new(), text.char_indices());

@@ -1,10 +1,9 @@
-//! Environment variables, for settings that the connection string leaves out.
+//! Environment variables, for settings that the connection string omits.
 
 use std::path::PathBuf;
 
 use super::setting::{Origin, Setting};
 
-/// The supported variables of libpq, and Trunkline's own.
 const VARIABLES: [(&str, &str); 17] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
@@ -25,12 +24,12 @@ const VARIABLES: [(&str, &str); 17] = [
     ("schema", "TRUNKLINE_SCHEMA"),
 ];
 
-/// Variables by their names: the process' own, or those of a test.
+/// A source of variables: the process' own, or those of a test.
 #[derive(Clone, Copy)]
 pub(super) struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
 impl Environment<'_> {
-    /// A variable that is set to nothing is not set.
+    /// Returns a variable; an empty one is not set.
     pub fn get(self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
@@ -43,7 +42,7 @@ impl Environment<'_> {
         VARIABLES.iter().filter_map(setting).collect()
     }
 
-    /// A file of the user's, where libpq looks for it.
+    /// Returns a file of the user's, at libpq's location.
     pub fn file_at_home(self, unix: &str, windows: &str) -> Option<PathBuf> {
         if cfg!(windows) {
             return Some(PathBuf::from(self.get("APPDATA")?).join("postgresql").join(windows));

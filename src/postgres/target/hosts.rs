@@ -1,4 +1,4 @@
-//! Which hosts, by which way.
+//! The hosts of a connection, and the ways to reach them.
 
 use std::{net::IpAddr, path::Path};
 
@@ -8,13 +8,11 @@ use super::connection_string::ConnectionString;
 use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
-/// The folders of sockets: those of distributions, and of PostgreSQL by default.
+/// The folders of sockets: those of distributions, then PostgreSQL's default.
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
-/// The settings that locate a server.
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// The hosts, the addresses that are given apart, and the ports, each in the order in which they
-/// were said.
+/// The hosts, the separate addresses, and the ports, each in the order of the string.
 pub(super) struct Hosts {
     names: Vec<Host>,
     addresses: Vec<IpAddr>,
@@ -34,7 +32,7 @@ impl Hosts {
             return Err(Error::invalid("a host that is a folder has a socket and no hostaddr: name one of the two"));
         }
         if hosts.is_empty() {
-            // An address is the name that its certificate must have, as in libpq.
+            // The certificate must then name the address, as in libpq.
             hosts = addresses.iter().map(|address| Host::Tcp(address.to_string())).collect();
         }
         if hosts.is_empty() {
@@ -51,7 +49,6 @@ impl Hosts {
         self.names.iter().all(is_socket)
     }
 
-    /// A connection to all of them.
     pub fn all(&self, of: &Config) -> Config {
         let mut config = of.clone();
         for host in &self.names {
@@ -66,7 +63,6 @@ impl Hosts {
         config
     }
 
-    /// A connection to one of them.
     pub fn one(&self, of: &Config, at: usize) -> Config {
         let mut config = of.clone();
         if let Some(host) = self.names.get(at) {
@@ -79,13 +75,13 @@ impl Hosts {
         config
     }
 
-    /// Returns whether each host has its own address and port, or all the same.
+    /// Returns whether each host has its own address and port, or all share them.
     pub fn are_paired(&self) -> bool {
         let (addresses, ports) = (self.addresses.len(), self.ports.len());
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
     }
 
-    /// A host's name in a password file, and its port.
+    /// Returns a host's names in a password file, and its port.
     pub fn names(&self, at: usize) -> (Vec<String>, u16) {
         let names = match self.names.get(at) {
             Some(Host::Tcp(name)) => vec![name.clone()],
@@ -101,8 +97,7 @@ impl Hosts {
     }
 }
 
-/// A folder and an address are two ways. Where they were said in two places, the one counts that
-/// was said with more weight.
+/// Keeps one of a socket's folder and an address, if their sources differ in precedence.
 fn one_way(options: &mut ConnectionString) {
     let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
     if host.value.split(',').any(|host| host.starts_with('/')) {
@@ -114,7 +109,7 @@ fn one_way(options: &mut ConnectionString) {
     }
 }
 
-/// The default host: this machine, through its Unix socket if there is one.
+/// Returns the default host: this machine, through its Unix socket if there is one.
 fn usual(port: u16) -> Host {
     let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
     #[cfg(unix)]

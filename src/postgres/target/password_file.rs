@@ -7,23 +7,23 @@ use tracing::warn;
 use super::{connection_string::ConnectionString, environment::Environment, hosts::Hosts, setting::Setting};
 use crate::error::Result;
 
-/// The login that needs a password.
 #[derive(Debug, Clone, Copy)]
 struct Login<'a> {
-    /// A socket has the name of its folder, and is `localhost`.
+    /// A socket's names are its folder and `localhost`.
     hosts: &'a [String],
     port: u16,
     database: &'a str,
     user: &'a str,
 }
 
-/// The path of the password file, if there is one.
+/// Returns the path of the password file, if there is one.
 pub(super) fn file(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Option<PathBuf>> {
     let named = options.take("passfile")?.map(|Setting { value, .. }| value).filter(|value| !value.is_empty());
     Ok(named.map(PathBuf::from).or_else(|| environment.file_at_home(".pgpass", "pgpass.conf")))
 }
 
-/// The password of each host. A file that cannot be used has none: the server may not ask for any.
+/// Returns the password of each host. An unusable file has none, because the server may not require
+/// one.
 pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) -> Vec<Option<String>> {
     let text = kept_to_oneself(file).unwrap_or_default();
     let password = |at| {
@@ -33,9 +33,9 @@ pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) 
     (0..hosts.len()).map(password).collect()
 }
 
-/// The text of a file, refused if other users may read the file.
+/// Reads a file, unless other users may read it.
 fn kept_to_oneself(file: &Path) -> Option<String> {
-    let about = std::fs::metadata(file).ok()?; // most have none
+    let about = std::fs::metadata(file).ok()?; // most users have none
     if !about.is_file() {
         warn!("the password file {} is not read: it is not a plain file", file.display());
         return None;
@@ -53,7 +53,7 @@ fn kept_to_oneself(file: &Path) -> Option<String> {
         .ok()
 }
 
-/// The password of the first line that is about this login.
+/// Returns the password of the first line that matches this login.
 fn find(text: &str, login: Login<'_>) -> Option<String> {
     let port = login.port.to_string();
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -71,11 +71,11 @@ fn find(text: &str, login: Login<'_>) -> Option<String> {
 #[derive(Default)]
 struct Field {
     text: String,
-    /// A star that no backslash stands before.
+    /// A star without a backslash.
     is_any: bool,
 }
 
-/// The fields of a line, separated by colons. A backslash escapes the next character.
+/// Splits a line at its colons. A backslash escapes the next character.
 fn fields(line: &str) -> Vec<Field> {
     let mut fields = vec![Field::default()];
     let mut chars = line.chars();

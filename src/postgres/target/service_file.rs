@@ -1,4 +1,4 @@
-//! Service files: settings under a name, in a file that many programs share.
+//! Service files: named settings in a file that many programs share.
 
 use std::{
     io::ErrorKind,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// Settings of a service file that take effect.
 const KNOWN: [&str; 26] = [
     "answer_timeout",
     "application_name",
@@ -41,8 +40,8 @@ const KNOWN: [&str; 26] = [
     "user",
     "keepalives_count",
 ];
-/// Settings of a service file that are meant for other clients and ignored: there is no Kerberos
-/// here, and the encoding is always UTF-8.
+/// Settings for other clients, which are ignored: Kerberos is not supported, and the encoding is
+/// always UTF-8.
 const OF_OTHERS: [&str; 7] = [
     "client_encoding",
     "fallback_application_name",
@@ -53,7 +52,7 @@ const OF_OTHERS: [&str; 7] = [
     "sslcompression",
 ];
 
-/// The settings of the service that the string or the environment names; none where neither does.
+/// Returns the settings of the service that the string or the environment names, if any.
 pub(super) fn settings(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let own_file = options.take("servicefile")?.map(|setting| setting.value).filter(|file| !file.is_empty());
     let named = options.take("service")?.map(|setting| setting.value).or_else(|| environment.get("PGSERVICE"));
@@ -63,7 +62,7 @@ pub(super) fn settings(options: &mut ConnectionString, environment: Environment<
     }
 }
 
-/// Finds a service in the user's file, else in the machine's. A file that was named must be there.
+/// Finds a service in the user's file, then in the machine's. A named file must exist.
 fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let must = named.is_some();
     let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));
@@ -91,8 +90,8 @@ fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Resu
     )))
 }
 
-/// The settings of the first section of that name. A repeated setting counts the first time. Other
-/// sections are ignored.
+/// Returns the settings of the first section with that name. A repeated setting counts the first
+/// time. Other sections are ignored.
 fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
     let mut found: Option<Vec<Setting>> = None;
     for (at, line) in text.lines().enumerate() {
@@ -115,9 +114,9 @@ fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> 
     Ok(found)
 }
 
-/// None where it concerns only others.
+/// Parses a line; `None` if it concerns only other clients.
 fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
-    // Without the line: it may have a password in it.
+    // The error omits the line, which may contain a password.
     let Some((name, value)) = line.split_once('=') else {
         return Err(Error::invalid(format!("{origin} is neither [a service], name=value nor # a comment")));
     };

@@ -1,4 +1,4 @@
-//! A setting of a connection, and where it was said.
+//! A setting of a connection, and its source.
 
 use std::{fmt, path::PathBuf};
 
@@ -6,7 +6,7 @@ use tokio_postgres::Config;
 
 use crate::error::{Error, Result};
 
-/// One setting, by libpq's name for it.
+/// A setting with libpq's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     pub name: String,
@@ -33,7 +33,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Says where it was said, unless that is the string, which the caller knows.
+    /// Adds the source to an error, unless it is the string, which the caller knows.
     pub fn blamed(&self, error: Error) -> Error {
         if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
     }
@@ -62,7 +62,7 @@ impl Setting {
     }
 }
 
-/// The invalid part.
+/// Returns the part of an error that names what is not valid.
 pub(super) fn cause(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -11,7 +11,7 @@ fn nothing(_: &str) -> Option<String> {
     None
 }
 
-/// The mode, the password and the database that a string ends up with, or why it is refused.
+/// Parses a string, and returns the mode, the password and the database, or the error.
 fn read(text: &str) -> String {
     match Target::parse_in(text, nothing) {
         Ok(Target { config, .. }) => {
@@ -132,7 +132,7 @@ proptest! {
         let _ = Target::parse_in(&pieces.concat(), nothing);
     }
 
-    /// Whatever a password consists of, it is the password, and the mode stays.
+    /// A password may contain any characters, and the mode stays.
     #[test]
     fn no_password_turns_tls_off(password in "[^\\x00]{1,40}") {
         let quoted = password.replace('\\', "\\\\").replace('\'', "\\'");

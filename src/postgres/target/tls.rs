@@ -1,4 +1,4 @@
-//! TLS through rustls: whom to trust.
+//! TLS through rustls: its verifier and its trusted authorities.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::trust::Trust;
 use crate::error::{Error, Kind, Result};
 
-/// Rustls for every host, sockets included: those have no name, and never get as far as TLS.
+/// Rustls for every host. Sockets are included: they have no name, and never use TLS.
 #[derive(Clone)]
 pub(crate) struct MakeTls(MakeRustlsConnect);
 
@@ -38,17 +38,16 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-/// The checks of a server, besides that the stream is encrypted.
+/// The checks of a server beyond encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Nothing,
-    /// A trusted authority has signed its certificate.
     Authority,
-    /// And that the certificate is for its name.
+    /// The certificate must also have the server's name.
     AuthorityAndName,
 }
 
-/// The authorities of the system, for `sslrootcert`.
+/// The value of `sslrootcert` for the system's authorities.
 pub(super) const OF_SYSTEM: &str = "system";
 
 pub(super) fn client_config(check: Check, root: Option<&str>) -> Result<ClientConfig> {
@@ -83,7 +82,7 @@ pub(super) fn client_config(check: Check, root: Option<&str>) -> Result<ClientCo
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth())
 }
 
-/// Encrypts without asking who the server is: libpq's `sslmode=require` without a root certificate.
+/// Encrypts without verifying the server: libpq's `sslmode=require` without a root certificate.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

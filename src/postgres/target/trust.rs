@@ -1,5 +1,4 @@
-//! Who a server is, checked as libpq does: by the authority alone, or by the authority and the
-//! name.
+//! Verifies servers as libpq does: by the authority alone, or by the authority and the name.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -21,11 +20,11 @@ use x509_cert::{
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
-/// Rustls' own verifier, with what libpq accepts besides.
+/// Rustls' own verifier, extended by what libpq also accepts.
 #[derive(Debug)]
 pub(super) struct Trust {
     pub verifier: Arc<WebPkiServerVerifier>,
-    /// The certificates of `sslrootcert`. One of them may be the server's own, as with one that
+    /// The certificates of `sslrootcert`. The server's own may be among them, for example one that
     /// signs itself.
     pub trusted: Vec<CertificateDer<'static>>,
     /// The certificate must have the server's name: `sslmode=verify-full`.
@@ -33,7 +32,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// The name that is asked for, among those of the certificate.
+    /// Checks that the certificate has the requested name.
     fn verify_name(&self, certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
         if !self.by_name {
             return Ok(());
@@ -54,11 +53,11 @@ impl ServerCertVerifier for Trust {
     ) -> Result<ServerCertVerified, Error> {
         match self.verifier.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
             Ok(verified) => return Ok(verified),
-            // The name is looked at last.
+            // Rustls checks the name last.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
-            // It may be an authority's own, which rustls does not take for a server's.
+            // It may be an authority's own certificate, which rustls does not accept from a server.
             Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => verify_time(certificate, now)?,
             Err(error) => return Err(error),
         }
@@ -101,8 +100,8 @@ fn verify_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
     Ok(())
 }
 
-/// Returns whether the name is the common name of a certificate that has no other names; libpq
-/// accepts it then.
+/// Returns whether the name is the common name of a certificate that has no other names. libpq then
+/// accepts it.
 fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     let Ok(certificate) = Certificate::from_der(certificate) else { return false };
     let of_certificate = certificate.tbs_certificate;
@@ -125,7 +124,7 @@ fn is_same(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Explains a failure of TLS whose reason is the certificate, and says what to do.
+/// Explains a TLS failure that is caused by the certificate, and suggests what to do.
 pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     let Some(Error::InvalidCertificate(why)) = error.get_ref()?.downcast_ref::<Error>() else { return None };
     let mut text = match why {
@@ -150,7 +149,7 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
         }
         _ => return None,
     };
-    let _ = write!(text, " ({why})"); // a String takes everything
+    let _ = write!(text, " ({why})");
     Some(text)
 }
 

@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// An answer that is on its way, or will be once it is awaited. Answers may be awaited in any
-/// order, or not at all.
+/// A reply that is on its way, or will be once it is awaited. Replies may be awaited in any order,
+/// or not at all.
 pub struct Pending<R> {
     pipeline: Arc<Pipeline>,
     sent: Arc<Sent>,

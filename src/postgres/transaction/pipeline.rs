@@ -10,10 +10,10 @@ use crate::{
     },
 };
 
-/// Bytes that gather before they leave although no answer is asked for.
+/// The most bytes that gather before they are sent without a waiting caller.
 const GATHERED: usize = 32 << 10;
 
-/// The transaction as its pending answers see it.
+/// The transaction as seen by its pending replies.
 pub(super) struct Pipeline {
     pub session: Arc<Session>,
     state: Mutex<PipelineState>,
@@ -24,15 +24,15 @@ struct PipelineState {
     begin: String,
     begun: bool,
     ended: bool,
-    /// Statements that have gathered, and the receiver of their reply.
+    /// The gathered statements; the next field receives their reply.
     open: Group,
     opened: Arc<Sent>,
-    /// Groups whose answers were not seen to be good yet, oldest first.
+    /// Groups without a known successful reply, oldest first.
     sent: Vec<Arc<Sent>>,
-    /// Statements of the user's so far.
+    /// The number of the user's statements so far.
     statements: usize,
     portals: u64,
-    /// A statement that could not even be prepared.
+    /// A statement that could not be prepared.
     unprepared: Option<Error>,
 }
 
@@ -73,7 +73,6 @@ impl Pipeline {
         Ok((sent, place))
     }
 
-    /// Sends the open group.
     pub fn flush(&self) {
         let mut state = self.state();
         if !state.ended && !state.open.is_empty() {
@@ -90,11 +89,11 @@ impl Pipeline {
         state.sent.push(sent);
     }
 
-    /// Sends the last statement, unless nothing was ever sent.
+    /// Sends the last statement, unless nothing was sent before.
     pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
         let mut state = self.state();
         if with == "rollback" {
-            state.open = Group::new(); // never sent, never happened
+            state.open = Group::new(); // these statements were never sent
         }
         if !state.begun && state.open.is_empty() {
             state.ended = true;
@@ -111,28 +110,28 @@ impl Pipeline {
         Ok(Some((sent, place)))
     }
 
-    /// Ends it without a word. Says whether nothing goes on there any more.
+    /// Ends without waiting for a reply. Returns whether no statement is still running.
     pub fn abandon(&self) -> bool {
         {
             let mut state = self.state();
             if std::mem::replace(&mut state.ended, true) {
-                return false; // by its commit or rollback, which see to the connection
+                return false; // ended by its commit or rollback, which handle the connection
             }
-            state.open = Group::new(); // never sent, never happened
+            state.open = Group::new(); // these statements were never sent
         }
         let quiet = self.state().sent.iter().all(|sent| sent.seen().is_some());
         self.roll_back_unheard();
         quiet
     }
 
-    /// A name for the next portal.
+    /// Returns a name for the next portal.
     pub fn portal(&self) -> String {
         let mut state = self.state();
         state.portals += 1;
         format!("s{}", state.portals)
     }
 
-    /// The server need not keep the rest of a portal's rows until the end.
+    /// Closes a portal, so that the server does not keep its remaining rows until the end.
     pub fn close(&self, portal: &str) {
         let mut state = self.state();
         if !state.ended && state.begun {
@@ -140,7 +139,7 @@ impl Pipeline {
         }
     }
 
-    /// A statement could not be prepared, which aborts a transaction that has begun.
+    /// Records that a statement could not be prepared, which aborts a transaction that has begun.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         self.state().forget_good();
         let earlier = self.first_error();
@@ -152,14 +151,14 @@ impl Pipeline {
         error
     }
 
-    /// Rolls back. Later groups of this connection run behind the rollback.
+    /// Rolls back without waiting. Later groups of this connection run behind the rollback.
     pub fn roll_back_unheard(&self) {
         if self.state().begun {
             drop(self.session.connection().send(rollback()));
         }
     }
 
-    /// The first statement's error so far; later ones only say that the transaction has failed.
+    /// Returns the first statement's error; later errors only say that the transaction has failed.
     pub fn first_error(&self) -> Option<Error> {
         let state = self.state();
         let found = state.sent.iter().find_map(|sent| match &*sent.seen()? {
@@ -178,7 +177,7 @@ impl Pipeline {
         sent.error(failure)
     }
 
-    /// An answer of one statement, or why there is none.
+    /// Returns the result of one statement, or its error.
     pub fn outcome<R: Rows>(
         &self,
         sent: &Sent,
@@ -198,7 +197,7 @@ impl Pipeline {
 }
 
 impl PipelineState {
-    /// `begin` is the first statement of the first group, and not counted.
+    /// Opens a group. The first group begins with `begin`, which is not counted as a statement.
     fn begin(&mut self) -> Result<()> {
         if self.open.is_empty() {
             self.opened = Arc::new(Sent::new(self.statements, !self.begun));
@@ -210,7 +209,7 @@ impl PipelineState {
         Ok(())
     }
 
-    /// A good reply says that an earlier failure was rolled back to a savepoint.
+    /// Forgets groups before a successful one: an earlier failure was rolled back to a savepoint.
     fn forget_good(&mut self) {
         if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {
             self.sent.drain(..=good);
@@ -222,7 +221,6 @@ impl PipelineState {
 fn rollback() -> Group {
     let mut group = Group::new();
     let text: Arc<str> = "rollback".into();
-    // A statement without parameters and without NULs can always be written.
     let _ = group.push_unnamed(&text, &[], &[]);
     group
 }

@@ -11,16 +11,15 @@ use crate::{
     },
 };
 
-/// The answer to a group, for all whose statements are in it.
+/// The reply to a group, shared by all of its statements.
 pub(super) type GroupReply = Arc<Result<Reply, WireError>>;
 
-/// A group that was sent, or will be.
 #[derive(Default)]
 pub(super) struct Sent {
     stage: Mutex<Stage>,
-    /// Statements of the transaction before it.
+    /// The number of the transaction's statements before this group.
     before: usize,
-    /// Its first place is `begin`.
+    /// The first statement is `begin`.
     begins: bool,
 }
 
@@ -41,7 +40,7 @@ impl Sent {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Each group is sent once.
+    /// Stores the incoming reply; called once per group.
     pub fn set(&self, reply: Incoming) {
         *self.stage() = Stage::Sent(reply);
     }
@@ -50,7 +49,7 @@ impl Sent {
         !matches!(&*self.stage(), Stage::Gathering)
     }
 
-    /// Waits for the answer of a group that was sent, as one of several.
+    /// Waits for the reply as one of several waiting callers.
     pub fn poll(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<GroupReply> {
         let mut stage = self.stage();
         let reply = match &mut *stage {
@@ -61,13 +60,12 @@ impl Sent {
         Poll::Ready(stage.answered(reply))
     }
 
-    /// The answer.
     pub async fn answer(&self) -> GroupReply {
         let mut place = None;
         std::future::poll_fn(|context| self.poll(&mut place, context)).await
     }
 
-    /// The answer, if it has come.
+    /// Returns the reply if it has arrived.
     pub fn seen(&self) -> Option<GroupReply> {
         let mut stage = self.stage();
         let reply = match &mut *stage {
@@ -78,7 +76,7 @@ impl Sent {
         Some(stage.answered(reply))
     }
 
-    /// The error, with the statement's number in the transaction.
+    /// Returns the error, with the statement's number in the transaction.
     pub fn error(&self, failure: &WireError) -> Error {
         let failure = match failure.clone() {
             WireError::Server { statement, text, error } if self.begins => {

@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// Rows that come in chunks: the next one is on its way while this one is worked on. At most two
-/// are in memory.
+/// Rows that arrive in chunks: the next chunk is on its way while the caller uses the current one.
+/// At most two chunks are in memory.
 #[derive(Debug)]
 pub struct RowStream<T> {
     pipeline: Arc<super::Pipeline>,
@@ -20,9 +20,9 @@ pub struct RowStream<T> {
     chunk: i32,
     text: Arc<str>,
     columns: Arc<Columns>,
-    /// The chunk on its way, unless there is none.
+    /// The chunk on its way, if any.
     next: Option<Pending<Vec<T>>>,
-    /// Why the rest cannot be asked for.
+    /// The reason why the remaining rows cannot be requested.
     broken: Option<Error>,
     rows: VecDeque<T>,
 }
@@ -31,7 +31,7 @@ impl Transaction {
     /// Runs a statement whose rows are read in chunks of a number of rows, at least 1.
     ///
     /// # Errors
-    /// As [`Transaction::send`]; the statement's own come with its rows.
+    /// As [`Transaction::send`]. The statement's own error is returned with its rows.
     pub async fn stream<P: Params, T: FromRow>(
         &self,
         statement: &Statement<P, Vec<T>>,
@@ -61,23 +61,24 @@ impl Transaction {
 }
 
 impl<T: FromRow> RowStream<T> {
-    /// The next rows, or none at the end. May be dropped while it waits; no row is lost.
+    /// Returns the next chunk of rows, or `None` at the end. The call may be dropped while it
+    /// waits; no row is lost.
     ///
     /// # Errors
-    /// The statement's, and of those sent before it. After the end of the transaction: that the
-    /// rest is gone, once what has arrived was read.
+    /// The errors of the statement and of earlier statements. After the end of the transaction, an
+    /// error once all arrived rows were read.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         if !self.rows.is_empty() {
             return Ok(Some(self.rows.drain(..).collect()));
         }
         let Some(next) = &mut self.next else { return self.broken.clone().map_or(Ok(None), Err) };
         let outcome = std::future::poll_fn(|context| next.poll_outcome(context)).await?;
-        // Nothing waits from here on.
+        // No await from here on.
         let (sent, place) = next.place();
         self.next = None;
         if outcome.as_ref().as_ref().is_ok_and(|answer| answer.has_more(place)) {
             match self.ask() {
-                Ok(next) => self.next = Some(next), // it is on its way while these are read
+                Ok(next) => self.next = Some(next), // requested while the caller uses these rows
                 Err(error) => self.broken = Some(error),
             }
         }
@@ -85,7 +86,7 @@ impl<T: FromRow> RowStream<T> {
         Ok((!rows.is_empty()).then_some(rows))
     }
 
-    /// The next row, or none at the end.
+    /// Returns the next row, or `None` at the end.
     ///
     /// # Errors
     /// As [`RowStream::next_chunk`].

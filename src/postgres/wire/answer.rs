@@ -12,43 +12,42 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The number of parts for which room is allocated at once.
+/// The most parts for which room is allocated in advance.
 const PARTS: usize = 1 << 10;
 
-/// The server's reply to one group, as it came; or the statements of it that have their ends.
+/// The server's reply to one group, or to those of its statements that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     chunks: Vec<Bytes>,
     parts: Vec<Part>,
 }
 
-/// One statement's part of an answer.
 #[derive(Debug, Clone)]
 struct Part {
-    /// The chunk that it begins in, and where.
+    /// The chunk in which the part begins, and the offset in it.
     start: (usize, usize),
     rows: usize,
-    /// Where the server's words are for how it ended: `INSERT 0 1`.
+    /// The position of the server's command tag, such as `INSERT 0 1`.
     tag: (usize, Range<usize>),
-    /// The portal has more rows than were asked for.
+    /// The portal has more rows than were requested.
     suspended: bool,
 }
 
-/// A reply that is read as it comes. Nothing has happened before its last message says so, whatever
-/// was answered to single statements.
+/// A reply that is read as it arrives. Only its last message confirms that anything has happened,
+/// whatever earlier messages say.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub reply: Reply,
     places: Places,
     script: bool,
-    /// Where the next statement's part begins, and its rows so far.
+    /// The start of the next statement's part, and its number of rows so far.
     start: (usize, usize),
     rows: usize,
-    /// Statements that have their ends and were forgotten since.
+    /// The number of ended statements that were forgotten.
     before: usize,
-    /// The first error is the group's: the server skips everything behind it, up to the Sync.
+    /// The first error of the group. The server skips everything behind it, up to the Sync.
     failed: Option<Arc<ServerError>>,
-    /// The reply is more than this.
+    /// The bound that the reply exceeds.
     over: Option<Over>,
 }
 
@@ -58,7 +57,7 @@ impl Reading {
         Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
     }
 
-    /// Reads where the statements of these messages end.
+    /// Finds the ends of statements in these messages.
     pub fn take(&mut self, came: Came) {
         self.over = came.over.or(self.over);
         for chunk in came.chunks {
@@ -85,13 +84,13 @@ impl Reading {
         }
     }
 
-    /// The places of the statements that have their ends, and are not forgotten: none of a reply
-    /// that is too large, whose rows are gone.
+    /// Returns the places of the ended statements that are not forgotten. There are none if the
+    /// reply is too large, because its rows are gone.
     pub fn ended(&self) -> Range<usize> {
         self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
     }
 
-    /// Lets go of the statements that have their ends.
+    /// Forgets the ended statements.
     pub fn forget(&mut self) {
         self.before += self.reply.parts.len();
         self.reply.parts.clear();
@@ -101,7 +100,7 @@ impl Reading {
         self.start = (0, if read { 0 } else { offset });
     }
 
-    /// The reply, or what is not forgotten of it, once all messages were taken.
+    /// Returns the reply, without forgotten parts, after all messages were taken.
     pub fn end(self) -> Result<Reply, WireError> {
         let count = self.before + self.reply.parts.len();
         let Some(error) = self.failed else {
@@ -114,8 +113,8 @@ impl Reading {
                 None => Ok(self.reply),
             };
         };
-        // A statement that could not be prepared is unknown here; its own error was reported
-        // before.
+        // The server does not know a statement that could not be prepared. Its own error came
+        // earlier.
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());
@@ -127,14 +126,13 @@ impl Reading {
 }
 
 impl Reply {
-    /// The rows of the statement of that place.
     pub fn rows(&self, place: usize, columns: &Arc<Columns>) -> Vec<Row> {
         let row =
             |(chunk, values): (&Bytes, Range<usize>)| Row { columns: columns.clone(), values: chunk.slice(values) };
         self.values(place).map(row).collect()
     }
 
-    /// Reads the rows of the statement of that place where they are.
+    /// Reads the rows of the statement at a place without copying them.
     pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);
@@ -157,24 +155,20 @@ impl Reply {
             .take(rows)
     }
 
-    /// How many rows the statement of that place touched.
     pub fn affected(&self, place: usize) -> u64 {
         self.tag(place).rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
-    /// In the server's words, how the statement of that place ended.
     pub fn tag(&self, place: usize) -> &str {
         let words =
             self.parts.get(place).and_then(|Part { tag: (at, words), .. }| self.chunks.get(*at)?.get(words.clone()));
         words.and_then(|words| std::str::from_utf8(words).ok()).unwrap_or_default()
     }
 
-    /// Whether the portal of that place has more rows.
     pub fn has_more(&self, place: usize) -> bool {
         self.parts.get(place).is_some_and(|part| part.suspended)
     }
 
-    /// The messages, as they came.
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }

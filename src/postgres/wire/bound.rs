@@ -3,26 +3,25 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// How much of an honest answer there can be. What comes beyond is not kept, so that a server
-/// cannot use up the memory of its client.
+/// The bound of an honest reply. What exceeds it is not kept, so that a server cannot exhaust its
+/// client's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bound {
-    /// Rows, where that is known before.
+    /// The most rows, if that is known in advance.
     pub rows: Option<usize>,
-    /// However many bytes: what these rows say is nowhere else, as with messages that were taken.
-    /// `max_answer` does not count.
+    /// Rows of any size are kept, and `max_answer` does not apply: they are the only copy, as with
+    /// messages that were taken.
     pub whole: bool,
 }
 
-/// What an answer was more than.
+/// The bound that a reply exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Bytes(usize),
     Rows(usize),
 }
 
-/// Counts a statement of a connection while its answer is due, whether or not its caller still
-/// waits for it.
+/// Counts a statement of a connection while its reply is due, even if its caller no longer waits.
 #[derive(Debug)]
 pub(crate) struct InFlight(Arc<AtomicUsize>);
 

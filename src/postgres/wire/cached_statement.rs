@@ -8,35 +8,33 @@ use tokio::sync::watch;
 
 use super::{WireError, row::Columns, soil::soils};
 
-/// A statement that the connection has prepared, or is about to.
+/// A statement that the connection has prepared, or will prepare.
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
-    /// Its name on this connection, of a counter: a name is never used again, so that none can mean
-    /// two things.
+    /// Its name on this connection, from a counter. Names are never reused, so none can mean two
+    /// statements.
     pub name: String,
     pub text: Arc<str>,
-    /// It may change the session beyond its transaction.
+    /// The statement may change the session beyond its transaction.
     pub soils: bool,
-    /// The server's answer to its preparation.
+    /// The server's reply to its preparation.
     answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
-    /// Its description in types, once those that the catalog had to be asked for are known.
+    /// Its parameters and columns, once the catalog has described unknown types.
     pub typed: OnceLock<Arc<Columns>>,
 }
 
-/// The server's description of the statement.
 #[derive(Debug, Default)]
 pub(crate) struct Signature {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
 }
 
-/// Descriptions of statements by their texts, for a connection that does not keep prepared
-/// statements.
+/// Descriptions of statements by their texts, for a connection that keeps no prepared statements.
 #[derive(Debug, Default)]
 pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
 
 impl Descriptions {
-    /// As many as a connection keeps statements.
+    /// The same number as a connection that keeps statements.
     const KEPT: usize = 1000;
 
     pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {
@@ -66,12 +64,12 @@ impl CachedStatement {
         self.answer.send_replace(Some(answer));
     }
 
-    /// Why it could not be prepared, if that is known.
+    /// Returns the error of its preparation, if known.
     pub fn failure(&self) -> Option<WireError> {
         self.answer.borrow().as_ref().and_then(|answer| answer.as_ref().err().cloned())
     }
 
-    /// Waits for the server's answer.
+    /// Waits for the server's reply to the preparation.
     pub async fn described(&self) -> Result<Arc<Signature>, WireError> {
         let mut answer = self.answer.subscribe();
         let answer = answer.wait_for(Option::is_some).await.map_err(|_| WireError::Lost(None))?;
@@ -80,7 +78,7 @@ impl CachedStatement {
 }
 
 impl Signature {
-    /// From the answer to Parse and Describe.
+    /// Reads the reply to Parse and Describe.
     pub fn read(chunks: &[bytes::Bytes]) -> Result<Self, WireError> {
         let mut described = Self::default();
         for (kind, body) in chunks.iter().flat_map(|chunk| super::frame::frames(chunk)) {
@@ -106,8 +104,8 @@ fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
     (oids.len() == usize::from(u16::from_be_bytes(*count))).then_some(oids)
 }
 
-/// A name, and 18 bytes: the table's oid, the column's number, the type's oid, its length and
-/// modifier, the format.
+/// Reads the columns: each a name and 18 bytes, which are the table's oid, the column's number, the
+/// type's oid, its length and modifier, and the format.
 fn columns(body: &[u8]) -> Option<Vec<(String, Oid)>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     (0..u16::from_be_bytes(*count))

@@ -11,8 +11,8 @@ use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
 use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
 
-/// The depth of types of types, and their number for one statement: no catalog reaches it, but a
-/// hostile server may claim to.
+/// The depth of nested types, and the number of lookups for one statement. No real catalog reaches
+/// them, but a hostile server may.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 
@@ -22,7 +22,7 @@ const LABELS: &str = include_str!("../../../sql/statements/type_labels.sql");
 
 type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Type, WireError>> + Send + 'a>>;
 
-/// How far the questions for one statement have come.
+/// The depth and the number of lookups for one statement.
 #[derive(Clone, Copy)]
 pub(super) struct Depth<'a> {
     depth: usize,
@@ -43,7 +43,8 @@ impl<'a> Depth<'a> {
 }
 
 impl Connection {
-    /// A statement with the types of its parameters and columns: known before, or asked for now.
+    /// Returns a statement with the types of its parameters and columns, from the cache or from the
+    /// server.
     pub async fn prepare(&self, text: &str) -> Result<Prepared, WireError> {
         if let Some(prepared) = self.prepared(text) {
             return Ok(prepared);
@@ -77,11 +78,11 @@ impl Connection {
         Ok(columns)
     }
 
-    /// Asks the catalog for a type that Postgres does not come with.
+    /// Looks up a type in the catalog that is not built in.
     fn look_up<'a>(&'a self, oid: Oid, asked: Depth<'a>) -> Lookup<'a> {
         Box::pin(async move {
             let asked = asked.deeper()?;
-            // An array's element, a composite's fields: types of types, asked for in turn.
+            // The type of an array's element or a composite's fields is looked up in turn.
             let found =
                 self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
             let Some(row) = found.first() else {
@@ -119,7 +120,8 @@ impl Connection {
         }
     }
 
-    /// The types of these statements' columns are known: asking for them would ask for itself.
+    /// Runs a catalog statement whose column types are known, because a lookup of these would
+    /// recurse without end.
     async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns { parameters: vec![Type::OID], columns });

@@ -1,4 +1,4 @@
-//! From a connection string to a session: which host, which way, TLS, login.
+//! Connects to a server: chooses the host and the way, then negotiates TLS and logs in.
 
 mod encrypt;
 mod address;
@@ -27,11 +27,10 @@ use crate::{
     postgres::target::{Target, late},
 };
 
-/// Connects once, without patience: to the first host of the connection string that takes us, or to
-/// any such.
+/// Connects once, without retries, to the first suitable host of the connection string, or to any.
 ///
-/// `connect_timeout` is for each address, from its socket to the end of its login. Where several
-/// hosts refuse, each one's reason is told.
+/// `connect_timeout` applies to each address, from its socket to the end of its login. If several
+/// hosts refuse, the error has each one's reason.
 pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     let mut ways = Vec::new();
     for config in target.configs() {

@@ -13,29 +13,28 @@ use super::{
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// Bytes that may wait to be written before callers have to wait; bounds the memory of statements
-/// under way.
+/// The most unwritten bytes before callers have to wait. Bounds the memory of statements.
 const QUEUED: usize = 8 << 20;
-/// Statements that a connection keeps prepared.
+/// The most statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// Undoes what a statement of the user's may have set for the session, and sets up again what was
-/// ours.
+/// Resets what a user's statement may have set for the session, and restores the library's
+/// settings.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
     ";\n",
     include_str!("../../../sql/statements/connect.sql")
 );
 
-/// A connection: any number of callers, each with its own groups.
+/// A connection that any number of callers share, each with its own groups.
 pub(crate) struct Connection {
     shared: Arc<Link>,
-    /// Where statements are described if this connection keeps none.
+    /// The descriptions of statements, if this connection keeps no statements.
     pub(super) unnamed: Option<Descriptions>,
 }
 
 impl Connection {
-    /// Connects once, and drives the connection in a task of its own.
+    /// Connects once, and drives the connection in its own task.
     pub async fn open(target: &Target, usage: Use) -> Result<Self> {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
@@ -51,7 +50,6 @@ impl Connection {
         Ok(Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) })
     }
 
-    /// Over what a driver already works on.
     #[cfg(any(test, fuzzing))]
     pub(super) fn over(shared: Arc<Link>) -> Self {
         Self { shared, unnamed: None }
@@ -61,9 +59,9 @@ impl Connection {
         self.shared.lock().ended.is_some()
     }
 
-    /// The statement of this text, prepared now or before. Its Parse goes out ahead of whatever is
-    /// sent next, in the same flush but under a Sync of its own: an error in a group makes the
-    /// server skip the rest of that group, and must not skip a Parse that others count on.
+    /// Returns the statement with this text, prepared now or earlier. Its Parse is sent ahead of
+    /// the next group, in the same flush but under its own Sync. An error in a group makes the
+    /// server skip the rest of that group. It must not skip a Parse that other groups need.
     pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
@@ -86,8 +84,8 @@ impl Connection {
         Ok(named)
     }
 
-    /// Forgets a prepared statement, because a table or type of it has changed. The next use
-    /// prepares it again.
+    /// Forgets a prepared statement whose table or type has changed. The next use prepares it
+    /// again.
     pub fn forget(&self, text: &str) {
         self.shared.lock().named.remove(text);
         if let Some(unnamed) = &self.unnamed {
@@ -95,12 +93,12 @@ impl Connection {
         }
     }
 
-    /// Queues a group for the driver. What is returned waits for the reply, and may be dropped.
+    /// Queues a group for the driver. The result waits for the reply, and may be dropped.
     pub fn send(&self, group: Group) -> Incoming {
         self.sent(group, false)
     }
 
-    /// The same for [`Incoming::parts`]: the reply is handed out while the rest is still to come.
+    /// Queues a group for [`Incoming::parts`], which reads the reply as it arrives.
     pub fn send_in_parts(&self, group: Group) -> Incoming {
         self.sent(group, true)
     }
@@ -121,8 +119,9 @@ impl Connection {
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
-        // Without a group under way nothing is left to write: an answer comes when all of its group
-        // was read. Only the driver tells silence.
+        // Without a group under way nothing is left to write, because a reply comes after its whole
+        // group was read. With a limit on silence the driver must write, because it measures the
+        // silence.
         if queued.groups.is_empty()
             && queued.bytes.is_empty()
             && self.shared.limits.answer.is_none()
@@ -137,7 +136,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // right behind it: no other caller sees what it set
+            self.clean_up(&mut queued)?; // directly behind it, so that no other caller sees its settings
         }
         if !queued.bytes.is_empty() {
             drop(queued);
@@ -150,15 +149,15 @@ impl Connection {
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
         if queued.soiled {
-            let _ = self.clean_up(&mut queued); // it fails where there is nothing left to clean
+            let _ = self.clean_up(&mut queued); // it fails only if there is nothing left to clean
             drop(queued);
             self.shared.wake.notify_one();
         }
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
-        // Behind a pooler in transaction mode the session is not ours, and the next words may reach
-        // another.
+        // Behind a pooler in transaction mode the session belongs to the pooler, and the next
+        // statement may reach another session.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
             frontend::query(CLEAN, &mut queued.bytes).map_err(WireError::encode)?;
@@ -167,7 +166,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits while more is queued than should be.
+    /// Waits while too many bytes are queued.
     pub async fn room(&self) {
         loop {
             let room = self.shared.room.notified();
@@ -185,7 +184,7 @@ impl Connection {
         queued.bytes.len() < QUEUED || queued.ended.is_some()
     }
 
-    /// A statement that needs no round trip to be bound.
+    /// Returns a statement that can be bound without a round trip.
     pub fn prepared(&self, text: &str) -> Option<Prepared> {
         if let Some(unnamed) = &self.unnamed {
             return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
@@ -195,7 +194,7 @@ impl Connection {
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
     }
 
-    /// Runs one prepared statement. Where it was prepared before, it is on its way after the first
+    /// Runs one prepared statement. If it was prepared before, the first poll sends it.
     /// poll.
     #[cfg(test)]
     pub async fn query(
@@ -210,8 +209,8 @@ impl Connection {
         Ok(self.send(group).await?.rows(0, &prepared.columns))
     }
 
-    /// Runs a text of several statements, unprepared: one transaction, unless it has its own words
-    /// for that.
+    /// Runs a text of several statements, unprepared, in one transaction unless the text says
+    /// otherwise.
     pub async fn batch(&self, text: &str) -> Result<(), WireError> {
         let mut group = Group::new();
         group.script(text)?;
@@ -233,7 +232,7 @@ fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes any one statement: a program with this many texts writes its values into them.
+/// Closes any one statement: a program with this many texts probably writes values into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {

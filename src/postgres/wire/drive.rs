@@ -17,20 +17,20 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// Bytes by which the read buffer grows when less than a sixteenth of it is left.
+/// The growth of the read buffer when less than a sixteenth of this is left.
 const READ: usize = 64 << 10;
-/// The most that the server sends at a time: the size of its own buffer.
+/// The size of the server's own send buffer.
 const SENT: usize = 8 << 10;
-/// The longest message that is believed; Postgres' own limit is just below.
+/// The longest accepted message; Postgres' own limit is just below.
 const LONGEST: usize = 1 << 30;
 
-/// Writes queued groups and hands out replies, until the connection or its last caller is gone.
+/// Writes queued groups and distributes replies, until the connection or its last caller is gone.
 pub(super) fn drive<S: AsyncRead + AsyncWrite>(
     io: S,
     read: BytesMut,
     shared: Arc<Link>,
 ) -> impl Future<Output = io::Result<()>> {
-    // Made at once: a runtime that ends drops tasks that it never ran.
+    // Created at once, because a runtime that ends drops tasks that never ran.
     let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
     run(io, read, shared, ended)
 }
@@ -62,8 +62,8 @@ async fn run<S: AsyncRead + AsyncWrite>(
             to.write_all(&write).await?;
             return to.shutdown().await;
         }
-        // Neither reading nor writing waits for the other; each of these can be dropped at its
-        // await.
+        // Neither reading nor writing waits for the other. Each of these futures can be dropped at
+        // its await.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read) => {
                 if count? == 0 {
@@ -80,13 +80,13 @@ async fn run<S: AsyncRead + AsyncWrite>(
     }
 }
 
-/// Reads as much as the server sends at a time. A read that fills its room is tried again at once;
-/// with more room than there are bytes, the runtime would wait to be told of every 8 KiB.
+/// Reads as much as the server sends at a time. A read that fills its room is tried again at once.
+/// With more room than bytes, the runtime would wait for a readiness event after every 8 KiB.
 async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
     from.read_buf(&mut read.limit(SENT)).await
 }
 
-/// Writes a part; or flushes what was written, because TLS keeps a record back.
+/// Writes a part, or flushes, because TLS holds back a record.
 async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unflushed: &mut bool) -> io::Result<()> {
     if write.has_remaining() {
         *unflushed = true;
@@ -98,7 +98,7 @@ async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unfl
     Ok(())
 }
 
-/// How long the server may say nothing while an answer is due.
+/// The time limit of a server's silence while a reply is due.
 struct Silence {
     limit: Option<Duration>,
     until: Option<Instant>,
@@ -125,10 +125,10 @@ impl Silence {
     }
 }
 
-/// Bytes that were read and not handed out yet.
+/// Bytes that were read and not distributed yet.
 struct Reader {
     read: BytesMut,
-    /// Bytes of it that are whole messages of the group at the front.
+    /// The number of bytes that are whole messages of the front group.
     whole: usize,
 }
 
@@ -139,7 +139,7 @@ impl Reader {
         }
     }
 
-    /// Hands every whole message to the group that it answers.
+    /// Distributes whole messages to the groups that they belong to.
     fn hand_out(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
         while let Some(length) = length(&self.read[self.whole..]) {
             if !(SHORTEST..=LONGEST).contains(&length) {
@@ -157,14 +157,15 @@ impl Reader {
                     let waiting = shared.lock().groups.pop_front();
                     let waiting = waiting.ok_or_else(|| unexpected("an answer that no call waits for"))?;
                     if !idle && shared.usage == Use::Common {
-                        // The next message would be part of it, and lost with it.
+                        // The next group would join that transaction, and would be lost with it.
                         ended.left_open = Some(waiting);
                         return Err(unexpected("a transaction was left open"));
                     }
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Asynchronous messages come between a reply's messages and belong to no reply.
+                    // Asynchronous messages arrive between a reply's messages and belong to no
+                    // reply.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if aside[0] == b'N' {
@@ -172,7 +173,8 @@ impl Reader {
                     }
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
-                    // A plain statement was a COPY FROM STDIN: the server would wait without end.
+                    // A plain statement was a COPY FROM STDIN, for which the server would wait
+                    // without an end.
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
@@ -186,7 +188,7 @@ impl Reader {
         self.keep(shared, ended)
     }
 
-    /// Moves the whole messages so far to the group at the front, without copying.
+    /// Moves the whole messages so far to the front group, without copying.
     fn keep(&mut self, shared: &Link, ended: &EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());
@@ -225,11 +227,11 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// However the driver ends, every caller gets an error.
+/// Gives every caller an error when the driver ends in any way.
 struct EndOfDriver {
     shared: Arc<Link>,
     why: Option<Arc<ServerError>>,
-    /// The group that ended the connection; its caller is answered once no other can send.
+    /// The group that ended the connection. Its caller gets a reply once no other caller can send.
     left_open: Option<AwaitedGroup>,
 }
 
@@ -249,7 +251,7 @@ impl Drop for EndOfDriver {
             let mut queued = self.shared.lock();
             queued.ended = Some(Why(self.why.clone()));
             queued.bytes = BytesMut::new();
-            queued.socket = None; // or the server would not hear that it is over
+            queued.socket = None; // otherwise the server would not notice the end
             queued.named.clear();
             std::mem::take(&mut queued.groups)
         };

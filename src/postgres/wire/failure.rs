@@ -4,23 +4,23 @@ use tokio_postgres::error::SqlState;
 
 use crate::error::server::ServerError;
 
-/// Why a group has no answer that can be used.
+/// The reason why a group has no usable reply.
 #[derive(Debug, Clone)]
 pub(crate) enum WireError {
-    /// The server refused the statement of that place in its group (one past the last, without a
-    /// text: the commit); the whole group was rolled back, for certain.
+    /// The server refused the statement at that place in its group, and rolled back the whole
+    /// group. The commit has the place behind the last statement, and no text.
     Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
-    /// The connection ended before the answer, and why, where that is known: the outcome is
+    /// The connection ended before the reply, for the reason given if known. The outcome is
     /// unknown.
     Lost(Option<Arc<ServerError>>),
-    /// A parameter cannot be written; nothing was sent.
+    /// A parameter cannot be encoded; nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
-    /// The server said something that is not the protocol.
+    /// The server violated the protocol.
     Protocol(&'static str),
-    /// The group left a transaction open where others come next: the connection was closed, and the
+    /// The group left a transaction open on a shared connection. The connection was closed, and the
     /// server rolls back.
     LeftOpen,
-    /// The reply is larger than this many bytes; the statement took effect.
+    /// The reply is larger than this number of bytes; the statement took effect.
     TooLarge(usize),
     /// The reply has more rows than the statement can return; the statement took effect.
     TooManyRows(usize),
@@ -31,22 +31,22 @@ impl WireError {
         Self::Encode(Arc::from(cause.into()))
     }
 
-    /// The statement was prepared for something that is no longer so. Nothing of its group has
-    /// happened, so that it may be prepared again and run again: a type that does not fit may be
-    /// that of a table which was dropped and created again.
+    /// Returns whether the statement was prepared for something that has changed. Nothing of its
+    /// group has happened, so it may be prepared and run again. A type that does not fit may come
+    /// from a table that was dropped and created again.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
             .contains(&error.code)
     }
 
-    /// "Current transaction is aborted": an earlier error of the group has the reason.
+    /// Returns whether an earlier error of the group has the reason ("current transaction is
+    /// aborted").
     pub fn only_follows(&self) -> bool {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
     }
 
-    /// The same of a statement that could not be prepared, which is known by its place among
-    /// others.
+    /// Sets the place and the text, for a statement that could not be prepared.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
             Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error },
@@ -54,7 +54,7 @@ impl WireError {
         }
     }
 
-    /// The server takes no writes.
+    /// Returns whether the server accepts no writes.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::READ_ONLY_SQL_TRANSACTION)
     }

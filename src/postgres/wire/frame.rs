@@ -3,12 +3,12 @@ use std::ops::Range;
 /// A message of the server: its kind, and its body.
 pub(crate) type Frame<'a> = (u8, &'a [u8]);
 
-/// The whole messages at the front of some bytes, one after another.
+/// Returns the whole messages at the front of some bytes.
 pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     frames_at(bytes, 0).map(|(kind, body)| (kind, &bytes[body]))
 }
 
-/// As [`frames`] from an offset on, with the places of their bodies.
+/// Returns the messages from an offset on, as [`frames`] does, with the positions of their bodies.
 pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8, Range<usize>)> + '_ {
     std::iter::from_fn(move || {
         let rest = bytes.get(at..)?;
@@ -19,11 +19,11 @@ pub(crate) fn frames_at(bytes: &[u8], mut at: usize) -> impl Iterator<Item = (u8
     })
 }
 
-/// A message without a body: its kind and its length.
+/// The length of a message without a body: its kind and its length.
 pub(crate) const SHORTEST: usize = 5;
 
-/// How long the message at the front says it is, its kind and length included, as far as that was
-/// read.
+/// Returns the declared length of the message at the front, including its kind and length, if that
+/// was read.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     let [_, length @ ..] = *bytes.first_chunk::<SHORTEST>()?;
     Some((u32::from_be_bytes(length) as usize).saturating_add(1))

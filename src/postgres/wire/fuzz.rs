@@ -1,4 +1,4 @@
-//! A server's bytes, fed to the driver without a server.
+//! Feeds a server's bytes to the driver, without a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{error::server::ServerError, postgres::target::Limits};
 
-/// The result for a caller of `statements` statements, if the server sends these pieces, one after
-/// another, and closes the connection.
+/// Returns the result for a caller of `statements` statements, if the server sends these pieces in
+/// order and closes the connection.
 pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
@@ -28,7 +28,7 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
         let answer = connection.send(group);
         for piece in pieces {
             if theirs.write_all(piece).await.is_err() {
-                break; // it has heard enough
+                break; // the driver has closed the connection
             }
             tokio::task::yield_now().await;
         }
@@ -39,8 +39,8 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
     })
 }
 
-/// Any bytes of a server lead to a reply or an error, and every column of a row can be read or
-/// refused.
+/// Checks that any bytes of a server lead to a reply or an error, and that every column of a row
+/// can be read or refused.
 pub(crate) fn server_says(bytes: &[u8]) {
     let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));
     let (statements, cut) = (usize::from(statements % 4), usize::from(cut).min(said.len()));

@@ -9,24 +9,24 @@ use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
 
 use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 
-/// Statements on their way to one Sync.
+/// Statements that one Sync ends.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
     pub(super) places: Places,
-    /// A text of several statements by the simple protocol, which ends with an answer of its own.
+    /// A text of several statements in the simple protocol, which needs no Sync.
     pub(super) script: bool,
-    /// There is a copy with its data among them.
+    /// A statement is a copy with its data.
     pub(super) copies: bool,
-    /// One of them may change the session beyond its transaction.
+    /// A statement may change the session beyond its transaction.
     pub(super) soils: bool,
-    /// How much of an honest answer there can be.
+    /// The bound of an honest reply.
     pub bound: Bound,
-    /// Where it is counted until it is answered.
+    /// Counts the group as load until its reply.
     pub load: Option<InFlight>,
 }
 
-/// The statements of a group in their order. One that comes many times in a row is kept once.
+/// The statements of a group in order. Equal statements in a row are kept once.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     count: usize,
@@ -35,16 +35,15 @@ pub(super) struct Places {
 
 #[derive(Debug)]
 struct Run {
-    /// Places before it.
+    /// The number of places before it.
     before: usize,
     statement: GroupStatement,
 }
 
-/// One statement of a group.
 #[derive(Debug)]
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
-    /// Where it is kept.
+    /// Set if the connection keeps the statement.
     pub named: Option<Arc<CachedStatement>>,
 }
 
@@ -74,19 +73,19 @@ impl Places {
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub text: Arc<str>,
-    /// None where the connection keeps no statements.
+    /// `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
     pub columns: Arc<Columns>,
 }
 
-/// Rows to send at most; the rest stays in the portal.
+/// A portal, and the most rows to send; the others stay in the portal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portal<'a> {
     pub name: &'a str,
     pub most: i32,
 }
 
-/// All rows, of the portal without a name.
+/// All rows of the unnamed portal.
 const ALL: Portal<'_> = Portal { name: "", most: 0 };
 
 impl Group {
@@ -94,7 +93,6 @@ impl Group {
         Self::default()
     }
 
-    /// How many statements it has.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -103,18 +101,17 @@ impl Group {
         self.places.len() == 0
     }
 
-    /// How many bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Adds a statement. On an error the group is as it was.
+    /// Adds a statement. On an error the group is unchanged.
     pub fn push(&mut self, prepared: &Prepared, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), WireError> {
         self.push_rows(prepared, parameters, ALL)
     }
 
-    /// As [`Group::push`], for the first rows; [`Group::push_more`] gets the next ones while the
-    /// transaction lasts.
+    /// Adds a statement as [`Group::push`] does, for its first rows. [`Group::push_more`] gets the
+    /// next rows while the transaction lasts.
     pub fn push_rows(
         &mut self,
         prepared: &Prepared,
@@ -133,20 +130,21 @@ impl Group {
         }
     }
 
-    /// The next rows of a portal.
+    /// Requests the next rows of a portal.
     pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
         frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode)?;
         self.places.push(text, None);
         Ok(())
     }
 
-    /// Closes a portal; that is no statement and has no answer of its own.
+    /// Closes a portal. This is not a statement and has no reply of its own.
     pub fn close(&mut self, portal: &str) -> Result<(), WireError> {
         frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
-    /// Adds a statement that is parsed in its place and not kept: behind a pooler that gives every
-    /// transaction another server connection, it must be parsed and bound before the same Sync.
+    /// Adds a statement that is parsed in its place and not kept. Behind a pooler that gives every
+    /// transaction another server connection, a statement must be parsed and bound before the same
+    /// Sync.
     pub fn push_unnamed(
         &mut self,
         text: &Arc<str>,
@@ -173,7 +171,7 @@ impl Group {
         Ok(())
     }
 
-    /// Asks for the types of a statement, which is not run.
+    /// Creates a group that asks for a statement's types without running it.
     pub fn describe(text: &str) -> Result<Self, WireError> {
         let mut group = Self::new();
         frontend::parse("", text, [], &mut group.bytes).map_err(WireError::encode)?;
@@ -181,10 +179,10 @@ impl Group {
         Ok(group)
     }
 
-    /// `copy … from stdin` and its data: nothing waits for the server's word in between, and the
-    /// only Sync comes behind the end of the data.
+    /// Adds `copy … from stdin` and its data, without waiting for the server in between. The only
+    /// Sync follows the end of the data.
     pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
-        /// Bytes of data in one message.
+        /// The most bytes of data in one message.
         const PART: usize = 64 << 10;
         self.push_unnamed(text, &[], &[])?;
         for part in data.chunks(PART) {
@@ -195,7 +193,7 @@ impl Group {
         Ok(())
     }
 
-    /// Makes the group a text of several statements instead.
+    /// Makes the group a text of several statements.
     pub fn script(&mut self, text: &str) -> Result<(), WireError> {
         self.script = true;
         frontend::query(text, &mut self.bytes).map_err(WireError::encode)
@@ -219,7 +217,7 @@ impl Group {
                 TypesIsNull::No => IsNull::No,
             })
         };
-        // One format stands for all parameters, and must not stand there for none.
+        // One format applies to all parameters; with none, no format may be sent.
         let formats = (!parameters.is_empty()).then_some(1);
         let parameters = parameters.iter().zip(types);
         let bound = frontend::bind(portal.name, name, formats, parameters, write, Some(1), &mut self.bytes);

@@ -7,8 +7,7 @@ use bytes::Bytes;
 
 use super::{WireError, bound::Over};
 
-/// A reply while it comes: the driver puts its messages in, and the callers of its group take them
-/// out.
+/// A reply while it arrives: the driver adds its messages, and the callers of its group take them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<Inside>);
 
@@ -16,19 +15,20 @@ pub(super) struct Inbox(Mutex<Inside>);
 struct Inside {
     came: Came,
     ended: Option<Result<(), WireError>>,
-    /// A place for each who waits: one who is woken for nothing would cost a switch of threads.
+    /// One place for each waiting caller. Waking a caller needlessly would cost a switch of
+    /// threads.
     waiting: Vec<Option<Waker>>,
 }
 
-/// A reply as it came, or a part of it.
+/// A reply, or a part of it, as it arrived.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub chunks: Vec<Bytes>,
-    /// It was more than this, and its rows were not kept.
+    /// The bound that the reply exceeds; its rows were not kept.
     pub over: Option<Over>,
 }
 
-/// Where a caller waits in an inbox, once it does.
+/// A caller's place in an inbox, once it waits.
 pub(crate) type WaitingPlace = Option<usize>;
 
 /// The driver's end of an inbox. If it is dropped before the end of the reply, the connection is
@@ -37,13 +37,13 @@ pub(crate) type WaitingPlace = Option<usize>;
 pub(super) struct Delivery(Arc<Inbox>);
 
 impl Inbox {
-    /// An inbox, and the driver's end of it.
+    /// Creates an inbox and the driver's end of it.
     pub fn new() -> (Arc<Self>, Delivery) {
         let inbox = Arc::new(Self::default());
         (inbox.clone(), Delivery(inbox))
     }
 
-    /// The inbox of a group that cannot be sent.
+    /// Creates the inbox of a group that cannot be sent.
     pub fn refused(failure: WireError) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inside { ended: Some(Err(failure)), ..Inside::default() })))
     }
@@ -52,14 +52,14 @@ impl Inbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a part in, and wakes the reader.
+    /// Adds a part, and wakes the callers.
     fn put(&self, came: Came) {
         let mut inside = self.lock();
         inside.put(came);
         inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// Ends it, unless it has ended.
+    /// Ends the reply, unless it has ended.
     fn end(&self, ended: Result<Came, WireError>) {
         let waiting = {
             let mut inside = self.lock();
@@ -73,14 +73,13 @@ impl Inbox {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// The end, if it has come, with all that was not taken before.
+    /// Returns the end, if it has come, with all untaken messages.
     pub fn ended(&self) -> Option<Result<Came, WireError>> {
         let mut inside = self.lock();
         let ended = inside.ended.clone()?;
         Some(ended.map(|()| std::mem::take(&mut inside.came)))
     }
 
-    /// Waits for the end.
     pub fn poll_ended(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Came, WireError>> {
         let mut inside = self.lock();
         match inside.ended.clone() {
@@ -89,7 +88,7 @@ impl Inbox {
         }
     }
 
-    /// Waits for messages that were not taken yet, or for the end; says whether these are the last.
+    /// Waits for untaken messages or for the end. Returns whether these messages are the last.
     pub fn poll_part(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<(Came, bool), WireError>> {
         let mut inside = self.lock();
         match inside.ended.clone() {
@@ -117,21 +116,20 @@ impl Inside {
         match self.waiting.get_mut(at) {
             Some(Some(waker)) => waker.clone_from(context.waker()),
             Some(none) => *none = Some(context.waker().clone()),
-            None => {} // a place in another inbox
+            None => {} // the place belongs to another inbox
         }
         Poll::Pending
     }
 }
 
 impl Delivery {
-    /// Delivers a part of the reply, unless its reader is gone.
     pub fn part(&self, came: Came) {
         if Arc::strong_count(&self.0) > 1 {
             self.0.put(came);
         }
     }
 
-    /// The rest of the reply, or why there is none.
+    /// Delivers the rest of the reply, or its failure.
     pub fn end(self, ended: Result<Came, WireError>) {
         self.0.end(ended);
     }
@@ -139,6 +137,6 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.0.end(Err(WireError::Lost(None))); // unless it has ended
+        self.0.end(Err(WireError::Lost(None))); // no effect after the end
     }
 }

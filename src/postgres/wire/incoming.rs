@@ -11,12 +11,12 @@ use super::{
     inbox::{Inbox, WaitingPlace},
 };
 
-/// The reply to a group that was sent. May be dropped: what was sent happens all the same.
+/// The reply to a group that was sent. It may be dropped: the statements run all the same.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     inbox: Arc<Inbox>,
     place: WaitingPlace,
-    /// Until the reply is whole.
+    /// Present until the reply is complete.
     reading: Option<Reading>,
 }
 
@@ -25,13 +25,13 @@ impl Incoming {
         Self { inbox, place: None, reading: Some(Reading::new(places, script)) }
     }
 
-    /// The whole reply, if it has come. It comes once.
+    /// Returns the whole reply once, if it has arrived.
     pub fn come(&mut self) -> Option<Result<Reply, WireError>> {
         let came = self.inbox.ended()?;
         Some(self.read(came))
     }
 
-    /// Waits for the whole reply, for one of several who wait for it. It comes once.
+    /// Waits for the whole reply, as one of several waiting callers. Returns it once.
     pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
         let came = ready!(self.inbox.poll_ended(place, context));
         Poll::Ready(self.read(came))
@@ -44,10 +44,10 @@ impl Incoming {
         reading.end()
     }
 
-    /// Reads the answers of single statements while the server still works on the next ones: `read`
-    /// is given a reply, the answer's place in it and its place in the group, one after another.
-    /// What was read may be undone before the end, which says so. Returns what is left of the
-    /// reply: nothing.
+    /// Reads the replies to single statements while the server still works on the next ones. `read`
+    /// gets a reply, the statement's place in it and its place in the group. What was read may
+    /// still be rolled back: only the end of this call confirms it. Returns the rest of the reply,
+    /// which is empty.
     pub async fn parts(mut self, mut read: impl FnMut(&Reply, usize, usize)) -> Result<Reply, WireError> {
         let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
         loop {

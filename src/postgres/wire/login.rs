@@ -1,4 +1,4 @@
-//! From a stream to a session.
+//! Logs in: makes a session from a stream.
 
 mod binding;
 mod exchange;
@@ -17,14 +17,13 @@ use self::{
 use super::stream::Stream;
 use crate::error::{Error, Result};
 
-/// A session that is ready for its first statement.
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub stream: Stream,
     /// Bytes of the server behind its first `ReadyForQuery`.
     pub read: BytesMut,
     pub parameters: HashMap<String, String>,
-    /// The backend's, as `pg_stat_activity` and the server's log name it.
+    /// The backend's process id, as in `pg_stat_activity` and in the server's log.
     pub process_id: i32,
 }
 
@@ -66,12 +65,12 @@ fn parameter(body: &[u8]) -> Option<(String, String)> {
     Some((texts.next()?, texts.next()?))
 }
 
-/// The number in front of the key that a request to cancel would need.
+/// Returns the process id, which precedes the key for cancel requests.
 fn process(body: &[u8]) -> Result<i32> {
     body.first_chunk().map(|number| i32::from_be_bytes(*number)).ok_or_else(|| unexpected(b'K'))
 }
 
-/// Whether it is the server that `target_session_attrs` wants.
+/// Checks that the server is one that `target_session_attrs` wants.
 async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(());
@@ -86,7 +85,7 @@ async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()
             _ => {}
         }
     }
-    // It passes: a failover makes another server the one that takes writes.
+    // This error is temporary: a failover makes another server accept writes.
     match (wanted, row.ends_with(b"\x02on")) {
         (TargetSessionAttrs::ReadWrite, true) => Err(failed(ConnectionRefused, "the database does not allow writes")),
         (TargetSessionAttrs::ReadOnly, false) => Err(failed(ConnectionRefused, "the database is not read only")),

@@ -1,11 +1,12 @@
-//! One connection, any number of callers: Postgres' protocol, pipelined.
+//! Postgres' protocol, pipelined: one connection for any number of callers.
 //!
-//! A *group* is the statements that one Sync ends: one implicit transaction, one reply. Callers put
-//! groups into the connection's buffer; the driver writes whatever has gathered while it was busy,
-//! so flushes are shared by themselves, and reads and writes at the same time, so that a full
-//! socket buffer cannot deadlock. The bytes of an answer go to the caller as they came, and the
-//! caller decodes them. A caller that leaves only drops a receiver: the driver still counts the
-//! messages.
+//! A *group* is the statements that one Sync ends: one implicit transaction, one reply. Callers
+//! append groups to the connection's buffer. The driver writes what has gathered while it was busy,
+//! so that callers share flushes. It reads and writes at the same time, so that a full socket
+//! buffer cannot deadlock.
+//!
+//! The bytes of a reply go to the caller undecoded, and the caller decodes them. A caller that
+//! leaves drops only a receiver: the driver still counts the messages.
 
 mod stream;
 mod socket;
@@ -40,13 +41,13 @@ pub(crate) use self::{
     soil::IN_CATALOG,
 };
 
-/// Who sends on a connection.
+/// The way in which callers use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Use {
-    /// Any number of callers: what one leaves behind would be another's.
+    /// Any number of callers share it, so none may leave state behind.
     #[default]
     Common,
-    /// One at a time, who may leave a transaction open between two groups.
+    /// One caller at a time, which may leave a transaction open between two groups.
     Alone,
 }
 

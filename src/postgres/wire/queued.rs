@@ -22,9 +22,9 @@ pub(super) struct Link {
     queued: Mutex<Queued>,
     pub limits: Limits,
     pub usage: Use,
-    /// The driver has something to write, or to end for.
+    /// Wakes the driver to write, or to end.
     pub wake: Notify,
-    /// There is room in the buffer again.
+    /// Notified when there is room in the buffer again.
     pub room: Notify,
 }
 
@@ -32,40 +32,39 @@ pub(super) struct Link {
 pub(super) struct Queued {
     /// Groups that the driver has not taken yet.
     pub bytes: BytesMut,
-    /// For a caller that finds no statement running.
+    /// Lets a caller write directly when no statement is running.
     pub socket: Option<Socket>,
-    /// Groups that were sent or are about to be, oldest first: answers come in this order.
+    /// Groups that were sent or will be, oldest first: replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
-    /// Names so far.
+    /// The number of statement names so far.
     pub names: u64,
-    /// The connection has ended.
     pub ended: Option<Why>,
-    /// No caller is left: the driver says goodbye once everything is answered.
+    /// The last caller is gone: the driver ends the session after the last reply.
     pub leaving: bool,
     /// A statement may have changed the session beyond its transaction.
     pub soiled: bool,
 }
 
-/// Why a connection is over, where the server said so.
+/// The reason why a connection ended, if the server named one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Why(pub Option<Arc<ServerError>>);
 
-/// A group whose answer has not come, or not whole.
+/// A group whose reply has not fully arrived.
 pub(super) struct AwaitedGroup {
     came: Came,
-    /// Bytes so far; once it is more than its bound, those since the last look.
+    /// The bytes so far; after the bound is exceeded, the bytes since the last check.
     bytes: usize,
-    /// Bytes of a reply from which on its rows are counted.
+    /// The size of the reply at which its rows are counted next.
     counted_at: usize,
     pub bound: Bound,
-    /// Where it is counted as long as it is here.
+    /// Counts the group as load.
     pub load: Option<InFlight>,
-    /// How many of them are handed out already.
+    /// The number of bytes that were already passed on.
     handed_out: usize,
-    /// Its caller reads the reply in parts, as they come.
+    /// The caller reads the reply in parts, as they arrive.
     pub in_parts: bool,
-    /// The server may ask it for the data of a copy, which is on its way already.
+    /// The group contains a copy, whose data needs no request from the server.
     pub copies: bool,
     pub to: To,
 }
@@ -85,13 +84,13 @@ impl AwaitedGroup {
         }
     }
 
-    /// Keeps whole messages of the reply; beyond its bound only those that say how its statements
-    /// ended.
+    /// Keeps whole messages of the reply. Beyond its bound it keeps only messages that end a
+    /// statement.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
-            return Ok(()); // the next look is not at once
+            return Ok(()); // checked again later
         }
         if self.came.over.is_none() {
             self.came.over = self.over(limit);
@@ -116,8 +115,8 @@ impl AwaitedGroup {
         Ok(())
     }
 
-    /// What the reply is more than, if it is. Rows are counted each time that the reply has
-    /// doubled, and never in a small one.
+    /// Returns the bound that the reply exceeds, if any. Rows are counted each time that the reply
+    /// has doubled, and never in a small one.
     fn over(&mut self, limit: usize) -> Option<Over> {
         if self.bytes > limit && !self.bound.whole {
             return Some(Over::Bytes(limit));
@@ -138,28 +137,26 @@ impl AwaitedGroup {
         }
     }
 
-    /// The reply, or its rest, and its receiver.
+    /// Returns the reply, or its rest, and its receiver.
     pub fn answered(self) -> (Came, To) {
         (self.came, self.to)
     }
 }
 
-/// Bytes of a reply that are worth waking their caller while the rest is still to come. From 8 to
-/// 64 KiB, a list of 10,000 rows took the same time: a fifth less than decoded at its end.
+/// The bytes of a partial reply that are worth waking the caller for. From 8 to 64 KiB the time is
+/// the same.
 const PART: usize = 32 << 10;
-/// Messages that say how a statement ended.
+/// The kinds of messages that end a statement.
 const ENDS: &[u8] = b"CEIs";
-/// Bytes of an answer that is too large that gather before its rows are dropped; the rows of a
-/// smaller one are not counted.
+/// The bytes of a too large reply that gather before its rows are dropped. The rows of a smaller
+/// reply are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
-/// Whom an answer is for.
 pub(super) enum To {
-    /// Who may be gone.
+    /// A caller, which may be gone.
     Caller(Delivery),
-    /// A statement that is being prepared.
     CachedStatement(Arc<CachedStatement>),
-    /// No caller waits, as for the closing of a statement. It cannot fail.
+    /// No caller waits, for example when a statement is closed. It cannot fail.
     NoCaller,
 }
 

@@ -5,14 +5,14 @@ use postgres_types::{FromSql, Type, WrongType};
 
 use crate::error::{Error, Kind, Result};
 
-/// The parameters and columns of a statement, in types.
+/// The types of a statement's parameters and columns.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     pub parameters: Vec<Type>,
     pub columns: Vec<(String, Type)>,
 }
 
-/// One row, still as it came.
+/// One row, undecoded.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(super) columns: Arc<Columns>,
@@ -20,34 +20,32 @@ pub(crate) struct Row {
     pub(super) values: Bytes,
 }
 
-/// Why a column cannot be read as the type that was asked for.
+/// The reason why a column cannot be read as the requested type.
 pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
-    /// A column of one of our own statements. A server that answers something else must not end the
-    /// program.
+    /// Reads a column of one of the library's own statements. Returns an error for a wrong type,
+    /// because a faulty server must not crash the program.
     pub fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         self.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause)))
     }
 
-    /// The names and types of all columns.
     pub fn columns(&self) -> &[(String, Type)] {
         &self.columns.columns
     }
 
-    /// A row of values in the wire's format: a length and a value for each column.
+    /// Creates a row of values in the wire's format: a length and a value for each column.
     #[cfg(test)]
     pub fn of(columns: Arc<Columns>, values: Bytes) -> Self {
         Self { columns, values }
     }
 
-    /// Bytes of its values, as they came.
     pub fn bytes(&self) -> usize {
         self.values.len()
     }
 
-    /// The row with other values: `cell` appends each to the buffer, given its column's number and
-    /// the value it had, and says whether there is one; without, it is null.
+    /// Returns the row with other values. `cell` appends each value to the buffer, given its
+    /// column's number and old value. It returns `false` for null.
     pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {
         let mut old = Values::new(&self.columns, &self.values);
         let mut values = BytesMut::new();
@@ -71,12 +69,11 @@ impl Row {
     }
 }
 
-/// The only row of an answer.
 pub(crate) fn only(rows: &[Row]) -> Result<&Row> {
     rows.first().ok_or_else(|| Error::new(Kind::Answer("it has no row".into())))
 }
 
-/// The columns of a row, from the left to the right.
+/// The columns of a row, from left to right.
 #[derive(Debug)]
 pub struct Values<'a> {
     columns: &'a Arc<Columns>,
@@ -89,28 +86,28 @@ impl<'a> Values<'a> {
         Self { columns, at: 0, rest: bytes }
     }
 
-    /// The names and types of all columns.
+    /// Returns the names and types of all columns.
     #[must_use]
     pub fn columns(&self) -> &'a [(String, Type)] {
         &self.columns.columns
     }
 
-    /// The rest of the row, unread.
+    /// Returns the rest of the row, undecoded.
     pub(crate) fn keep(&mut self) -> Row {
         self.at = self.columns.columns.len();
         Row { columns: self.columns.clone(), values: Bytes::copy_from_slice(std::mem::take(&mut self.rest)) }
     }
 
-    /// How many columns were read so far.
+    /// Returns the number of columns read so far.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The next column, which may borrow from the connection's buffer.
+    /// Returns the next column, which may borrow from the connection's buffer.
     ///
     /// # Errors
-    /// There is none, it is null, or it is of another type.
+    /// There is no further column, it is null, or it is of another type.
     pub fn read<T: FromSql<'a>>(&mut self) -> Result<T, Wrong> {
         let columns = self.columns();
         let (name, ty) = columns

@@ -2,9 +2,9 @@ use bytes::BytesMut;
 
 use super::stream::Stream;
 
-/// A second handle to a connection's socket: who finds the connection idle writes by itself, and
-/// the driver is not woken. That spares a switch of tasks, and with a few more of them the waking
-/// of another thread, at which a lonely caller's time went.
+/// A second handle to a connection's socket. A caller that finds the connection idle writes
+/// directly and does not wake the driver. This saves a switch of tasks, and often the slow waking
+/// of another thread.
 #[derive(Debug)]
 pub(super) enum Socket {
     #[cfg(unix)]
@@ -14,7 +14,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// None where bytes do not reach the socket as they are, or it cannot have a second handle.
+    /// `None` if bytes do not reach the socket unchanged, or a second handle is not possible.
     #[cfg(unix)]
     pub fn of(stream: &Stream) -> Option<Self> {
         use std::os::fd::AsFd;
@@ -30,8 +30,8 @@ impl Socket {
         None
     }
 
-    /// Writes what the socket takes at once, and leaves the rest; all of it where it fails, since
-    /// the driver will be told the same.
+    /// Writes what the socket accepts at once, and leaves the rest. After an error it leaves all,
+    /// because the driver will get the same error.
     #[cfg(unix)]
     pub fn write(&mut self, bytes: &mut BytesMut) {
         use std::io::Write;

@@ -1,10 +1,10 @@
-//! Session state that a statement leaves behind, judged by its text.
+//! Detects by a statement's text that it leaves session state behind.
 
-/// For statements in which nothing is to be found by the session's path.
+/// Makes the next statement find nothing through the session's path.
 pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/statements/in_catalog.sql");
 
-/// Whether a statement may change its session beyond its transaction. What functions of the user's
-/// set is not seen; what only looks as if it did costs a clean-up in vain.
+/// Returns whether a statement may change its session beyond its transaction. It does not see what
+/// the user's functions set. A false positive costs a needless clean-up.
 pub(super) fn soils(text: &str) -> bool {
     if text == IN_CATALOG {
         return false; // local to its transaction
@@ -18,7 +18,7 @@ pub(super) fn soils(text: &str) -> bool {
     }
 }
 
-/// The first word behind blanks and comments, and the rest of the text.
+/// Returns the first word behind blanks and comments, and the rest of the text.
 fn word(text: &str) -> (&str, &str) {
     let mut text = text.trim_start();
     loop {

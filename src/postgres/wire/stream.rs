@@ -12,7 +12,6 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-/// The way to a server.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),

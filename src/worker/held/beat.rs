@@ -1,27 +1,26 @@
-//! What is done now and then: leases are renewed, and what would not start soon goes back.
+//! The regular duties: renews leases, and gives messages back that would not start soon.
 
 use std::{collections::HashSet, time::Instant};
 
 use super::{Held, MARGIN, order::Prefetched};
 use crate::{queue::message::Lease, worker::renewals::Renewal};
 
-/// The duties of a beat.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Beat {
-    /// Give back: it would not start soon.
+    /// Messages to give back, because they would not start soon.
     pub release: Vec<Lease>,
-    /// Renew: it runs.
+    /// Running messages whose leases are to be renewed.
     pub renew: Vec<Lease>,
-    /// To be kept until these are renewed.
+    /// Dropped after these leases are renewed.
     pub renewal: Option<Renewal>,
-    /// Whether there is something new to settle, or room.
+    /// Something can be settled, or there is room for more messages.
     pub changed: bool,
 }
 
 impl<T> Held<T> {
-    /// What has to be done now and then: parts of rows that have waited for the rest are settled;
-    /// and, while nothing else is being sent, what waits too long is given back, what runs is
-    /// renewed, and handlers whose lease is over are told.
+    /// Settles parts of rows that have waited for the rest. While nothing else is being sent, it
+    /// also gives back messages that wait too long, renews running messages, and notifies handlers
+    /// whose lease is over.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
@@ -53,7 +52,7 @@ impl<T> Held<T> {
             order.late(half).into_iter().for_each(|group| self.groups.close(group));
         }
         release.extend(self.give_back());
-        // Begun before asking which handlers end a lease themselves: one that does so from then on
+        // Begins before it asks which handlers end a lease themselves: a handler that does so later
         // waits for the renewal.
         let renewal = self.renewals.begin();
         let mut renew = self.keeps(now + self.lease * 2 / 3);
@@ -73,8 +72,8 @@ impl<T> Held<T> {
         Beat { release, renewal: (!renew.is_empty()).then_some(renewal), renew, changed: false }
     }
 
-    /// Leases were renewed, except for the lost ones, whose handlers are told; `now` is when the
-    /// reply arrived.
+    /// Records that leases were renewed at `now`, when the reply arrived. The handlers of lost
+    /// leases are notified.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         let kept = self.waiting.iter_mut().filter(|waiting| waiting.is_kept());

@@ -1,4 +1,4 @@
-//! The bucket of a key that has a rate: how many of its messages may begin, and when.
+//! The bucket of a key with a rate: how many of its messages may begin, and when.
 
 use std::{
     sync::Arc,
@@ -7,53 +7,53 @@ use std::{
 
 use crate::queue::message::keys::Rate;
 
-/// A message that begins takes as much as the rate fills in the time from one to the next. So one
-/// time says all: when the bucket is full again.
+/// A message that begins takes as much as the rate fills between two messages. So one time
+/// describes the bucket: the time when it is full again.
 pub(super) struct Bucket {
     rate: Arc<Rate>,
     full_at: Instant,
-    /// Messages that may begin, and have not.
+    /// Messages that may begin, but have not yet begun.
     promised: u32,
 }
 
 impl Bucket {
-    /// As it may be at most after the lane changed hands, or later.
+    /// Creates the fullest bucket that is possible after the lane has changed hands.
     pub fn new(rate: Arc<Rate>, now: Instant) -> Self {
         let full_at = now + rate.full_in;
         Self { rate, full_at, promised: 0 }
     }
 
-    /// What a later lease tells: the rate as it is now, and whether the lane changed hands.
+    /// Updates the bucket from a later lease, whose rate may be new, and whose lane may have
+    /// changed hands.
     pub fn told(&mut self, rate: &Arc<Rate>, now: Instant) {
         self.full_at = self.full_at.max(now + rate.full_in);
         self.rate = rate.clone();
     }
 
-    /// When a message may begin, behind so many that wait.
+    /// Returns when a message may begin, behind `behind` messages that wait.
     pub fn opens(&self, behind: usize, now: Instant) -> Instant {
         let ahead = u32::try_from(behind).unwrap_or(u32::MAX).saturating_add(self.promised).saturating_add(1);
         let full_at = self.full_at.max(now);
         (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
     }
 
-    /// How long a key may rest of which `behind` messages wait: until half a bucket may begin
-    /// behind them, less the time that it takes to lease that.
+    /// Returns how long a key may rest if `behind` of its messages wait: until half a bucket may
+    /// begin after them, less the time needed to lease that half.
     pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
         let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
         self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)
     }
 
-    /// A message may begin.
     pub fn promise(&mut self) {
         self.promised += 1;
     }
 
-    /// One that might have begun does not.
+    /// Takes back a promise: the message does not begin.
     pub fn take_back(&mut self) {
         self.promised = self.promised.saturating_sub(1);
     }
 
-    /// One that might begin does so.
+    /// Records that a promised message begins.
     pub fn begin(&mut self, now: Instant) {
         self.take_back();
         self.full_at = self.full_at.max(now) + self.rate.each;
@@ -64,7 +64,7 @@ impl Bucket {
     }
 }
 
-/// Longer than any message waits in a process.
+/// A bound that keeps sums of times from overflowing.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn one_that_was_empty_when_its_lane_changed_hands_fills_from_then_on() {
         let now = Instant::now();
-        let mut bucket = bucket(4, EACH * 3, now); // a moment ago
+        let mut bucket = bucket(4, EACH * 3, now);
         assert_eq!(bucket.opens(0, now), now);
         assert_eq!(bucket.opens(1, now), now + EACH);
         bucket.told(&Arc::new(Rate { each: EACH, whole: EACH * 4, full_in: EACH * 4 }), now);
@@ -106,7 +106,7 @@ mod tests {
         let began = Instant::now();
         let mut bucket = bucket(5, EACH * 5, began);
         let mut times: Vec<Instant> = Vec::new();
-        // Asks are made at odd times, and what may begin begins later than it may.
+        // Messages ask at odd times, and begin later than they may.
         for nr in 0..2000_u32 {
             let now = began + Duration::from_millis(u64::from(nr * 7));
             if nr % 29 > 20 {

@@ -1,10 +1,10 @@
-//! What a worker that ends does with what it holds.
+//! Gives up what is held when the worker ends.
 
 use super::Held;
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
-    /// All that waits, to be given back.
+    /// Removes all waiting messages and returns their leases, to be given back.
     pub fn give_up_waiting(&mut self) -> Vec<Lease> {
         let mut given_up: Vec<Lease> =
             std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect();
@@ -15,13 +15,13 @@ impl<T> Held<T> {
         given_up
     }
 
-    /// Tells every handler that the worker gives up on it. Returns whether one listens.
+    /// Notifies every handler that the worker gives up on it. Returns whether any handler listens.
     pub fn tell_all(&mut self) -> bool {
         self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
     }
 
-    /// The leases of running messages that are not lost, to be released after their handlers were
-    /// dropped.
+    /// Removes all running messages. Returns the leases that are not lost, to be released after the
+    /// handlers were dropped.
     pub fn give_up_running(&mut self) -> Vec<Lease> {
         let mut given_up = Vec::new();
         for nr in 0..self.hands.len() {
@@ -36,7 +36,6 @@ impl<T> Held<T> {
         given_up
     }
 
-    /// Whether a handler runs.
     pub fn is_running(&self) -> bool {
         self.hands.iter().any(|hand| !hand.running.is_empty())
     }

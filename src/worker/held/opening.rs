@@ -1,4 +1,4 @@
-//! What begins when the buckets of keys open, and what may not begin any more: see `bucket.rs`.
+//! Starts messages when the buckets of their keys open, and sends late ones back: see `bucket.rs`.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use super::{
 
 impl<T> Held<T> {
     /// Lets messages begin whose bucket has opened. Returns whether there are any, and when the
-    /// next one opens.
+    /// next bucket opens.
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
-            self.started = now; // until now there was nothing to start
+            self.started = now; // until now nothing could start
         }
         let has_some = !ready.is_empty();
         for message in ready {
@@ -22,18 +22,17 @@ impl<T> Held<T> {
         (has_some, self.order.as_ref().and_then(Order::opens))
     }
 
-    /// Whether a bucket opens sooner than was known before.
     pub fn opens_sooner(&mut self) -> bool {
         self.order.as_mut().is_some_and(Order::is_sooner)
     }
 
-    /// Where keys have a rate, nothing begins that was leased longer ago than a quarter of its
-    /// lease: the lane's next worker counts on it.
+    /// Returns whether a message with a rate was leased too long ago to begin: more than a quarter
+    /// of its lease. The lane's next worker relies on this bound.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
         next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
     }
 
-    /// Gives a message back instead.
+    /// Gives a late message back instead of starting it.
     pub(super) fn send_back(&mut self, late: Prefetched<T>) {
         let lease = self.give_up(late);
         if let Some(order) = &mut self.order {

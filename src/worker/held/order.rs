@@ -1,12 +1,12 @@
-//! The order of keys: a limited number of messages of each key runs at the same time, and the next
+//! The order of keys. A limited number of messages of each key runs at the same time, and the next
 //! ones wait behind them.
 //!
-//! What came behind a message that failed goes back to the queue. Until the server has that, and
-//! whatever was leased meanwhile has come, the key is barred: messages of it that come could belong
-//! behind those that went back.
+//! Messages behind a failed one go back to the queue. The key is barred until the server confirms
+//! that, and until the current lease statement has returned: the messages of that key that it
+//! returns could belong behind those that went back.
 //!
-//! A key that has a rate has a bucket. What may not begin yet waits behind, for an eighth of a
-//! lease at most; what is beyond that goes back, and the key rests.
+//! A key with a rate has a bucket. Messages that may not begin yet wait behind for an eighth of a
+//! lease at most. Later ones go back, and the key rests.
 
 mod key;
 
@@ -22,44 +22,42 @@ pub(super) use self::key::Prefetched;
 use super::bucket::Bucket;
 use crate::queue::message::Lease;
 
-/// Messages of a key that wait behind others at most.
 const BEHIND: usize = 64;
-/// Messages to ask for at least, however few of the last ones could be kept.
+/// The fewest messages to ask for, even if few of the last ones could be kept.
 const LEAST: usize = 64;
-/// A key of which enough is held rests while half of that runs, if it has no rate: for at least
-/// and at most this long.
+/// The shortest and the longest rest of a key without a rate. A key of which enough is held rests
+/// while half of that runs.
 const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// What became of a message that came.
 pub(super) enum Arrival<T> {
     Ready(Prefetched<T>),
-    /// It waits behind others of its key.
+    /// The message waits behind others of its key.
     Kept,
-    /// It goes back; of this row.
+    /// The message of this row goes back.
     Refused(usize),
 }
 
 pub(super) struct Order<T> {
     per_key: usize,
     lease: Duration,
-    /// Messages of a key that wait behind others at most.
+    /// The most messages of a key that wait behind others.
     behind: usize,
     keys: HashMap<Arc<str>, Key<T>>,
-    /// Messages that are to go back.
+    /// Messages to give back.
     back: Vec<Lease>,
-    /// Leases that the server is yet to end, and their keys, which are barred until then.
+    /// Leases that the server has yet to end, and their keys, which are barred until then.
     ending: HashMap<Lease, Arc<str>>,
-    /// Keys of which enough came, and for how long they rest.
+    /// Keys of which enough has arrived, and how long each rests.
     full: HashMap<Arc<str>, Duration>,
     /// Keys whose bucket lets a message begin at that time.
     opening: BinaryHeap<Reverse<(Instant, Arc<str>)>>,
-    /// One of them comes sooner than those before.
+    /// A bucket opens sooner than all before.
     is_sooner: bool,
     is_fetching: bool,
-    /// Of what is being leased, messages that were kept and such that were not.
+    /// Messages of the current lease statement that were kept; then those that were not.
     kept: usize,
     refused: usize,
-    /// Messages to ask for at most.
+    /// The most messages to ask for.
     most: usize,
     rest: Duration,
 }
@@ -84,8 +82,8 @@ impl<T> Order<T> {
         }
     }
 
-    /// Messages to ask for at most: twice as many as could be kept the last time. Where few keys
-    /// have long backlogs, all else would be leased to be given back at once.
+    /// Returns the most messages to ask for: twice the number that could be kept the last time. If
+    /// few keys have long backlogs, most other messages would be leased only to be given back.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -94,12 +92,11 @@ impl<T> Order<T> {
         self.per_key == 1
     }
 
-    /// Records how long a hand takes for a message.
     pub fn handled(&mut self, mean: Duration) {
         self.rest = mean.saturating_mul(self.behind as u32 / 2).clamp(REST.0, REST.1);
     }
 
-    /// A message came.
+    /// Keeps an arriving message, or refuses it.
     pub fn arrive(&mut self, new: Prefetched<T>, now: Instant) -> Arrival<T> {
         let Some(name) = new.message.key.clone() else { return Arrival::Ready(new) };
         let key = self.keys.entry(name.clone()).or_default();
@@ -136,7 +133,7 @@ impl<T> Order<T> {
         Arrival::Refused(group)
     }
 
-    /// Where what waits of a key waits for its bucket, that is told when it opens.
+    /// Schedules the waiting messages of a key for the time when its bucket opens.
     fn wait_for(&mut self, name: &Arc<str>, now: Instant) {
         let Some(key) = self.keys.get_mut(name) else { return };
         let Some(bucket) = &key.bucket else { return };
@@ -149,7 +146,7 @@ impl<T> Order<T> {
         self.opening.push(Reverse((opens, name.clone())));
     }
 
-    /// What may begin now because buckets have opened.
+    /// Returns the messages that may begin now because buckets have opened.
     pub fn opened(&mut self, now: Instant) -> Vec<Prefetched<T>> {
         let mut ready = Vec::new();
         while self.opens().is_some_and(|at| at <= now)
@@ -168,24 +165,23 @@ impl<T> Order<T> {
         ready
     }
 
-    /// When the next bucket opens for what waits.
+    /// Returns when the next bucket opens for waiting messages.
     pub fn opens(&self) -> Option<Instant> {
         self.opening.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Whether a bucket opens sooner than was known before.
     pub fn is_sooner(&mut self) -> bool {
         std::mem::take(&mut self.is_sooner)
     }
 
-    /// A message of the key begins.
     pub fn begins(&mut self, name: &Arc<str>, now: Instant) {
         if let Some(bucket) = self.keys.get_mut(name).and_then(|key| key.bucket.as_mut()) {
             bucket.begin(now);
         }
     }
 
-    /// One that might have begun goes back. Returns the rows of what goes back with it.
+    /// Gives back a message that might have begun. Returns the rows of the messages that go back
+    /// with it.
     pub fn given_up(&mut self, name: &Arc<str>, lease: Lease) -> Vec<usize> {
         if let Some(bucket) = self.keys.get_mut(name).and_then(|key| key.bucket.as_mut()) {
             bucket.take_back();
@@ -193,7 +189,7 @@ impl<T> Order<T> {
         self.failed(name, Some(lease))
     }
 
-    /// A lease goes back, and its key is barred until that is done.
+    /// Gives a lease back, and bars its key until the server confirms.
     fn end(&mut self, name: &Arc<str>, lease: Lease) {
         self.back.push(lease);
         self.bar(name, lease);
@@ -205,7 +201,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// A message of the key is done: returns those that may run now.
+    /// Records that a message of the key is done. Returns the next one that may run.
     pub fn done(&mut self, name: &Arc<str>, now: Instant) -> Option<Prefetched<T>> {
         let key = self.keys.get_mut(name)?;
         key.active = key.active.saturating_sub(1);
@@ -222,8 +218,8 @@ impl<T> Order<T> {
         next
     }
 
-    /// A message of the key comes again: what is behind it goes back. With a lease, the server is
-    /// yet to end that. Returns the rows of what goes back.
+    /// Records that a message of the key will come again: messages behind it go back, and their
+    /// rows are returned. A given lease bars the key until the server has ended it.
     pub fn failed(&mut self, name: &Arc<str>, lease: Option<Lease>) -> Vec<usize> {
         let is_ordered = self.is_ordered();
         let key = self.keys.entry(name.clone()).or_default();
@@ -247,12 +243,13 @@ impl<T> Order<T> {
         groups
     }
 
-    /// What waits behind others so long that its lease would end goes back. Returns its rows.
+    /// Gives back messages that wait behind others until near the end of their lease. Returns their
+    /// rows.
     pub fn late(&mut self, half: Instant) -> Vec<usize> {
         self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
     }
 
-    /// All that waits behind others goes back. Returns its rows.
+    /// Gives back all messages that wait behind others. Returns their rows.
     pub fn close(&mut self) -> Vec<usize> {
         self.back_where(|key| !key.behind.is_empty())
     }
@@ -271,7 +268,7 @@ impl<T> Order<T> {
         std::mem::take(&mut self.back)
     }
 
-    /// Goes back as well, without a word on the others of its key.
+    /// Gives back one message, without an effect on others of its key.
     pub fn goes_back(&mut self, lease: Lease) {
         self.back.push(lease);
     }
@@ -284,35 +281,33 @@ impl<T> Order<T> {
         self.full.drain().collect()
     }
 
-    /// Something is about to be leased.
     pub fn fetching(&mut self) {
         self.is_fetching = true;
     }
 
-    /// What was leased has come.
+    /// Ends the current lease statement: adapts the number to ask for, and forgets idle keys.
     pub fn fetched(&mut self, now: Instant) {
         self.is_fetching = false;
         let (kept, refused) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.refused));
         if refused > 0 {
             self.most = kept.saturating_mul(2).max(LEAST);
         } else if kept >= self.most / 2 {
-            self.most = self.most.saturating_mul(2); // less says nothing: what is due may be a handful
+            self.most = self.most.saturating_mul(2); // fewer is no evidence: little may be due
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            // What waits behind has to ask the bucket, even if it has been full for long because it
-            // was not checked.
+            // Waiting messages must ask the bucket, even one that has long been full unchecked.
             key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });
     }
 
-    /// The server has ended a lease.
+    /// Records that the server has ended a lease.
     pub fn confirm(&mut self, lease: Lease) {
         let Some(name) = self.ending.remove(&lease) else { return };
         if let Some(key) = self.keys.get_mut(&name) {
             key.ending -= 1;
-            // What is being leased may have been looked for before.
+            // The current lease statement may have read the queue before that.
             key.is_stale |= self.is_fetching;
             if key.is_idle() {
                 self.keys.remove(&name);

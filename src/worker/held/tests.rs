@@ -20,7 +20,7 @@ fn message(id: i64, ran_out: bool) -> Message<()> {
     }
 }
 
-/// Messages of a row, leased, and hands that hold as many of them.
+/// Leases one row, and starts hands that each hold a message of it.
 fn held(messages: i64, hands: usize, now: Instant) -> Held<()> {
     let mut held = Held::new(LEASE, None, now);
     held.leased((1024..1024 + messages).map(|id| message(id, false)).collect(), now);
@@ -88,7 +88,6 @@ fn a_handler_that_runs_for_long_is_told_of_a_lease_that_is_gone() {
     assert_eq!(held.finish(0, [Decision::Done], now + SECOND * 3), 0);
 }
 
-/// Of which there are four a second.
 #[test]
 fn a_lease_that_goes_at_any_time_is_looked_after_within_three_beats() {
     let beat = SECOND / 4;
@@ -151,7 +150,7 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
 #[test]
 fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
     let now = Instant::now();
-    let mut held = held(4, 2, now); // two run, two wait
+    let mut held = held(4, 2, now);
     held.leased(vec![message(9000, true)], now);
     held.leased(vec![message(9100, true)], now);
     held.leased(vec![message(9200, false)], now);
@@ -179,7 +178,7 @@ fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
 #[test]
 fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
     let now = Instant::now();
-    let mut held = held(1, 1, now); // it runs
+    let mut held = held(1, 1, now);
     held.leased(vec![message(9000, true)], now);
     held.leased(vec![message(9100, false)], now);
     let (one, two) = (held.hand(), held.hand());
@@ -193,7 +192,7 @@ fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
     assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(9100));
 }
 
-/// What waits too long goes back, but for what is to run alone: that would come back among many.
+/// Given back, they would be leased again among many.
 #[test]
 fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
     let now = Instant::now();
@@ -214,7 +213,7 @@ fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
     assert!(held.room(9, 1) > 0);
 }
 
-/// It delays no other message before its turn has come.
+/// Such a message delays no other before its turn.
 #[test]
 fn one_that_is_to_run_alone_and_waits_behind_others_of_its_key_is_not_waited_for() {
     let now = Instant::now();
@@ -243,7 +242,7 @@ fn one_that_is_to_run_alone_and_waits_behind_others_of_its_key_is_not_waited_for
     }
 }
 
-/// A worker of few busy keys would lease their backlogs only to give them back, again and again.
+/// A worker with few busy keys would lease their backlogs only to give them back.
 #[test]
 fn no_more_is_asked_for_than_could_be_kept_twice() {
     let now = Instant::now();
@@ -312,7 +311,7 @@ fn what_a_policy_counts_are_charged_attempts() {
     assert_eq!(held.leases(nr).collect::<Vec<_>>(), [(Lease { id: 1024, attempt: 7 }, 2)]);
 }
 
-/// Also where buckets opened long ago and no check was made.
+/// Also if buckets opened long ago without a check.
 #[test]
 fn a_key_with_a_rate_never_begins_more_often_however_late_the_worker_is() {
     const EACH: Duration = Duration::from_millis(100);
@@ -323,7 +322,7 @@ fn a_key_with_a_rate_never_begins_more_often_however_late_the_worker_is() {
     held.leased((1024..1054).map(of_key).collect(), began);
     let (nr, mut times) = (held.hand(), Vec::new());
     for step in 0..60_u32 {
-        // Every so often it does nothing for a while, and the first that it does differs.
+        // From time to time it pauses, and each time another action comes first.
         let now = began + Duration::from_millis(u64::from(step * 40 + step / 7 * 350));
         if step % 2 == 0 {
             held.leased(Vec::new(), now);

@@ -1,4 +1,4 @@
-//! Leases that are there no more long before their time: a message was cancelled, or its queue
+//! Finds leases that are gone before their time because a message was cancelled, or its queue
 //! purged.
 
 use std::{
@@ -9,16 +9,16 @@ use std::{
 use super::{HandState, Held};
 use crate::queue::message::Lease;
 
-/// Leases are looked after this often: at every second beat, of which there are four a second, and
-/// whose timer may be a little early …
+/// The time between checks: at every second beat. There are four beats a second, and their timer
+/// may be a little early …
 const CHECK: Duration = Duration::from_millis(450);
-/// … but for those that have only begun: most handlers are quick, and the next look finds them
-/// gone. A handler is so told of a lease that is gone after 750 ms, and the round trip.
+/// … but no check of handlers that have just begun. Most are quick, and the next check finds the
+/// slow ones. So a handler is notified within 750 ms and the round trip after its lease is gone.
 const YOUNG: Duration = Duration::from_millis(250);
 
 impl<T> Held<T> {
-    /// Leases to look after: those of handlers that want to know, every so often. Say with
-    /// [`Held::gone`] which are there no more.
+    /// Returns the leases to check, from time to time: those of handlers that can be notified.
+    /// [`Held::gone`] takes the result.
     pub fn check(&mut self, now: Instant) -> Vec<Lease> {
         if now.duration_since(self.checked) < CHECK {
             return Vec::new();
@@ -32,12 +32,12 @@ impl<T> Held<T> {
         running.filter(|running| !running.lost).map(|running| running.lease).collect()
     }
 
-    /// Of these leases some are there no more: their handlers are told.
+    /// Marks the leases that are gone, and notifies their handlers.
     pub fn gone(&mut self, leases: &[Lease], gone: &[i64]) {
         let gone: HashSet<&i64> = gone.iter().collect();
         let gone: HashSet<&Lease> = leases.iter().filter(|lease| gone.contains(&lease.id)).collect();
         for hand in &mut self.hands {
-            // It may have begun to end its lease itself meanwhile.
+            // The handler may have begun to end its lease itself since then.
             let settled = hand.told.as_ref().is_some_and(|told| told.is_settled());
             for running in hand.running.iter_mut().filter(|running| !settled && gone.contains(&running.lease)) {
                 running.lost = true;

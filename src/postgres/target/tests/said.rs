@@ -1,4 +1,4 @@
-//! Which of string, service, variables and password file says what.
+//! The precedence of string, service, variables and password file.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use tokio_postgres::{
 
 use crate::postgres::target::Target;
 
-/// A folder to be at home in.
+/// A temporary home folder.
 struct Home(PathBuf);
 
 impl Home {
@@ -26,7 +26,6 @@ impl Home {
         Self(path)
     }
 
-    /// Writes a file that only its owner may read.
     fn with(self, name: &str, text: &str) -> Self {
         let file = self.0.join(name);
         fs::write(&file, text).expect("written");
@@ -38,7 +37,7 @@ impl Home {
         self.0.join(name).display().to_string()
     }
 
-    /// Reads a string, with these variables and no others.
+    /// Parses a string with these variables and no others.
     fn read(&self, text: &str, variables: &[(&str, &str)]) -> Result<Target, String> {
         let home = self.0.display().to_string();
         let value =
@@ -66,7 +65,6 @@ fn allow(file: &Path, mode: u32) {
     fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// `user:password@hosts:ports/database`.
 fn shown(config: &Config) -> String {
     let host = |host: &Host| match host {
         Host::Tcp(name) => name.clone(),

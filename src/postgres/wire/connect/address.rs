@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
 
-/// One server of a connection string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub way: Way,
@@ -17,7 +16,7 @@ pub(super) struct Address {
 pub(super) enum Way {
     #[cfg(unix)]
     Socket(PathBuf),
-    /// The name is for the certificate; the address may be another name, or the same.
+    /// The certificate must have the name. The address may be the same or another.
     Network { name: String, address: String },
 }
 
@@ -31,7 +30,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// In the string's order: each host with its address, if that is given apart, and its port.
+/// Returns each host with its separate address, if any, and its port, in the string's order.
 pub(super) fn places(config: &Config) -> Result<Vec<Address>> {
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     if !addresses.is_empty() && addresses.len() != hosts.len() {
@@ -47,7 +46,7 @@ pub(super) fn places(config: &Config) -> Result<Vec<Address>> {
         let way = match (host, address) {
             #[cfg(unix)]
             (Host::Unix(folder), None) => Way::Socket(folder.join(format!(".s.PGSQL.{port}"))),
-            #[cfg(unix)] // the string was refused before
+            #[cfg(unix)] // refused earlier
             (Host::Unix(_), Some(address)) => Way::Network { name: address.clone(), address },
             (Host::Tcp(name), address) => {
                 Way::Network { name: name.clone(), address: address.unwrap_or_else(|| name.clone()) }

@@ -21,10 +21,11 @@ use crate::{
     },
 };
 
-/// Without asking first, the server must know by this that Postgres is meant.
+/// The protocol's name. With direct TLS the server must learn from it that Postgres is meant.
 const ALPN: &[u8] = b"postgresql";
 
-/// A socket with the TLS that the connection string wants, or that it prefers and the server has.
+/// Encrypts a socket if the connection string requires it, or prefers it and the server supports
+/// it.
 pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target) -> Result<Stream> {
     let must = match target.config.get_ssl_mode() {
         SslMode::Disable => return Ok(Stream::Tcp(socket)),
@@ -57,8 +58,8 @@ pub(super) async fn encrypted(mut socket: TcpStream, name: &str, target: &Target
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Asks whether the server has TLS. Only a clear no counts: an attacker who could send anything
-/// else could make us talk in plain text.
+/// Asks whether the server has TLS. Only a clear no counts. Otherwise an attacker who can send
+/// other bytes could force plain text.
 async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     let mut request = BytesMut::new();
     frontend::ssl_request(&mut request);
@@ -68,7 +69,7 @@ async fn agreed(socket: &mut TcpStream) -> io::Result<bool> {
     match &said[..length] {
         b"S" => Ok(true),
         b"N" => Ok(false),
-        // They would pass for the server's own once the stream is trusted (CVE-2021-23222).
+        // These bytes would count as the server's own once the stream is trusted (CVE-2021-23222).
         [b'S' | b'N', _] => Err(io::Error::new(ErrorKind::InvalidData, "there were bytes before the handshake")),
         [b'E', ..] => Err(io::Error::new(ErrorKind::InvalidData, "the server answered with an error")),
         [] => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),

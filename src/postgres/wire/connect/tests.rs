@@ -18,7 +18,7 @@ async fn to(url: &str) -> Result<Connected> {
     connect(&Target::parse_in(url, |_| None)?).await
 }
 
-/// What the attempt ended in: the kind of stream, or the error with its code in front.
+/// Returns the kind of stream, or the error with its code in front.
 async fn outcome(url: &str) -> String {
     match to(url).await {
         Ok(Connected { stream: Stream::Tcp(_), .. }) => "plain".to_owned(),
@@ -125,7 +125,7 @@ async fn sslmode_means_what_libpq_says() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_spoken_to_in_plain_text_unless_tls_is_required() {
-    // On its socket Postgres has no TLS.
+    // Postgres has no TLS on its socket.
     let proxy = DelayProxy::start("127.0.0.1:0", server().await.socket().as_path(), Duration::ZERO).expect("started");
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres", proxy.addr().port());
     assert_eq!(outcome(&format!("{url} sslmode=prefer")).await, "plain");

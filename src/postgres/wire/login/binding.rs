@@ -1,18 +1,18 @@
-//! What a password's proof is bound to where TLS carries it: a hash of the server's certificate, by
-//! which a proxy in the middle is found out (RFC 5929, `tls-server-end-point`).
+//! The channel binding of a password's proof: a hash of the server's TLS certificate, which reveals
+//! a proxy in the middle (RFC 5929, `tls-server-end-point`).
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::postgres::wire::stream::Stream;
 
-/// A stream has one only with TLS, and only where the certificate's signature names a hash.
+/// Returns the binding of a stream with TLS, if the certificate's signature names a hash.
 pub(super) fn binding(stream: &Stream) -> Option<Vec<u8>> {
     let Stream::Tls(tls) = stream else { return None };
     end_point(tls.get_ref().1.peer_certificates()?.first()?)
 }
 
-/// The certificate under the hash that its signature uses; never a weaker one than SHA-256. Ed25519
-/// has its hash inside, and names none: the server cannot do it either.
+/// Hashes the certificate with its signature's hash, at least SHA-256. Ed25519 names no hash, and
+/// the server does not support it here either.
 fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (outer, _) = element(certificate, SEQUENCE)?;
     let (_, after_what_is_signed) = element(outer, SEQUENCE)?;
@@ -38,7 +38,7 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// RSA-PSS keeps its hash among the parameters; left out, it is SHA-1.
+/// Returns the bits of RSA-PSS' hash, which is a parameter; by default it is SHA-1.
 fn pss_bits(parameters: &[u8]) -> Option<u32> {
     let (parameters, _) = element(parameters, SEQUENCE)?;
     let Some((hash, _)) = element(parameters, FIRST_FIELD) else { return Some(256) };
@@ -55,7 +55,7 @@ const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const FIRST_FIELD: u8 = 0xa0;
 
-/// The content of the DER element at the front, if it is of that kind, and what follows it.
+/// Returns the content of the DER element at the front, if it is of that kind, and the rest.
 fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = der.split_first()?;
     let (short, rest) = rest.split_first()?;
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// A certificate with nothing inside but the name of its signature.
+    /// Returns a certificate that contains only the name of its signature.
     fn signed(algorithm: &[u8]) -> Vec<u8> {
         let length = algorithm.len() as u8;
         [&[SEQUENCE, length + 4, SEQUENCE, 0, SEQUENCE, length], algorithm].concat()

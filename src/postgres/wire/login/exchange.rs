@@ -9,13 +9,13 @@ use crate::{
     postgres::wire::stream::Stream,
 };
 
-/// The longest message before the login; no server has a reason to send a longer one.
+/// The longest message before the login; no server needs a longer one.
 const LONGEST: usize = 64 << 10;
 
-/// One message at a time, until the connection is ready for more.
+/// Sends and receives one message at a time, until the login is complete.
 pub(super) struct Exchange {
     pub stream: Stream,
-    /// Behind the last message.
+    /// Bytes behind the last message.
     pub read: BytesMut,
     /// Bytes for the next [`Exchange::send`].
     pub write: BytesMut,
@@ -31,21 +31,22 @@ impl Exchange {
         self.stream.flush().await.map_err(|error| broken(&error))
     }
 
-    /// The kind and the body of the next message. A refusal is an error; a notice is passed over.
+    /// Returns the kind and the body of the next message. A refusal is an error; a notice is
+    /// skipped.
     pub async fn next(&mut self) -> Result<(u8, Bytes)> {
         loop {
             match self.message().await? {
                 (b'E', body) => return Err(Error::new(Kind::Refused(Arc::new(ServerError::parse(&body))))),
                 (b'N', body) => debug!(notice = %ServerError::parse(&body), "the server's notice"),
-                // A server negotiates what it does not know of the protocol; of 3.0 without options
-                // there is nothing.
+                // A server names what it does not support of the protocol; of version 3.0 without
+                // options that is nothing.
                 (b'v', _) => {}
                 message => return Ok(message),
             }
         }
     }
 
-    /// The next message, which asks for a proof or is content: its code and the rest.
+    /// Returns the code and the rest of the next message, which requests a method or accepts.
     pub async fn authentication(&mut self) -> Result<(u32, Bytes)> {
         let (kind, mut body) = self.next().await?;
         match body.first_chunk() {
@@ -71,7 +72,8 @@ impl Exchange {
         }
     }
 
-    /// A server that cannot even start a process for us says so in plain text, behind an `E`.
+    /// Returns the error for a server that cannot start a process, and replies in plain text behind
+    /// an `E`.
     fn garbage(&self) -> Error {
         let text = match self.read.split_first() {
             Some((b'E', text)) => text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default(),

@@ -5,7 +5,7 @@ use trunkline_embedded::DelayProxy;
 use super::{Connection, Use, WireError, connection, group, numbers, server};
 use crate::postgres::target::Target;
 
-/// A connection through a proxy that can cut it.
+/// Connects through a proxy that can cut the connection.
 async fn through(proxy: &DelayProxy) -> Connection {
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres sslmode=disable", proxy.addr().port());
     Connection::open(&Target::parse_in(&url, |_| None).expect("a valid string"), Use::Alone).await.expect("connected")

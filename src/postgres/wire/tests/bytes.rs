@@ -1,11 +1,12 @@
-//! Whatever bytes come, and in whatever pieces: an answer, or an error; never a panic, and no call
-//! waits without end.
+//! Arbitrary bytes in arbitrary pieces lead to a reply or an error: no panic, and no call waits
+//! without an end.
 
 use proptest::prelude::*;
 
 use crate::postgres::wire::{WireError, cached_statement::Signature, fuzz::told};
 
-/// An answer to three statements: a row each of one text, with a notice and a notification in
+/// A reply to three statements: one row of one text each, with a notice and a notification in
+/// between.
 /// between.
 const ANSWER: &[u8] = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01aC\0\0\0\x0dSELECT 1\0\
     N\0\0\0\x0aMhey\0\0\

@@ -1,4 +1,4 @@
-//! Servers that mean harm, or have lost their mind: a bounded time, a bounded memory, and an error.
+//! Hostile or faulty servers cost a bounded time and memory, and lead to an error.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
-/// A row of these values.
+/// Encodes a row of these values.
 pub(super) fn row(values: &[&[u8]]) -> Vec<u8> {
     let mut body = (values.len() as u16).to_be_bytes().to_vec();
     for value in values {
@@ -44,7 +44,7 @@ pub(super) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
-/// A connection, and the server's end of it.
+/// Returns a connection, and the server's end of it.
 pub(super) fn between(
     limits: Limits,
     usage: Use,
@@ -55,7 +55,7 @@ pub(super) fn between(
     (connection, theirs, tokio::spawn(drive(ours, BytesMut::new(), shared)))
 }
 
-/// Answers every Sync with the same words.
+/// Sends the same reply to every Sync.
 async fn answers(mut server: DuplexStream, answer: Vec<u8>) {
     let mut asked = vec![0; 64 << 10];
     while let Ok(count @ 1..) = server.read(&mut asked).await {
@@ -88,15 +88,15 @@ async fn an_answer_without_end_is_not_kept() {
     let next = connection.send(group(&["select 3"]));
     let (row, end) = (row(&[&[b'x'; 8000]]), message(b'C', b"SELECT 1\0"));
     for _ in 0..4000 {
-        server.write_all(&row).await.expect("read"); // 32 MB, and more than the socket holds
+        server.write_all(&row).await.expect("read"); // 32 MB, more than the socket holds
     }
     server.write_all(&[&end[..], &row, &end, &ready(b'I')].concat()).await.expect("read");
     let outcome = timeout(SOON, answer).await.expect("answered");
     assert!(matches!(outcome, Err(WireError::TooLarge(limit)) if limit == 1 << 20), "{outcome:?}");
-    // No other caller pays for it.
+    // No other caller is affected.
     server.write_all(&[&end[..], &ready(b'I')].concat()).await.expect("read");
     assert_eq!(timeout(SOON, next).await.expect("answered").expect("its own").tag(0), "SELECT 1");
-    // Its error is still told.
+    // Its error is still returned.
     let answer = connection.send(group(&["select 1"]));
     for _ in 0..400 {
         server.write_all(&row).await.expect("read");
@@ -140,7 +140,7 @@ async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
 async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_to_it() {
     let limits = Limits { answer: Some(Duration::from_millis(50)), ..Limits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
-    // While it answers in time, nothing ends.
+    // Replies within the limit end nothing.
     for _ in 0..5 {
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&message(b'C', b"SELECT 1\0")[..], &ready(b'I')].concat()).await.expect("sent");
@@ -151,7 +151,7 @@ async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_t
         while !connection.is_closed() {
             drop(connection.send(group(&["select 3"])));
             tokio::task::yield_now().await;
-            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await; // it reads, and says nothing
+            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await; // it reads without replying
         }
     };
     timeout(SOON, talks).await.expect("it ends");
@@ -165,7 +165,7 @@ async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
         let (connection, server, _driver) = between(Limits::default(), Use::Common);
-        // The statement has a parameter of that type, and whatever is asked for then is made of it
+        // The statement has a parameter of that type, and each lookup returns the type itself
         // again.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
         let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);

@@ -1,4 +1,4 @@
-//! Who finds a connection idle writes without its driver.
+//! A caller that finds a connection idle writes without its driver.
 
 use std::{
     io::{self, Read},
@@ -24,7 +24,8 @@ use crate::postgres::{
 
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// A connection whose driver does not run yet, what the driver needs, and the server's end.
+/// Returns a connection whose driver does not run yet, the driver's arguments, and the server's
+/// end.
 fn undriven(limits: Limits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let (ours, shared) = (Stream::Unix(ours), Arc::new(Link::new(limits, Use::Common)));
@@ -32,7 +33,7 @@ fn undriven(limits: Limits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     (Connection::over(shared.clone()), (ours, shared), theirs)
 }
 
-/// The bytes of `n` groups.
+/// Returns the bytes of `count` groups.
 async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.windows(SYNC.len()).filter(|part| *part == SYNC).count() < count {
@@ -41,7 +42,7 @@ async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Asked of the socket itself: the runtime would not try before it was told of something to read.
+/// Asks the socket itself, because the runtime would not try before a readiness event.
 fn is_sent_nothing(server: &UnixStream) -> bool {
     let handle = server.as_fd().try_clone_to_owned().expect("another handle");
     let read = std::os::unix::net::UnixStream::from(handle).read(&mut [0]);

@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const END: &[u8] = b"SELECT 1\0";
 
-/// A statement's answer: one row of this many bytes.
+/// Encodes a statement's reply: one row of this number of bytes.
 fn answer(bytes: usize) -> Vec<u8> {
     [row(&[&vec![b'x'; bytes]]), message(b'C', END)].concat()
 }
@@ -66,7 +66,7 @@ async fn what_was_read_in_parts_may_still_fail_and_the_failure_has_its_place() {
         other => panic!("{other:?}"),
     }
     assert_eq!(read, 2);
-    // An end too few is no success, however much was read.
+    // A missing end is an error, however much was read.
     let reply = connection.send_in_parts(group(&["select 1"; 3]));
     server.write_all(&[answers, ready(b'I')].concat()).await.expect("sent");
     let outcome = timeout(SOON, reply.parts(|_, _, _| ())).await.expect("answered");

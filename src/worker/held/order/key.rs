@@ -8,7 +8,6 @@ use crate::queue::message::Message;
 /// A message that waits for a hand.
 pub(crate) struct Prefetched<T> {
     pub message: Message<T>,
-    /// Its row.
     pub group: usize,
     pub until: Instant,
 }
@@ -17,12 +16,12 @@ pub(super) struct Key<T> {
     /// Messages that run, or may.
     pub active: usize,
     pub behind: VecDeque<Prefetched<T>>,
-    /// Leases that the server is yet to end.
+    /// Leases that the server has yet to end.
     pub ending: usize,
-    /// It is barred until what is being leased has come.
+    /// The key is barred until the current lease statement has returned.
     pub is_stale: bool,
     pub bucket: Option<Bucket>,
-    /// It is told when its bucket opens.
+    /// The key is scheduled for the time when its bucket opens.
     pub is_timed: bool,
 }
 
@@ -41,12 +40,12 @@ impl<T> Key<T> {
         self.active == 0 && self.behind.is_empty() && !self.is_barred() && self.bucket.is_none()
     }
 
-    /// When a message may begin behind all that wait, as far as the bucket goes.
+    /// Returns when the bucket lets another message begin, behind all that wait.
     pub fn opens(&self, now: Instant) -> Instant {
         self.bucket.as_ref().map_or(now, |bucket| bucket.opens(self.behind.len(), now))
     }
 
-    /// One that waits may begin, or one that comes where none waits.
+    /// Returns whether the first waiting message may begin, or a new one if none waits.
     pub fn is_open(&self, per_key: usize, now: Instant) -> bool {
         self.active < per_key && self.bucket.as_ref().is_none_or(|bucket| bucket.opens(0, now) <= now)
     }

@@ -1,4 +1,4 @@
-//! Servers that are none, or not good ones.
+//! Servers that are not Postgres, or are faulty.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use std::{
 use super::{connect, outcome, to};
 use crate::postgres::target::Target;
 
-/// Answers whatever comes with the next of these, and then waits until the client has gone.
+/// Replies to each message with the next of these, and then waits until the client has gone.
 fn fake(answers: Vec<Vec<u8>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("bound").port();
@@ -34,7 +34,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &length, body].concat()
 }
 
-/// Asks for a proof, or is content with 0.
+/// Requests an authentication method, or accepts the login with 0.
 fn asks(code: u32, rest: &[u8]) -> Vec<u8> {
     message(b'R', &[&code.to_be_bytes(), rest].concat())
 }
@@ -91,7 +91,8 @@ async fn a_server_that_closes_at_once_is_told() {
         let port = listener.local_addr().expect("bound").port();
         thread::spawn(move || listener.accept().map(drop));
         let found = outcome(&url(port, mode)).await;
-        // Whether our bytes arrive before its end decides between an end and a reset.
+        // The client's bytes may arrive before the end or after it, which decides between an end
+        // and a reset.
         assert!(["closed the connection", "broke", "TLS with"].iter().any(|said| found.contains(said)), "{found}");
     }
 }

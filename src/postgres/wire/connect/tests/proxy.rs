@@ -1,4 +1,4 @@
-//! A proxy between us and the server, which speaks TLS with a certificate of its own.
+//! A proxy between client and server, which speaks TLS with its own certificate.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -31,7 +31,7 @@ async fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Decrypts, reads along, and encrypts again for the server.
+/// Decrypts, and encrypts again for the server.
 pub async fn in_the_middle(server: u16) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {
@@ -47,7 +47,7 @@ pub async fn in_the_middle(server: u16) -> u16 {
     port
 }
 
-/// TLS from the first byte, as Postgres 17 has it.
+/// Speaks TLS from the first byte, as Postgres 17 does.
 pub async fn direct(socket: PathBuf, alpn: &'static [&'static [u8]]) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {
