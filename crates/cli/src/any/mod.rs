@@ -1,4 +1,4 @@
-//! A queue on one server, or on several: the verbs that do not care.
+//! A queue on one server or on several, for the verbs that work on both.
 
 mod consumer;
 mod id;
@@ -14,14 +14,13 @@ pub use self::{
 };
 use crate::error::Result;
 
-/// A queue on one server or on several.
 #[derive(Debug, Clone)]
 pub enum AnyQueue<T> {
     One(Queue<T>),
     Sharded(shards::Queue<T>),
 }
 
-/// What there is of a message, with its id.
+/// A message, or a part of it, with its id.
 type Of<V> = (Id, V);
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
@@ -113,7 +112,7 @@ impl<T: Payload> AnyQueue<T> {
         })
     }
 
-    /// The counts, summed up where there are several.
+    /// Returns the counts, summed over all servers.
     pub async fn stats(&self) -> Result<Stats> {
         Ok(match self {
             Self::One(queue) => queue.stats().await?,
@@ -133,7 +132,9 @@ impl<T: Payload> AnyQueue<T> {
             }
             Self::Sharded(queue) => {
                 let page = queue.dead_letters(seen(after)?, n).await?;
-                let of = |shards::Sharded { shard, of }: shards::Sharded<DeadLetter<T>>| (shards::Sharded { shard, of: of.id }.into(), of);
+                let of = |shards::Sharded { shard, of }: shards::Sharded<DeadLetter<T>>| {
+                    (shards::Sharded { shard, of: of.id }.into(), of)
+                };
                 page.into_iter().map(of).collect()
             }
         })
@@ -147,20 +148,24 @@ impl<T: Payload> AnyQueue<T> {
             }
             Self::Sharded(queue) => {
                 let page = queue.archived(seen(after)?, n).await?;
-                let of = |shards::Sharded { shard, of }: shards::Sharded<Archived<T>>| (shards::Sharded { shard, of: of.id }.into(), of);
+                let of = |shards::Sharded { shard, of }: shards::Sharded<Archived<T>>| {
+                    (shards::Sharded { shard, of: of.id }.into(), of)
+                };
                 page.into_iter().map(of).collect()
             }
         })
     }
 
-    /// The first messages, of all servers by their due times.
+    /// Returns the first messages of all servers, by their due times.
     pub async fn peek(&self, n: usize) -> Result<Vec<Of<Peeked<T>>>> {
         Ok(match self {
             Self::One(queue) => queue.peek(n).await?.into_iter().map(|message| alone(message.id, message)).collect(),
             Self::Sharded(queue) => {
                 let mut all = Vec::new();
                 for shards::Sharded { shard, of } in queue.on_each(|part| async move { part.peek(n).await }).await {
-                    all.extend(of?.into_iter().map(|message| (shards::Sharded { shard, of: message.id }.into(), message)));
+                    all.extend(
+                        of?.into_iter().map(|message| (shards::Sharded { shard, of: message.id }.into(), message)),
+                    );
                 }
                 all.sort_by_key(|(id, message): &Of<Peeked<T>>| (message.due_at, *id));
                 all.truncate(n);
@@ -194,14 +199,13 @@ impl<T: Payload> AnyQueue<T> {
     }
 }
 
-/// When a message shall be due.
 #[derive(Debug, Clone, Copy)]
 pub enum When {
     After(Duration),
     At(SystemTime),
 }
 
-/// What becomes of leases.
+/// The ways to end or to extend leases.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
     Ack,
@@ -210,7 +214,7 @@ pub enum End {
     Extend(Duration),
 }
 
-/// Of all shards together.
+/// Returns the sum over all shards.
 fn sum<N: std::iter::Sum>(parts: Vec<shards::Sharded<trunkline::Result<N>>>) -> trunkline::Result<N> {
     parts.into_iter().map(|part| part.of).sum()
 }
