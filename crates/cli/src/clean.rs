@@ -1,6 +1,6 @@
-//! Text of others, fit for a terminal.
+//! Makes foreign text fit for a terminal.
 
-/// Text of others, fit for a terminal: on one line, and without anything that a terminal obeys.
+/// Returns a text on one line, without anything that controls a terminal.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
 }

@@ -32,7 +32,7 @@ Examples:
   trunkline console --read-only --listen 127.0.0.1:8080
   trunkline console --listen 10.0.0.5:7070 --proxy-header X-Forwarded-User --operators ada,bob")]
 pub struct Args {
-    /// Where it listens
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: String,
     /// Ask for a name and a password, of those in this file
@@ -45,7 +45,7 @@ pub struct Args {
     /// console then
     #[arg(long, value_name = "NAME")]
     proxy_header: Option<String>,
-    /// Who may act, of those that the proxy names; the others look
+    /// Users that may act, of those that the proxy names; all other users look
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "proxy_header")]
     operators: Vec<String>,
     /// Speak TLS, with the certificate in this file of PEM and those that lead to it
@@ -54,7 +54,7 @@ pub struct Args {
     /// The certificate's key, in PEM. Both are read again when they change
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// What all paths begin with, where a proxy serves the console beside other sites
+    /// The prefix of all paths, if a proxy serves the console beside other sites
     #[arg(long, value_name = "PATH", default_value = "")]
     path_prefix: String,
     /// Leave out these checks on the doctor's page

@@ -1,4 +1,4 @@
-//! Which database the verbs work on.
+//! The database that the verbs work on.
 
 use trunkline::{Db, Payload, Queue, Readable, shards};
 use trunkline_embedded::Cluster;
@@ -10,7 +10,7 @@ use crate::{
     text::{Text, Unread},
 };
 
-/// Where the database is.
+/// The options that name the database.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Database {
     /// A connection string: `postgres://user@host/database` or `host=… dbname=…`
@@ -48,7 +48,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// The connection strings that were given. A variable that is set to nothing is not set.
+    /// Returns the connection strings that were given. A variable with an empty value counts as not
+    /// set.
     fn given(&self) -> Vec<&str> {
         self.urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty()).collect()
     }
@@ -57,7 +58,7 @@ impl Database {
         self.given().len() > 1
     }
 
-    /// Connects to one database, and says to which where no connection string does.
+    /// Connects to one database. Reports which one, unless a connection string names it.
     pub async fn connect(&self) -> Result<Db> {
         match self.given()[..] {
             [] => {}
@@ -82,8 +83,8 @@ impl Database {
         Ok(db)
     }
 
-    /// Connects to each database that was named, one after another, for what is done on every
-    /// server by itself.
+    /// Connects to each database that is named, one after another, for verbs that act on every
+    /// server.
     pub async fn connect_each(&self) -> Result<Vec<(String, Db)>> {
         if !self.is_sharded() {
             return Ok(vec![(String::new(), self.connect().await?)]);
@@ -115,7 +116,7 @@ impl Database {
         }
     }
 
-    /// What the user said by an option or a variable.
+    /// Reports what the user has named by an option or a variable, with `--verbose`.
     fn say_more(&self, line: &str) {
         if self.verbose {
             print::note(line);
@@ -127,7 +128,7 @@ impl Database {
         self.any(name).await
     }
 
-    /// Opens a queue whose payloads are shown: one that cannot be read hides no other.
+    /// Opens a queue whose payloads are shown. An unreadable payload hides no other message.
     pub async fn queue_to_show(&self, name: &str) -> Result<AnyQueue<Readable<Text>>> {
         self.any(name).await
     }
@@ -137,7 +138,7 @@ impl Database {
         self.any(name).await
     }
 
-    /// Opens a queue for what is about one server.
+    /// Opens a queue for a verb that works on one server alone.
     pub async fn queue_of_one(&self, name: &str) -> Result<Queue<Text>> {
         open(&self.connect().await?, name).await
     }
@@ -155,7 +156,7 @@ impl Database {
 async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     let mut opened = db.queue(name).await;
     for _ in 0..3 {
-        // Nothing was changed, so a connection that broke under it is no error yet.
+        // Opening changes nothing, so it is tried again after the connection broke.
         if opened.as_ref().is_err_and(trunkline::Error::is_outcome_unknown) {
             opened = db.queue(name).await;
         }
@@ -171,7 +172,7 @@ async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     }
 }
 
-/// What the functions can do that this program cannot.
+/// Returns a hint at the SQL functions, which take every type.
 fn in_sql(name: &str) -> String {
     format!(
         "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
@@ -186,13 +187,13 @@ fn readable(error: trunkline::Error, name: &str) -> Error {
     }
 }
 
-/// Connects to a PostgreSQL of our own, which libpq's variables are not about.
+/// Connects to a private PostgreSQL, to which libpq's variables do not apply.
 pub async fn connect_to_private(url: &str) -> Result<Db> {
     let ours = |name: &str| name.starts_with("TRUNKLINE_").then(|| std::env::var(name).ok()).flatten();
     Ok(Db::connect_with(url, ours).await?)
 }
 
-/// Which database libpq's variables name, if they name one; no password.
+/// Returns the database that libpq's variables name, if they name one, without a password.
 fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let said = |name: &'static str| Some((name, variable(name).filter(|value| !value.is_empty())?));
     ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGDATABASE"].into_iter().find_map(said)?;
@@ -204,15 +205,15 @@ fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     Some(shown.collect::<Vec<_>>().join(" "))
 }
 
-/// Starts the private PostgreSQL where it does not run. Its address and its folder.
+/// Starts the private PostgreSQL if it does not run. Returns its address and its folder.
 pub fn kept() -> Result<(String, String)> {
     let folder = Cluster::usual_place()?;
     let cluster = Cluster::at(&folder).stay(true).progress(progress::download()).start()?;
     Ok((cluster.url("postgres"), folder.display().to_string()))
 }
 
-/// The connection string with the schema that was asked for. A string that names another is refused
-/// by the library.
+/// Returns the connection string with the schema that was asked for. The library refuses a string
+/// that names another schema.
 fn in_schema(url: &str, schema: Option<&str>) -> String {
     match schema.filter(|schema| !schema.is_empty()) {
         None => url.to_owned(),
@@ -224,8 +225,8 @@ fn in_schema(url: &str, schema: Option<&str>) -> String {
     }
 }
 
-/// Refuses what is no connection string at all, and one of which a part of the password would be
-/// taken for the host. It is not repeated here, because it may be a secret all the same.
+/// Refuses a text that is no connection string, and one in which a part of the password would be
+/// taken for the host. The error does not repeat the text, because it may be a secret.
 fn check(url: &str) -> Result<()> {
     let told = match url.split_once("://") {
         Some(("postgres" | "postgresql", rest)) if is_torn(rest) => {
@@ -245,8 +246,8 @@ fn check(url: &str) -> Result<()> {
         .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))
 }
 
-/// Whether the first `@` does not end the login: there is another one in the host, or it is in an
-/// option.
+/// Returns true if the first `@` does not end the login, because another one follows in the host,
+/// or because it is in an option.
 fn is_torn(rest: &str) -> bool {
     rest.split_once('@').is_some_and(|(login, rest)| {
         let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
@@ -254,11 +255,11 @@ fn is_torn(rest: &str) -> bool {
     })
 }
 
-/// A connection string's user, host and database; nothing else of it is shown, and nothing that
-/// could be part of a password in a string that is not quite right.
+/// Returns the user, host and database of a connection string. It leaves out all other parts, and
+/// what could belong to a password in a malformed string.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
-    // A password may have any character but `@`, and users write that, too.
+    // A password may have any character but `@`, and users write that one, too.
     let (user, rest) = match rest.split_once('@') {
         Some((login, rest)) => {
             let user = login.split(':').next().unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::{
     time,
 };
 
-/// What is done to dead letters: messages whose attempts are used up.
+/// The verbs of `trunkline dead`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
     /// A page of dead letters, by id

@@ -1,4 +1,4 @@
-//! `trunkline delay-proxy`: a server as if it were far away.
+//! `trunkline delay-proxy`: makes a server seem far away.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ SERVER is a folder there is no TLS (sslmode=disable or prefer). For sslmode=veri
 server's name and give the proxy's address beside it:
   psql \"host=db.example.org hostaddr=127.0.0.1 port=15432 sslmode=verify-full\"")]
 pub struct Args {
-    /// Where to listen: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
+    /// The address to listen on: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
     #[arg(value_name = "LISTEN", value_parser = listen)]
     listen: String,
     /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder

@@ -34,7 +34,7 @@ Examples:
   trunkline doctor --skip-check bloat,versions --skip-queue 'nightly_*'
   trunkline doctor --json | jq -r 'select(.severity == \"wrong\") | .mend'")]
 pub struct Args {
-    /// For how long a transaction may be open, a slot unread and a message due
+    /// The time for which a transaction may be open, a slot unread and a message due
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     patience: Duration,
     /// Leave out these checks, by the names in brackets
@@ -51,7 +51,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A doctor that leaves out these checks and queues.
+/// Returns a doctor that skips these checks and queues.
 pub fn doctor(skip_checks: &[String], skip_queues: &[String]) -> Result<Doctor> {
     if let Some(other) = skip_checks.iter().find(|name| !Doctor::checks().any(|check| check == *name)) {
         let checks = Doctor::checks().collect::<Vec<_>>().join(", ");

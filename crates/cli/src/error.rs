@@ -1,4 +1,4 @@
-//! What a verb fails with: one line that says what happened, and one that says what to do.
+//! The error of a verb: one line about what happened, and one about what to do.
 
 use std::{fmt, io};
 
@@ -14,13 +14,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Something went wrong; exit code 1.
     Failed(String, Option<String>),
-    /// The database or the queue said no; exit code 1.
+    /// The database or the queue refused; exit code 1.
     Database(trunkline::Error),
     /// The arguments make no sense together; exit code 2.
     Usage(String, Option<String>),
-    /// What was looked for was found; this exit code.
+    /// A check found something; the exit code is this one.
     Found(String, u8),
-    /// The reader of our output has gone away, as it may: no error for the user.
+    /// The reader of the output has gone away, which is no error for the user.
     OutputClosed,
 }
 
@@ -33,12 +33,11 @@ impl Error {
         Self::Usage(text.into(), None)
     }
 
-    /// What was looked for was found, which programs see by this exit code.
+    /// A check found something, which programs see by this exit code.
     pub fn found(text: impl Into<String>, code: u8) -> Self {
         Self::Found(text.into(), code)
     }
 
-    /// The exit code of the program.
     pub fn code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,
@@ -58,7 +57,7 @@ impl Error {
         }
     }
 
-    /// With the place that it is about before it, where there are several.
+    /// Puts the place before the error, if there are several places.
     pub fn at(self, place: &str) -> Self {
         if place.is_empty() {
             return self;
@@ -67,7 +66,7 @@ impl Error {
         Self::Failed(format!("{place}: {told}"), hint)
     }
 
-    /// Its sentence and its hint.
+    /// Returns the sentence and the hint.
     pub fn told(&self) -> (String, Option<String>) {
         match self {
             Self::Failed(text, hint) => (text.clone(), hint.clone()),
@@ -81,7 +80,7 @@ impl Error {
         }
     }
 
-    /// Something that was to be written to standard output and was not.
+    /// The error of a failed write to standard output.
     pub fn output(cause: &io::Error) -> Self {
         if cause.kind() == io::ErrorKind::BrokenPipe {
             return Self::OutputClosed;
@@ -98,7 +97,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The library names the Rust type, which means nothing to the user of a program.
+/// Replaces the Rust types that the library names, which mean nothing to a user.
 fn told(error: &trunkline::Error) -> String {
     let (text, metadata) = (std::any::type_name::<Text>(), std::any::type_name::<Metadata>());
     own(&error.to_string()).replace(text, "the text").replace(metadata, "the metadata")
@@ -120,8 +119,8 @@ fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
     }
 }
 
-/// No server answered; where one did and could not be understood or trusted, that is another
-/// matter.
+/// Returns true if no server answered. A server whose answer could not be understood or trusted
+/// does not count.
 pub fn is_unanswered(error: &trunkline::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());

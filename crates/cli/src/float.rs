@@ -7,12 +7,12 @@ use std::{
 
 /// A type of floating point numbers.
 pub trait Float: Copy + FromStr + LowerExp {
-    /// From this power of ten on Postgres writes an exponent: the digits that the type keeps in any
-    /// case.
+    /// The power of ten from which on Postgres writes an exponent. It is the number of digits that
+    /// the type always keeps.
     const DIGITS: i32;
     fn is_infinite(self) -> bool;
     fn is_zero(self) -> bool;
-    /// A whole number and a power of two that it is multiplied with; the sign is left out.
+    /// Returns a whole number and the power of two to multiply it with, without the sign.
     fn parts(self) -> (u64, i32);
 }
 
@@ -48,7 +48,7 @@ impl Float for f64 {
     }
 }
 
-/// Of a number's bits without the sign.
+/// Computes [`Float::parts`] from the bits without the sign.
 fn parts(bits: u64, digits: u32, least: i32) -> (u64, i32) {
     let hidden = 1 << (digits - 1);
     let (fraction, exponent) = (bits & (hidden - 1), (bits >> (digits - 1)) as i32);
@@ -56,7 +56,7 @@ fn parts(bits: u64, digits: u32, least: i32) -> (u64, i32) {
     (fraction, exponent.max(1) - 1 + least - digits as i32)
 }
 
-/// Reads a number; one that is too large or too small for the type is refused, as Postgres does.
+/// Parses a number. Refuses one that is too large or too small for the type, as Postgres does.
 pub fn parse<T: Float>(text: &str) -> Result<T, String> {
     let text = text.trim();
     let number: T = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
@@ -68,7 +68,8 @@ pub fn parse<T: Float>(text: &str) -> Result<T, String> {
     Ok(number)
 }
 
-/// As Postgres writes it: the fewest digits that lie nearer to this number than to any other.
+/// Formats a number as Postgres does: with the fewest digits that are nearer to it than to any
+/// other number.
 pub fn text<T: Float>(number: T) -> String {
     let mut scientific = format!("{number:e}"); // always with one digit before the point
     while let Some((digits, _)) = whole(&scientific) {
@@ -108,7 +109,8 @@ pub fn text<T: Float>(number: T) -> String {
     out
 }
 
-/// Digits as a whole number and a power of ten; nothing for what has none, and for zero.
+/// Returns the digits as a whole number and a power of ten. Returns `None` for zero, and for text
+/// without digits.
 fn whole(scientific: &str) -> Option<(u64, i32)> {
     let (mantissa, exponent) = scientific.trim_start_matches('-').split_once('e')?;
     let after = mantissa.split_once('.').map_or(0, |(_, after)| after.len()) as i32;
@@ -116,7 +118,7 @@ fn whole(scientific: &str) -> Option<(u64, i32)> {
     Some((digits, exponent.parse::<i32>().ok()? - after))
 }
 
-/// Whether digits are exactly half way from a number to the next one, on either side.
+/// Returns true if the digits are exactly half way from a number to the next one, on either side.
 fn is_between((fraction, two): (u64, i32), (digits, ten): (u64, i32)) -> bool {
     let (even, digits) = (digits.trailing_zeros() as i32, u128::from(digits >> digits.trailing_zeros()));
     let Some(fives) = 5_u128.checked_pow(ten.unsigned_abs()) else { return false };

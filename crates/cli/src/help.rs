@@ -1,15 +1,14 @@
-//! The texts behind the options in help, laid out for the terminal. They are written in lines,
-//! which are no lines of the terminal: a paragraph is filled, and an item of a list hangs below its
-//! own column.
+//! Lays out the texts after the options in help for the terminal. A paragraph is filled to the
+//! width of the terminal. An item of a list is indented to its own column.
 
 use clap::Command;
 
-/// No line is wider, on terminals that are.
+/// The widest line, even on wider terminals.
 const WIDEST: usize = 100;
-/// A column that leaves less than this beside it is not kept.
+/// A column is dropped if it leaves less than this width beside it.
 const NARROWEST: usize = 24;
 
-/// The command and all below it.
+/// Lays out the help of a command and of all commands below it.
 pub fn laid_out(command: Command) -> Command {
     let width = width();
     every(command, width)
@@ -23,7 +22,7 @@ fn every(command: Command, width: usize) -> Command {
     command.mut_subcommands(|below| every(below, width))
 }
 
-/// As clap finds it.
+/// Returns the width of the terminal, as clap finds it.
 fn width() -> usize {
     let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let said = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -46,7 +45,7 @@ fn fill(text: &str, width: usize) -> String {
     filled.join("\n")
 }
 
-/// Paragraphs and items, each on one line.
+/// Returns paragraphs and items, each on one line.
 fn blocks(text: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     let (mut examples, mut before) = (false, None);
@@ -70,7 +69,7 @@ fn blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// A block in lines. What is behind two blanks or more is its second column.
+/// Breaks a block into lines. Text behind two or more blanks is its second column.
 fn hang(block: &str, width: usize) -> Vec<String> {
     if block.chars().count() <= width {
         return vec![block.to_owned()]; // with further columns, if it has some

@@ -1,5 +1,5 @@
-//! Whatever is on the command line and on standard input: it is understood, or refused with a
-//! reason, and nothing panics.
+//! Any input from the command line and standard input is accepted, or refused with a reason.
+//! Nothing panics.
 
 use bytes::BytesMut;
 use clap::Parser;
@@ -16,7 +16,7 @@ use crate::{
     time,
 };
 
-/// Pieces that lead far into what reads them, and bytes that lead nowhere.
+/// Pieces that lead deep into the parsers.
 const OF_LINES: [&str; 28] = [
     "{",
     "}",
@@ -130,7 +130,7 @@ proptest! {
             if Text(text.clone().into()).to_sql(&ty, &mut sent).is_err() {
                 continue;
             }
-            // As it is shown, it can be enqueued again, and is the same.
+            // The shown text can be enqueued again, and gives the same payload.
             let shown = Text::from_sql(&ty, &sent).expect("what was sent is readable");
             let mut again = BytesMut::new();
             shown.to_sql(&ty, &mut again).expect("what is shown can be sent");

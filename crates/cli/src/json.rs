@@ -7,7 +7,7 @@ use trunkline::{Description, Metadata, Readable};
 
 use crate::text::Text;
 
-/// Whether a queue's payloads are JSON themselves, and so stand in a line as they are.
+/// Returns true if a queue's payloads are JSON themselves, and so stand in a line as they are.
 pub fn is_of_json(queue: &Description) -> bool {
     matches!(queue.payload.as_str(), "json" | "jsonb")
 }
@@ -17,12 +17,10 @@ pub fn is_of_json(queue: &Description) -> bool {
 pub struct Line(String);
 
 impl Line {
-    /// Adds a field.
     pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
         self.with_raw(name, &value.into().to_string())
     }
 
-    /// Adds names and texts.
     pub fn metadata(self, metadata: &Metadata) -> Self {
         let fields: serde_json::Map<_, _> =
             metadata.iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
@@ -42,17 +40,17 @@ impl Line {
         }
     }
 
-    /// Adds a payload: JSON as it is, so that no number loses a digit; else the text, or the bytes
-    /// in hexadecimal digits where they are none.
+    /// Adds a payload. JSON is added as it is, so that no number loses a digit. Any other payload
+    /// is a text, or hexadecimal digits if it is no text.
     pub fn payload(self, payload: &Text, of_json: bool) -> Self {
         match payload.field() {
-            // A line break that is part of no string; those in strings are escaped.
+            // These line breaks are outside of strings, where line breaks are escaped.
             (name, text) if of_json => self.with_raw(name, &text.replace(['\n', '\r'], " ")),
             (name, text) => self.with(name, text),
         }
     }
 
-    /// Adds a payload, or why it cannot be read.
+    /// Adds a payload, or the reason why it cannot be read.
     pub fn payload_of(self, payload: &Readable<Text>, of_json: bool) -> Self {
         match payload {
             Readable::Yes(payload) => self.payload(payload, of_json),

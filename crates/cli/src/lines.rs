@@ -17,14 +17,14 @@ use crate::{
     text::Text,
 };
 
-/// What makes one statement and one commit: as many full batches as a statement has, or as many
-/// bytes.
+/// The lines and bytes that make one statement and one commit. The lines fill all batches of a
+/// statement.
 const CHUNK_LINES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 768 << 10;
 /// Chunks that are read ahead.
 const AHEAD: usize = 2;
-/// How long the program waits for more input with lines in hand: a line that is written now and
-/// then is to be enqueued.
+/// The time that the program waits for more input before it enqueues the lines that it has. A line
+/// that is written only now and then is enqueued as well.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The chunks of a file, in order.
@@ -56,14 +56,14 @@ impl Lines {
         Ok(Self { chunks, bar })
     }
 
-    /// The next lines, without their line breaks; `None` at the end.
+    /// Returns the next lines, without their line breaks, or `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Vec<Text>>> {
         self.chunks.recv().await
     }
 }
 
-/// Whether nothing comes for a moment. Rust's own buffer of standard input is passed over by reads
-/// as large as ours.
+/// Returns true if no input comes for a moment. Reads as large as these bypass Rust's own buffer of
+/// standard input.
 fn is_stdin_idle() -> bool {
     let stdin = io::stdin();
     !matches!(poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE)), Ok(1..))
@@ -79,25 +79,24 @@ fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mps
             _ => Error::new(format!("cannot read {name} after line {}: {cause}", reader.number)),
         });
         let is_last = !matches!(&chunk, Ok(lines) if !lines.is_empty());
-        // The end, or the consumer is gone.
+        // The input has ended, or the consumer is gone.
         if matches!(&chunk, Ok(lines) if lines.is_empty()) || out.blocking_send(chunk).is_err() || is_last {
             return;
         }
     }
 }
 
-/// Where lines come from.
 struct Reader<R> {
     input: BufReader<R>,
     longest: usize,
-    /// Whether nothing more comes for now.
+    /// Returns true if no more input comes for now.
     is_idle: fn() -> bool,
-    /// Of the last line.
+    /// The number of the last line.
     number: u64,
 }
 
 impl<R: Read> Reader<R> {
-    /// The next lines; none at the end.
+    /// Reads the next lines. At the end there are none.
     fn chunk(&mut self, bar: &ProgressBar) -> io::Result<Vec<Text>> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {

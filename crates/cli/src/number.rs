@@ -2,18 +2,15 @@
 
 use std::num::NonZeroUsize;
 
-/// An argument: how many.
 pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let number: u64 = text.trim().parse().map_err(|_| "a whole number is wanted, as 100".to_owned())?;
     T::try_from(number).map_err(|_| "the number is too large".to_owned())
 }
 
-/// An argument: how many, and not none.
 pub fn more_than_zero(text: &str) -> Result<NonZeroUsize, String> {
     NonZeroUsize::new(count(text)?).ok_or_else(|| "it must be more than zero".to_owned())
 }
 
-/// An argument: the id of a message.
 pub fn id(text: &str) -> Result<i64, String> {
     text.trim().parse().map_err(|_| "an id is wanted, a number as `enqueue` and `peek` print it".to_owned())
 }

@@ -1,4 +1,4 @@
-//! While the database is away: longer and longer pauses, and one warning.
+//! Outages of the database: growing pauses between tries, and one warning.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// From the first statement that failed to the next that succeeds.
+/// The time from the first statement that failed to the next that succeeds.
 #[derive(Debug, Default)]
 pub struct Outage {
     since: Option<Instant>,
@@ -18,8 +18,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// A statement failed. How long to wait before the next try, or the error itself where waiting
-    /// does not help.
+    /// Records that a statement failed. Returns how long to wait before the next try, or the error
+    /// if waiting does not help.
     pub fn pause(&mut self, error: Error) -> Result<Duration, Error> {
         let Error::Database(cause) = &error else { return Err(error) };
         if !passes(cause) {
@@ -34,19 +34,19 @@ impl Outage {
         Ok(pause.min(LONGEST_PAUSE))
     }
 
-    /// For how long nothing has succeeded.
+    /// Returns how long nothing has succeeded, if that is the case.
     pub fn lasted(&self) -> Option<Duration> {
         self.since.map(|since| since.elapsed())
     }
 
-    /// A statement succeeded.
+    /// Records that a statement succeeded.
     pub fn over(&mut self) {
         *self = Self::default();
     }
 }
 
-/// Whether the error tells of the server's state, which changes by itself, and not of what was
-/// asked for.
+/// Returns true if the error is about the server's state, which can change by itself, and not about
+/// the statement.
 fn passes(error: &trunkline::Error) -> bool {
     if error.is_outcome_unknown() && error.is_closed() {
         return true;

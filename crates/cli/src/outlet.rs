@@ -1,4 +1,5 @@
-//! Standard output as the end of a delivery: what counts is what its reader has taken.
+//! Standard output as the end of a delivery. A message counts as delivered once the reader has
+//! taken it.
 
 use std::{
     fs::File,
@@ -23,19 +24,19 @@ use crate::error::{Error, Result};
 const PIECE: usize = 4096;
 /// A pipe's usual size.
 pub const PIPE: u64 = 64 << 10;
-/// How long a reader that takes nothing is waited for at the end.
+/// The time that a reader may take nothing at the end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Lines on their way out.
 #[derive(Default)]
 pub struct Chunk {
     bytes: Vec<u8>,
-    /// Where pieces end.
+    /// The ends of pieces.
     ends: Vec<usize>,
 }
 
 impl Chunk {
-    /// Adds a line. Returns how many bytes there are now.
+    /// Adds a line. Returns the number of bytes so far.
     pub fn line(&mut self, payload: &[u8]) -> u64 {
         let start = self.ends.last().copied().unwrap_or(0);
         let before = self.bytes.len();
@@ -48,7 +49,6 @@ impl Chunk {
     }
 }
 
-/// How far writing has come.
 #[derive(Debug, Clone, Default)]
 struct Progress {
     written: u64,
@@ -56,7 +56,7 @@ struct Progress {
     ended: bool,
 }
 
-/// Writes on a thread of its own: a reader that is slow holds up nothing else.
+/// Writes on a thread of its own, so that a slow reader holds up nothing else.
 pub struct Outlet {
     chunks: mpsc::Sender<Chunk>,
     sent: u64,
@@ -79,17 +79,17 @@ impl Outlet {
         Ok(Self { chunks, sent: 0, progress, stop, out, is_pipe })
     }
 
-    /// Bytes that were sent to be written so far.
+    /// Returns the bytes that were sent to the thread so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
     pub fn send(&mut self, chunk: Chunk) {
         self.sent += chunk.bytes.len() as u64;
-        let _ = self.chunks.send(chunk); // the thread has failed, which `written` tells
+        let _ = self.chunks.send(chunk); // `written` reports it if the thread has failed
     }
 
-    /// Returns when all that was sent is written, or cannot be.
+    /// Waits until everything that was sent is written, or cannot be.
     pub async fn written(&mut self) -> Result<()> {
         let sent = self.sent;
         let at = self.progress.wait_for(|at| at.written >= sent || at.ended).await;
@@ -100,35 +100,35 @@ impl Outlet {
         }
     }
 
-    /// Bytes that were written and never have to be written again: all but what lies in the pipe.
+    /// Returns the bytes that the reader has taken: all that were written, except those in the
+    /// pipe.
     pub fn taken(&self) -> u64 {
         let written = self.progress.borrow().written;
         if !self.is_pipe {
             return written;
         }
-        // Where a system cannot tell, the pipe may be full.
+        // If the system does not report its content, the pipe may be full.
         written.saturating_sub(rustix::io::ioctl_fionread(&*self.out).unwrap_or(PIPE))
     }
 
-    /// How many bytes can be written without waiting.
+    /// Returns the bytes that can be written without waiting.
     pub fn room(&self) -> u64 {
         if self.is_pipe { PIPE.saturating_sub(self.progress.borrow().written - self.taken()) } else { u64::MAX }
     }
 
-    /// Whether the reader has gone away.
+    /// Returns true if the reader has gone away.
     pub fn is_closed(&self) -> bool {
         let mut asked = [PollFd::new(&*self.out, PollFlags::empty())];
         let found = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         found.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
     }
 
-    /// Writes nothing more, and gives the reader a moment to take what was written. Returns the
-    /// bytes that count as delivered: those taken or, where the reader is there and just does not
-    /// read on, those written.
+    /// Stops writing, and gives the reader a moment to take what was written. Returns the bytes
+    /// that count as delivered: those that were taken or, if the reader is there but does not read
+    /// on, those that were written.
     pub async fn end(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread if it waits for a chunk. If it is stuck in a write, that is not waited
-        // for.
+        // Wakes the thread if it waits for a chunk. A write that is stuck is not waited for.
         let _ = self.chunks.send(Chunk::default());
         let ended = self.progress.wait_for(|at| at.ended);
         let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;

@@ -1,7 +1,6 @@
-//! What the library and the server say, in this program's words: its verbs and options instead of
-//! functions.
+//! Translates messages of the library and the server into verbs and options of this program.
 
-/// What is said elsewhere, and how it is said here.
+/// Texts of the library and the server, and what this program says instead.
 const WORDS: [(&str, &str); 21] = [
     ("create it with Db::create_queue or `", "create it with `"),
     ("`trunkline migrate` or Db::migrate first", "`trunkline migrate` first"),
@@ -32,7 +31,7 @@ const WORDS: [(&str, &str); 21] = [
     ("Run a worker;", "Run a worker, as `trunkline work`;"),
 ];
 
-/// The text in this program's words.
+/// Returns the text with the verbs and options of this program.
 pub fn own(text: &str) -> String {
     WORDS.iter().fold(text.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
 }

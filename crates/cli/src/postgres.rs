@@ -8,10 +8,10 @@ use crate::{
     print,
 };
 
-/// What is done to the private PostgreSQL.
+/// The verbs of `trunkline postgres`.
 #[derive(Debug, Clone, Copy, clap::Subcommand)]
 pub enum Verb {
-    /// Whether it runs, and where; exit code 1 if it does not
+    /// Show whether it runs, and where; exit code 1 if it does not
     #[command(after_help = "\
 Example:
   trunkline postgres status")]

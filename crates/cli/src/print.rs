@@ -1,4 +1,4 @@
-//! Standard output, where a reader that has gone away is no panic.
+//! Writes to standard output. A reader that has gone away causes no panic.
 
 use std::{
     fmt,
@@ -18,7 +18,6 @@ pub fn text(text: impl AsRef<[u8]>) -> Result<()> {
     out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|cause| Error::output(&cause))
 }
 
-/// Writes a line.
 pub fn line(line: impl AsRef<str>) -> Result<()> {
     text(format!("{}\n", line.as_ref()))
 }
@@ -30,17 +29,17 @@ pub fn lines(mut lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     text(all)
 }
 
-/// Writes what came of a change.
+/// Writes the result of a change.
 pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
-/// If the result of a change cannot be written, the error says that the change was made.
+/// Adds to an error that the change was made, although its result could not be written.
 pub fn after_change(written: Result<()>) -> Result<()> {
     written.map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
 }
 
-/// Says a line on standard error. One that cannot be said is no reason to fail.
+/// Writes a line to standard error. A failure to write it is ignored.
 pub fn note(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", clean(line.as_ref()));
 }
@@ -62,7 +61,7 @@ impl Table {
         self
     }
 
-    /// Without the columns of priorities and of keys where the queue has none.
+    /// Drops the columns of priorities and of keys if the queue has none.
     pub fn of(self, queue: &Description) -> Self {
         let table = if queue.priorities > 1 { self } else { self.without(">priority") };
         if queue.partitions > 0 { table } else { table.without("key") }

@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often a bar is drawn.
+/// The time after which a bar is drawn again.
 pub const TICK: Duration = Duration::from_millis(100);
 
 fn target() -> ProgressDrawTarget {
@@ -23,21 +23,21 @@ pub fn bars() -> MultiProgress {
     MultiProgress::with_draw_target(target())
 }
 
-/// Messages out of a known number.
+/// A bar for a known number of messages.
 pub fn messages(name: &'static str, length: u64) -> ProgressBar {
     ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden())
         .with_style(style("{prefix:>9} {bar:40.cyan/dim} {human_pos:>11} of {human_len}  {per_sec}"))
         .with_prefix(name)
 }
 
-/// A number of messages that is not known beforehand; the bar's message says how they fare.
+/// A bar for an unknown number of messages. The bar's message has the further counts.
 pub fn work(queue: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target())
         .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))
         .with_prefix(queue.to_owned())
 }
 
-/// Bytes out of a known number, or just bytes.
+/// A bar for bytes, whose number is known or not.
 pub fn bytes(name: &'static str, length: Option<u64>) -> ProgressBar {
     let template = match length {
         Some(_) => "{prefix:>9} {bar:40.cyan/dim} {bytes:>10} of {total_bytes}  {msg}",
@@ -46,8 +46,7 @@ pub fn bytes(name: &'static str, length: Option<u64>) -> ProgressBar {
     ProgressBar::with_draw_target(length, target()).with_style(style(template)).with_prefix(name)
 }
 
-/// The download of a PostgreSQL, where one is needed: what
-/// [`trunkline_embedded::Builder::progress`] takes.
+/// A bar for the download of a PostgreSQL, for [`trunkline_embedded::Builder::progress`].
 pub fn download() -> impl FnMut(u64, u64) + 'static {
     let mut bar = None;
     move |done, all| {

@@ -1,4 +1,4 @@
-//! `trunkline purge`, `prune` and `teardown`: what is thrown away.
+//! `trunkline purge`, `prune` and `teardown`: the verbs that delete.
 
 use std::time::Duration;
 

@@ -42,7 +42,7 @@ pub struct Args {
     /// The broker's address; with --from, the queue
     #[arg(long, value_name = "ADDRESS|QUEUE")]
     to: String,
-    /// What is sent: the payload as it is, or in a JSON envelope
+    /// The form of a message: the payload as it is, or in a JSON envelope
     #[arg(long, value_name = "none|cloudevents", default_value = "none", conflicts_with = "from")]
     envelope: String,
     /// Messages in hand at most, with those that the broker refused for now; 8,192 if not set
@@ -116,7 +116,7 @@ mod with_brokers {
         Ok(())
     }
 
-    /// Until it is asked to end. Returns how far it came, and the queue's name.
+    /// Runs the relay until it is asked to end. Returns its progress, and the queue's name.
     async fn carry<'a>(
         args: &'a Args,
         database: &Database,
@@ -135,8 +135,8 @@ mod with_brokers {
         }
     }
 
-    /// Lines on standard error, from a thread: a reader that stands still must not keep leases from
-    /// being renewed.
+    /// Writes lines to standard error from a thread, because a stuck reader must not keep leases
+    /// from being renewed.
     #[derive(Clone)]
     struct Aside(SyncSender<Said>);
 
@@ -146,7 +146,7 @@ mod with_brokers {
     }
 
     impl Aside {
-        /// Lines that wait for the reader at most; more are left out.
+        /// The most lines that wait for the reader. Further lines are dropped.
         const WAITING: usize = 64;
 
         fn start() -> Self {
@@ -163,14 +163,14 @@ mod with_brokers {
         }
 
         fn say(&self, line: &str) {
-            let _ = self.0.try_send(Said::Line(line.to_owned())); // as said above
+            let _ = self.0.try_send(Said::Line(line.to_owned())); // dropped if the reader is stuck
         }
 
-        /// Waits until all lines are there, but not for a reader that stands still.
+        /// Waits until all lines are written, but not for a stuck reader.
         fn end(&self) {
             let (done, ended) = sync_channel(1);
             if self.0.try_send(Said::End(done)).is_ok() {
-                let _ = ended.recv_timeout(Duration::from_secs(1)); // as said above
+                let _ = ended.recv_timeout(Duration::from_secs(1)); // ends the wait if the reader is stuck
             }
         }
     }
@@ -210,7 +210,7 @@ mod with_brokers {
         Error::Database(error)
     }
 
-    /// Runs it to its end, and tells how far it is.
+    /// Runs the relay to its end, and prints its progress.
     async fn until(
         progress: Arc<Progress>,
         json: bool,

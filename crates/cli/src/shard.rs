@@ -12,7 +12,7 @@ use crate::{
     stop::Stop,
 };
 
-/// What is done to the servers that hold queues of the same names.
+/// The verbs of `trunkline shard`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
     /// The servers that are named, with their shards' names and what is left on each
@@ -64,7 +64,7 @@ Example:
     },
 }
 
-/// Between two lines that say how far a drain is.
+/// The time between two lines about the progress of a drain.
 const TELL: Duration = Duration::from_secs(2);
 
 pub async fn run(verb: Verb, database: &Database) -> Result<()> {

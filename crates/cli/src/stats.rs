@@ -69,8 +69,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
     Ok(found)
 }
 
-/// The sum of each queue, then its parts. A shard that does not answer is told on standard error,
-/// and is not in the sum.
+/// Returns the sum of each queue, then its parts. A shard that does not answer is reported on
+/// standard error, and is not in the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<Line>> {
     for shard in shards.list().iter().filter(|shard| shard.away.is_some()) {
         let why = shard.away.as_ref().map_or_else(String::new, ToString::to_string);

@@ -7,21 +7,21 @@ use tokio::{
 
 use crate::error::{Error, Result};
 
-/// Whether a signal has asked for the end.
+/// Notes whether a signal has asked for the end.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// From now on signals are noted here.
+    /// Starts to note signals.
     pub fn on_signals() -> Result<Self> {
         Self::on_signals_and_then(|| ())
     }
 
-    /// The same; the second signal does something more before it ends the program.
+    /// Starts to note signals. The second signal runs `last` before it ends the program.
     pub fn on_signals_and_then(last: impl Fn() + Send + 'static) -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|cause| Error::new(format!("cannot wait for signals: {cause}")));
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-        // `nohup` wants it ignored, and it would not be any more.
+        // `nohup` ignores SIGHUP, and a handler would undo that.
         let hangup = if is_hangup_ignored() { None } else { Some(listen(SignalKind::hangup())?) };
         let (asked, stop) = watch::channel(false);
         tokio::spawn(note(interrupt, terminate, hangup, asked, last));
@@ -32,7 +32,7 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Returns when the end was asked for.
+    /// Waits until a signal asks for the end.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
             std::future::pending::<()>().await; // signals are not noted any more, so none will come
@@ -40,7 +40,8 @@ impl Stop {
     }
 }
 
-/// As far as the system says; where it does not, SIGHUP does what it always did.
+/// Returns true if SIGHUP is ignored, or if the system does not report it. SIGHUP then keeps its
+/// action.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -14,7 +14,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 pub struct Text(pub Vec<u8>);
 
 impl Text {
-    /// A field's name and text: the payload, or its bytes in hexadecimal digits where it is no
+    /// Returns a field's name and text: the payload, or its bytes in hexadecimal digits if it is no
     /// text.
     pub fn field(&self) -> (&'static str, String) {
         match std::str::from_utf8(&self.0) {
@@ -23,7 +23,7 @@ impl Text {
         }
     }
 
-    /// A line of a table.
+    /// Returns the beginning of the payload, for a table.
     pub fn preview(&self) -> String {
         const WIDTH: usize = 60;
         let text = String::from_utf8_lossy(&self.0[..self.0.len().min(4 * WIDTH)]);
@@ -34,7 +34,7 @@ impl Text {
         shown
     }
 
-    /// As [`Text::preview`], or why there is none.
+    /// Returns [`Text::preview`], or the reason why the payload cannot be read.
     pub fn preview_of(payload: &Readable<Self>) -> String {
         match payload {
             Readable::Yes(text) => text.preview(),
@@ -61,7 +61,7 @@ impl Text {
     }
 }
 
-/// An error in a line of a table: of a long one the beginning and the end.
+/// Returns an error for a table: only the beginning and the end of a long one.
 pub fn preview_of_error(error: &str) -> String {
     const ENDS: (usize, usize) = (160, 80);
     let left_out = error.chars().count().saturating_sub(ENDS.0 + ENDS.1);
@@ -72,7 +72,7 @@ pub fn preview_of_error(error: &str) -> String {
     error.chars().take(ENDS.0).chain(" … ".chars()).chain(tail.chars()).collect()
 }
 
-/// Names and texts in a line of a table.
+/// Returns metadata for a table.
 pub fn preview_of_metadata(metadata: &Metadata) -> String {
     let named: Vec<String> = metadata.iter().map(|(name, text)| format!("{name}={text}")).collect();
     Text(named.join(" ").into_bytes()).preview()
@@ -152,7 +152,7 @@ impl FromSql<'_> for Text {
     }
 }
 
-/// For verbs that never look at a payload, so that they work with every type.
+/// A payload that is never read, for verbs that work with every type.
 #[derive(Debug)]
 pub struct Unread;
 

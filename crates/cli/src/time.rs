@@ -9,25 +9,25 @@ pub fn rfc3339(time: SystemTime) -> String {
     to_digits(time, 3)
 }
 
-/// The same to the microsecond, which is all that Postgres keeps, for programs.
+/// RFC 3339 in UTC, to the microsecond, for programs. Postgres keeps no more digits.
 pub fn exact(time: SystemTime) -> String {
     to_digits(time, 6)
 }
 
-/// A time that has no such text, before the year -9999 or after 9999, is the last that has.
+/// Formats a time. A time before the year -9999 or after 9999 has no such text, and the nearest
+/// time that has one is used.
 fn to_digits(time: SystemTime, digits: usize) -> String {
     let last = if time < UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
     format!("{:.digits$}", Timestamp::try_from(time).unwrap_or(last))
 }
 
-/// An argument: a point in time as RFC 3339 writes it, with its offset, up to the year 9999.
+/// Parses a point in time in RFC 3339, with its offset, up to the year 9999.
 pub fn instant(text: &str) -> Result<SystemTime, String> {
     let time = text.trim().parse::<Timestamp>();
     time.map(SystemTime::from)
         .map_err(|_| "a point in time is wanted, as 2030-01-01T08:00:00Z or 2030-01-01T08:00:00+02:00".to_owned())
 }
 
-/// For a table.
 pub fn age(age: Duration) -> String {
     match age.as_secs() {
         0..60 => format!("{:.1} s", age.as_secs_f64()),
@@ -40,12 +40,12 @@ pub fn age(age: Duration) -> String {
 /// The longest time that an argument can be.
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// An argument: seconds, or numbers with units, fractions included; zero to a year.
+/// Parses seconds, or numbers with units, fractions included, from zero to a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "seconds", 1.0)
 }
 
-/// An argument that is more than zero.
+/// Parses a time that is more than zero.
 pub fn more_than_zero(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("it must be more than zero".to_owned()),
@@ -53,7 +53,7 @@ pub fn more_than_zero(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// An argument whose numbers without units are in another unit than seconds.
+/// Parses a time whose numbers without units are in another unit than seconds.
 pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String> {
     let wrong = || format!("a time is wanted: a number of {unit}, or one with a unit, as 250ms, 90s, 5m, 1h30m, 7d");
     let mut total = 0.0;
@@ -82,7 +82,7 @@ pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String>
         total += number * seconds;
         rest = after.trim_start();
     }
-    // Also false for what is no number.
+    // Also false for NaN.
     if !(0.0..=YEAR.as_secs_f64()).contains(&total) {
         return Err("between 0 and 365 days are possible".to_owned());
     }

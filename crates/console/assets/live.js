@@ -1,8 +1,8 @@
-// The numbers of the page move as the server looks at the queues. Without this, a page shows those of the moment when it was made.
-// What is on the page stays there: texts change in their place, so that nothing flickers, and what is focused or selected remains so.
+// Updates the numbers of a page. Without this script, a page shows the numbers of the moment when it was made.
+// The nodes of the page stay and their texts change in place, so that nothing flickers, and the focus and the selection remain.
 "use strict";
 
-// What all paths begin with, where a proxy serves the console below one.
+// The prefix of all paths, if a proxy serves the console below one.
 const base = new URL(document.currentScript.src).pathname.replace(/\/assets\/live\.js$/, "");
 
 const problem = document.getElementById("problem");
@@ -75,7 +75,7 @@ function judge(is) {
   }
 }
 
-// Queues that came get a row of the server's making, those that went lose theirs; all other rows stay the nodes that they are.
+// New queues get a row from the server's page, and dropped queues lose their rows. All other rows stay the same nodes.
 async function rows(names) {
   const body = document.getElementById("queues");
   const shown = new Map(body ? [...body.rows].map((row) => [row.dataset.queue, row]) : []);
@@ -95,7 +95,7 @@ async function rows(names) {
   });
 }
 
-// What is no number of the events, as lines and workers, is read again, and put in place where it has changed; not while it has the focus.
+// Parts that are not in the events, such as lines and workers, are read again. They are replaced if they have changed, but not while they have the focus.
 const parts = [...document.querySelectorAll("[data-renew]")];
 async function renew() {
   if (document.hidden) return;

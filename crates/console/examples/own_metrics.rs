@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The page, of the program that serves it and of the database.
+/// Returns the page: the metrics of this program, then those of the database.
 pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
     let of_program = PrometheusBuilder::new().install_recorder()?; // before queues are opened: each asks for its metrics once
     let of_database = Metrics::new(); // one for all scrapes: it keeps what was counted
@@ -29,7 +29,7 @@ pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
     };
     Worker::new(orders, handler).drain().await?;
 
-    // What a scrape is answered with: no metric is in both, so one text follows the other.
+    // The answer to a scrape. No metric is in both texts, so one can follow the other.
     let page = format!("{}{}", of_program.render(), of_database.exposition(&db).await);
     assert!(page.contains("shop_orders_total 3\n"));
     assert!(page.contains("trunkline_settled_messages_total{queue=\"orders\",outcome=\"done\"} 2\n"));

@@ -1,4 +1,5 @@
-//! What an operator of Trunkline looks at. The library does not depend on it.
+//! Tools for operators of Trunkline: the doctor, the metrics and the web console. The library does
+//! not depend on this crate.
 
 mod schema;
 mod reason;

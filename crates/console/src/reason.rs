@@ -1,11 +1,10 @@
-//! Why the database refused, for people: the statement that it refused is ours, and says nothing to
-//! them.
+//! The reason of an error, for people. It leaves out the statement, which is Trunkline's own.
 
 use std::error::Error as _;
 
 use trunkline::Error;
 
-/// The server's message, its detail and its hint; another error as it is.
+/// Returns the server's message, its detail and its hint. Any other error keeps its text.
 pub fn reason(error: &Error) -> String {
     let Some(source) = error.source().filter(|_| error.failed_statement().is_some()) else { return error.to_string() };
     let text = source.to_string();

@@ -14,7 +14,7 @@ use trunkline::{
 pub struct Text(String);
 
 impl Text {
-    /// `text` about the schema of `db`.
+    /// Returns `text` with the schema of `db`.
     pub fn of(db: &Db, text: &str) -> Self {
         Self::in_schema(db.schema_name(), text)
     }
@@ -24,22 +24,22 @@ impl Text {
         Self(text.replace("trunkline.", &format!("{schema}.")).replace("'trunkline'", &format!("'{schema}'")))
     }
 
-    /// With a value in a hole such as `{queue}`. A value holds no holes.
+    /// Puts a value into a hole such as `{queue}`. A value holds no holes.
     #[must_use]
     pub fn with(self, hole: &str, value: &str) -> Self {
         Self(self.0.replace(&format!("{{{hole}}}"), value))
     }
 
-    /// With another text in a hole.
+    /// Puts another text into a hole.
     #[must_use]
     pub fn with_text(self, hole: &str, text: &Self) -> Self {
         self.with(hole, &text.0)
     }
 
-    /// With the name of a queue's table of a kind in the hole of that kind: `{dead}` becomes
-    /// `"dead_emails"`.
+    /// Fills the holes that stand for a queue's tables, such as `{dead}` with `"dead_emails"`, and
+    /// `{name}` with the queue's name as a literal.
     ///
-    /// A queue's name has no quotes: `[a-z][a-z0-9_.-]*`.
+    /// A queue's name contains no quotes: `[a-z][a-z0-9_.-]*`.
     #[must_use]
     pub fn with_tables(self, queue: &str) -> Self {
         ["queue", "dead", "archive", "lane", "line", "unique", "id"]
@@ -52,13 +52,11 @@ impl Text {
         self.0
     }
 
-    /// Runs it.
     pub async fn run<P: Params, R: Rows>(self, db: &Db, params: P) -> Result<R> {
         let statement: Statement<P, R> = Statement::of(self.0);
         db.run_in_catalog(&statement, params).await
     }
 
-    /// Runs it within a transaction.
     pub async fn run_in<P: Params, R: Rows>(self, transaction: &Transaction, params: P) -> Result<R> {
         let statement: Statement<P, R> = Statement::of(self.0);
         transaction.run(&statement, params).await

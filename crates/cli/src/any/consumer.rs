@@ -6,7 +6,6 @@ use trunkline::{Consumer, Message, Payload, Queue, shards};
 
 use super::{Of, alone};
 
-/// A consumer of one server or of several.
 pub enum AnyConsumer<T> {
     One(Queue<T>, Box<Consumer<T>>),
     Sharded(shards::Consumer<T>),
@@ -21,7 +20,7 @@ impl<T: Payload> AnyConsumer<T> {
         }
     }
 
-    /// What is due now.
+    /// Takes at most `n` due messages, without waiting.
     pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
             Self::One(queue, _) => of_one(queue.take(n).await?),
@@ -29,7 +28,7 @@ impl<T: Payload> AnyConsumer<T> {
         })
     }
 
-    /// What is due now, under a lease.
+    /// Leases at most `n` due messages, without waiting.
     pub async fn lease(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
             Self::One(queue, _) => of_one(queue.lease(n).await?),

@@ -1,4 +1,4 @@
-//! Ids of messages: numbers, on several servers with the shard before them.
+//! Ids of messages: numbers, with a shard before them if there are several servers.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use trunkline::{Lease, shards};
 
 use crate::error::{Error, Result};
 
-/// The id of a message; on several servers with the shard that it is on.
+/// The id of a message, with its shard if there are several servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
     pub shard: Option<shards::Id>,
@@ -23,7 +23,6 @@ impl fmt::Display for Id {
     }
 }
 
-/// An argument.
 impl FromStr for Id {
     type Err = String;
 
@@ -62,7 +61,7 @@ impl Lent {
     }
 }
 
-/// Ids on one server.
+/// Returns the ids without shards. Fails if an id has one.
 pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
     let plain = |id: &Id| match id.shard {
         None => Ok(id.id),
@@ -72,7 +71,7 @@ pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
     ids.iter().map(plain).collect()
 }
 
-/// Ids on several servers.
+/// Returns the ids with their shards. Fails if an id has none.
 pub fn sharded(ids: &[Id]) -> Result<Vec<shards::MessageId>> {
     let with_shard = |id: &Id| match id.shard {
         Some(shard) => Ok(shards::Sharded { shard, of: id.id }),
@@ -82,7 +81,7 @@ pub fn sharded(ids: &[Id]) -> Result<Vec<shards::MessageId>> {
     ids.iter().map(with_shard).collect()
 }
 
-/// The last one of the page before; 0 is none.
+/// Returns the last id of the page before, or `None` for 0.
 pub fn seen(after: Id) -> Result<Option<shards::MessageId>> {
     if after.shard.is_none() && after.id == 0 { Ok(None) } else { Ok(sharded(&[after])?.pop()) }
 }

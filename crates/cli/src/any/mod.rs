@@ -1,4 +1,4 @@
-//! A queue on one server, or on several: the verbs that do not care.
+//! A queue on one server or on several, for the verbs that work on both.
 
 mod consumer;
 mod id;
@@ -14,14 +14,13 @@ pub use self::{
 };
 use crate::error::Result;
 
-/// A queue on one server or on several.
 #[derive(Debug, Clone)]
 pub enum AnyQueue<T> {
     One(Queue<T>),
     Sharded(shards::Queue<T>),
 }
 
-/// What there is of a message, with its id.
+/// A message, or a part of it, with its id.
 type Of<V> = (Id, V);
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
@@ -113,7 +112,7 @@ impl<T: Payload> AnyQueue<T> {
         })
     }
 
-    /// The counts, summed up where there are several.
+    /// Returns the counts, summed over all servers.
     pub async fn stats(&self) -> Result<Stats> {
         Ok(match self {
             Self::One(queue) => queue.stats().await?,
@@ -157,7 +156,7 @@ impl<T: Payload> AnyQueue<T> {
         })
     }
 
-    /// The first messages, of all servers by their due times.
+    /// Returns the first messages of all servers, by their due times.
     pub async fn peek(&self, n: usize) -> Result<Vec<Of<Peeked<T>>>> {
         Ok(match self {
             Self::One(queue) => queue.peek(n).await?.into_iter().map(|message| alone(message.id, message)).collect(),
@@ -200,14 +199,13 @@ impl<T: Payload> AnyQueue<T> {
     }
 }
 
-/// When a message shall be due.
 #[derive(Debug, Clone, Copy)]
 pub enum When {
     After(Duration),
     At(SystemTime),
 }
 
-/// What becomes of leases.
+/// The ways to end or to extend leases.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
     Ack,
@@ -216,7 +214,7 @@ pub enum End {
     Extend(Duration),
 }
 
-/// Of all shards together.
+/// Returns the sum over all shards.
 fn sum<N: std::iter::Sum>(parts: Vec<shards::Sharded<trunkline::Result<N>>>) -> trunkline::Result<N> {
     parts.into_iter().map(|part| part.of).sum()
 }

@@ -21,15 +21,14 @@ use crate::{
     progress,
 };
 
-/// Consumers at the same time: while one waits for the server, the other works through its
+/// Consumers at the same time. While one waits for the server, the other works through its
 /// messages.
 const CONSUMERS: usize = 2;
-/// Messages that a consumer leases at a time at most.
+/// The most messages that a consumer leases at a time.
 const LEASED: usize = 8192;
-/// Without a new message for this long and with an empty queue, what is missing is lost.
+/// Missing messages count as lost if the queue is empty and none has come for this time.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// One run.
 pub struct Load {
     queue: Queue<Stamp>,
     messages: u64,
@@ -43,7 +42,7 @@ pub struct Load {
     done: watch::Sender<bool>,
 }
 
-/// How long each side took.
+/// The time that each side took.
 pub struct Took {
     pub enqueue: Duration,
     pub end_to_end: Duration,
@@ -83,7 +82,8 @@ impl Load {
         Ok(Took { enqueue, end_to_end })
     }
 
-    /// Messages in the queue, which is empty once all that came is acknowledged.
+    /// Returns the number of messages in the queue, which is 0 once all received messages are
+    /// acknowledged.
     pub async fn left(&self) -> Result<u64> {
         Ok(self.queue.stats().await?.messages)
     }
@@ -92,7 +92,7 @@ impl Load {
         self.began.elapsed().as_micros() as u64
     }
 
-    /// One caller: the next message only after the last one is safe.
+    /// Runs one caller, who enqueues the next message only after the last one is safe.
     async fn call(self: Arc<Self>) -> Result<()> {
         let mut calls = self.calls.recorder();
         let mut now = self.micros();
@@ -109,8 +109,8 @@ impl Load {
         }
     }
 
-    /// One consumer: leases the next messages while the last ones are being acknowledged. Returns
-    /// when its last acknowledgement was answered.
+    /// Runs one consumer, which leases the next messages while the last ones are being
+    /// acknowledged. Returns when its last acknowledgement was answered.
     async fn consume(self: Arc<Self>) -> Result<Duration> {
         let mut consumer = self.queue.consumer(Wait::Adaptive);
         let mut deliveries = self.deliveries.recorder();
@@ -146,7 +146,7 @@ impl Load {
         Ok(last)
     }
 
-    /// Draws, and notices when something will never come.
+    /// Draws the progress, and ends the run if messages are lost.
     async fn watch(self: Arc<Self>) -> Result<()> {
         let bars = progress::bars();
         let [enqueued, received] =

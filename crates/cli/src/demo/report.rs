@@ -1,4 +1,4 @@
-//! What the demo found, for people and for scripts.
+//! The report of the demo, for people and for scripts.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the figures were measured on: the server, its durability, and its disk.
+//! The environment of the figures: the server, its durability, and its disk.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,6 @@ use tokio_postgres::NoTls;
 
 use crate::error::{Error, Result};
 
-/// What the server says about itself.
 pub struct Server {
     pub version: String,
     pub fsync: String,
@@ -28,8 +27,8 @@ impl Server {
     }
 }
 
-/// Writes of 8 KB that reach the disk in a second, one after another, as a write-ahead log does
-/// them.
+/// Returns how many writes of 8 KB reach the disk in a second, one after another, as in a
+/// write-ahead log.
 pub fn fsyncs_per_s(folder: &Path) -> Result<f64> {
     const WRITES: u32 = 100;
     let path = folder.join("trunkline-demo-fsync");

@@ -1,13 +1,13 @@
-//! What the demo enqueues: a payload that knows its number and when it set out.
+//! The payload of the demo: its number and the time when it was enqueued.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// The bytes of a number and a time.
+/// The size of a number and a time, in bytes.
 pub const LEAST: usize = 16;
 
-/// A payload of some size: a number, the microseconds since the start, and filling. It is read
-/// where it lies in the received batch, as any payload type of a program can be.
+/// A payload of a given size: a number, the microseconds since the start, and filling. It is
+/// decoded from the received batch without a copy, as the payload type of any program can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub number: u64,

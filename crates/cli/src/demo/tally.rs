@@ -1,5 +1,4 @@
-//! What came back, counted by number, and how long it took; nothing here is a lock that every
-//! message takes.
+//! Counts received messages by number, and measures times. No lock is taken for each message.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -22,12 +21,11 @@ pub struct Tally {
     unknown: AtomicU64,
 }
 
-/// What one message was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     New,
     Again,
-    /// Its number was never given out.
+    /// No message with this number was enqueued.
     Unknown,
 }
 
@@ -47,7 +45,7 @@ impl Tally {
         }
     }
 
-    /// Counts what was received together.
+    /// Counts messages that were received together.
     pub fn count(&self, numbers: impl Iterator<Item = u64>) {
         let (mut distinct, mut duplicated, mut unknown) = (0, 0, 0);
         for number in numbers {
@@ -82,8 +80,8 @@ impl Tally {
         self.lost() == 0
     }
 
-    /// Whether every message came exactly once, given how many are left in the queue: those would
-    /// come again.
+    /// Fails unless every message came exactly once. Messages that are left in the queue would come
+    /// again.
     pub fn verdict(&self, left: u64) -> Result<()> {
         let wrong: Vec<String> = [
             (self.lost(), "lost"),
@@ -119,7 +117,7 @@ impl Durations {
         Recorder { durations: self, gathered: Vec::with_capacity(GATHERED) }
     }
 
-    /// The duration that this share of the samples did not exceed.
+    /// Returns the duration that this share of the samples did not exceed.
     pub fn percentile(&self, percent: f64) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).value_at_percentile(percent)
     }

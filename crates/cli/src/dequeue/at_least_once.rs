@@ -1,19 +1,19 @@
-//! At least once: leased, written, and acknowledged once it is delivered.
+//! At least once: a message is leased, written, and acknowledged once it is delivered.
 
 use std::time::Duration;
 
 use super::{Delivery, held::Held, size::CHUNK, unless_stopped};
 use crate::error::Result;
 
-/// How long the last acknowledgements wait for a database that went away.
+/// The time that the last acknowledgements wait for a database that is away.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Delivery {
-    /// Leases, prints, acknowledges, until there is enough.
+    /// Leases, prints and acknowledges messages until there are enough.
     pub async fn at_least_once(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
-        // Whatever ended it: what was delivered is acknowledged, the rest is given back.
+        // In any case, delivered messages are acknowledged and the rest is given back.
         let delivered = self.outlet.end().await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();
@@ -31,14 +31,14 @@ impl Delivery {
         Ok(())
     }
 
-    /// Whether it goes on. After an error it can be called again: what is leased is kept until it
-    /// is settled.
+    /// Returns true if it is to be called again. It can also be called again after an error,
+    /// because leases are kept until they are settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
-            held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when it began
+            held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when the outage began
         }
         let n = self.size.messages(CHUNK).min(self.left) as usize;
-        // Not given up half way: what the server leases for us, we get.
+        // The lease is not cancelled half way, because the server's answer has to arrive here.
         let leasing = unless_stopped(self.stop.clone(), self.consumer.lease(n));
         let Some(messages) = leasing.await else { return Ok(false) };
         let messages = messages?;
@@ -62,8 +62,8 @@ impl Delivery {
         Ok(true)
     }
 
-    /// Returns when the chunk is written, cannot be, or a signal came; extends the leases
-    /// meanwhile.
+    /// Waits until the chunk is written, cannot be written, or a signal comes. Extends the leases
+    /// while it waits.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
         let lease = self.queue.description().lease;
         let mut soon = tokio::time::interval(lease / 3);
@@ -80,7 +80,7 @@ impl Delivery {
         }
     }
 
-    /// Ends all leases. A database that went away is waited for a while.
+    /// Ends all leases. Waits for a while if the database is away.
     async fn settle(&mut self, held: &mut Held, delivered: u64) -> Result<()> {
         loop {
             let settled = match held.acknowledge(&self.queue, delivered).await {

@@ -1,4 +1,4 @@
-//! At most once: taken no faster than it can be written.
+//! At most once: messages are taken no faster than they can be written.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Delivery {
-    /// Takes no more than can be written at once, and prints it.
+    /// Takes no more messages than can be written at once, and prints them.
     pub async fn at_most_once(mut self) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
             if self.outlet.is_closed() {
@@ -22,7 +22,7 @@ impl Delivery {
             }
             let room = self.outlet.room().min(CHUNK);
             if room < CHUNK.min(PIPE) / 2 {
-                // The reader is slow, and what is taken now would hang about here.
+                // The reader is slow, and messages taken now would wait here.
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(2)) => continue,
                     () = self.stop.asked() => break,
@@ -62,7 +62,8 @@ impl Delivery {
         Ok(())
     }
 
-    /// Takes some messages or waits for some; `None` where it is not to wait for more.
+    /// Takes messages, or waits until some are due. Returns `None` if there is nothing more to wait
+    /// for.
     async fn take(&mut self, n: usize) -> Result<Option<Vec<(Id, Message<Text>)>>> {
         let taking = unless_stopped(self.stop.clone(), self.consumer.take(n));
         let Some(messages) = taking.await else { return Ok(None) };

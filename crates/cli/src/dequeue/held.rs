@@ -1,4 +1,4 @@
-//! Leases of what is not known to be delivered.
+//! Leases of messages that are not known to be delivered.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -17,9 +17,9 @@ use crate::{
 /// The lease of a message that was sent to be written.
 struct Sent {
     lent: Lent,
-    /// Where the message ends in all that was written.
+    /// The end of the message in all bytes that were sent.
     end: u64,
-    /// It was acknowledged, and the connection broke before the answer.
+    /// True if the connection broke before an acknowledgement was answered.
     unanswered: bool,
 }
 
@@ -27,7 +27,7 @@ struct Sent {
 #[derive(Default)]
 pub struct Held {
     leases: VecDeque<Sent>,
-    /// In the archive, once they are acknowledged.
+    /// True if acknowledged messages go to the archive.
     keep: bool,
     late: u64,
     unsure: u64,
@@ -42,7 +42,7 @@ impl Held {
         self.leases.push_back(Sent { lent, end, unanswered: false });
     }
 
-    /// Acknowledges what ends within the bytes that were delivered.
+    /// Acknowledges the messages that end within the delivered bytes.
     pub async fn acknowledge(&mut self, queue: &AnyQueue<Text>, delivered: u64) -> Result<()> {
         let count = self.leases.partition_point(|sent| sent.end <= delivered);
         let leases = self.leases.range(..count).map(|sent| sent.lent).collect();
@@ -73,7 +73,7 @@ impl Held {
         self.leases.iter().map(|sent| sent.lent).collect()
     }
 
-    /// Forgets the leases that are lost, where that is all that went wrong.
+    /// Forgets the leases that are lost. Returns any other error.
     fn note_lost(&mut self, outcome: trunkline::Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.is_lease_lost() => {
@@ -107,7 +107,7 @@ impl Held {
     }
 }
 
-/// The messages whose leases were lost, on one server or on several.
+/// Returns the ids of the messages whose leases were lost, on one server or on several.
 fn lost(error: &trunkline::Error) -> BTreeSet<Id> {
     let plain = error.lost_ids().iter().map(|id| Id { shard: None, id: *id });
     let on = |(shard, error): &(String, trunkline::Error)| {

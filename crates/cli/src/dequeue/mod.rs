@@ -54,7 +54,7 @@ pub struct Args {
     /// A line of JSON for each message
     #[arg(long)]
     json: bool,
-    /// What happens to messages whose reader goes away
+    /// The guarantee for messages whose reader goes away
     #[arg(long, value_name = "MODE", default_value = "at-least-once")]
     mode: Mode,
     /// Keep what was delivered in the queue's archive (at least once only)
@@ -62,15 +62,15 @@ pub struct Args {
     archive: bool,
 }
 
-/// How long the answer to a dequeue is waited for, once a signal came.
+/// The time that the answer to a dequeue may still take once a signal came.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// What happens to messages whose reader goes away.
+/// The guarantee for messages whose reader goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Mode {
-    /// They are lost: a message leaves the queue before it is printed
+    /// Messages are lost: a message leaves the queue before it is printed
     AtMostOnce,
-    /// They come again: a message leaves the queue after it was printed
+    /// Messages come again: a message leaves the queue after it was printed
     AtLeastOnce,
 }
 
@@ -101,16 +101,16 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     }
 }
 
-/// What a message is in the output.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// Its payload.
     Payload,
-    /// An object in JSON; the payload may be JSON itself.
-    Object { of_json: bool },
+    /// A JSON object. With `of_json`, its payload is JSON itself.
+    Object {
+        of_json: bool,
+    },
 }
 
-/// What comes out of a queue and goes to standard output.
+/// Messages on their way from a queue to standard output.
 struct Delivery {
     queue: AnyQueue<Text>,
     consumer: AnyConsumer<Text>,
@@ -126,7 +126,8 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Waits a moment where a follower may hope that the database comes back, or fails.
+    /// Waits a moment if a follower may expect the database to come back. Otherwise returns the
+    /// error.
     async fn wait_for_database(&mut self, error: Error) -> Result<()> {
         if !self.follow {
             return Err(error);
@@ -169,14 +170,14 @@ impl Delivery {
             () = self.stop.asked() => return Ok(()),
             () = gone => return Err(Error::OutputClosed),
         }
-        // What is due may be in someone else's hands: not asked for more often than this.
+        // Another consumer may hold the due messages. This bounds how often the server is asked.
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
     }
 }
 
-/// A dequeue's answer, or nothing if a signal came and there was none soon after: then the database
-/// is away.
+/// Returns a dequeue's answer. Returns `None` if a signal came and no answer followed soon, because
+/// the database is away then.
 async fn unless_stopped<R>(mut stop: Stop, dequeue: impl Future<Output = R>) -> Option<R> {
     tokio::select! {
         answer = dequeue => Some(answer),

@@ -1,9 +1,9 @@
-//! How many messages are dequeued at a time, going by their sizes.
+//! The number of messages to dequeue at a time, by their sizes.
 
-/// Bytes that are dequeued at a time, going by what was seen last.
+/// The bytes to dequeue at a time, estimated from the last messages.
 pub const CHUNK: u64 = 512 << 10;
 
-/// How large messages are.
+/// An estimate of the size of messages.
 pub struct Size {
     average: u64,
     /// Grows slowly: the next messages may be larger.
@@ -17,7 +17,7 @@ impl Default for Size {
 }
 
 impl Size {
-    /// How many messages make up some bytes.
+    /// Returns the number of messages that make up `bytes`.
     pub fn messages(&self, bytes: u64) -> u64 {
         (bytes / self.average).clamp(1, self.limit)
     }

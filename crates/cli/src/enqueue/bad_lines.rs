@@ -1,5 +1,5 @@
-//! Lines that are no messages of the queue: one ends the verb, or they are passed over, or set
-//! aside in a file.
+//! Bad lines, which are no messages of the queue. The first one ends the verb, or all are skipped,
+//! or set aside in a file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,10 +15,10 @@ use crate::{
     text::Text,
 };
 
-/// Bad lines that are said one by one; of more, only the number.
+/// The number of bad lines that are reported one by one. Further lines are only counted.
 const SAID: u64 = 10;
 
-/// What happens to bad lines, as the user says it.
+/// The treatment of bad lines, as the user chooses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     Fail,
@@ -39,7 +39,7 @@ impl FromStr for Fate {
     }
 }
 
-/// The bad lines that were met so far.
+/// The bad lines so far.
 #[derive(Debug)]
 pub struct BadLines {
     fate: Fate,
@@ -48,7 +48,7 @@ pub struct BadLines {
 }
 
 impl BadLines {
-    /// Opens the file for them where there is to be one: what is in it already stays.
+    /// Opens the file for bad lines, if there is one, to append to it.
     pub fn new(fate: &Fate, lines: &Path) -> Result<Self> {
         let aside = match fate {
             Fate::Fail | Fate::Skip => None,
@@ -61,7 +61,7 @@ impl BadLines {
         self.count
     }
 
-    /// One that was met, and why it is bad. An error ends the verb.
+    /// Handles a bad line, and the reason why it is bad. An error ends the verb.
     pub fn met(&mut self, number: u64, line: &Text, why: &str) -> Result<()> {
         let why = format!("line {}: {why}", thousands(number));
         if self.fate == Fate::Fail {
@@ -84,7 +84,7 @@ impl BadLines {
         Ok(())
     }
 
-    /// Says how many there were.
+    /// Reports the number of bad lines.
     pub fn tell(&self) {
         let count = thousands(self.count);
         match &self.fate {

@@ -1,4 +1,4 @@
-//! Messages as arguments and lines say them.
+//! Messages as arguments and lines describe them.
 
 use std::{
     borrow::Cow,
@@ -13,12 +13,11 @@ use crate::{text::Text, time};
 
 /// Fields that make a message.
 const KNOWN: [&str; 9] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key"];
-/// What the program prints of a message besides: another queue gives another id, and begins to
-/// count again.
+/// Further fields that the program prints. They are ignored, because another queue gives another
+/// id, and counts from the beginning.
 const PASSED_OVER: [&str; 9] =
     ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
 
-/// When a message is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     After(Duration),
@@ -37,7 +36,6 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// As the library takes it.
     pub fn draft(&self) -> Draft<&Text> {
         let draft = Draft::new(&*self.payload).metadata(self.metadata.clone()).priority(self.priority);
         let draft = match &self.key {
@@ -55,36 +53,36 @@ impl Entry<'_> {
     }
 }
 
-/// What holds for each message that says nothing else itself.
+/// Defaults for each message that does not say otherwise.
 #[derive(Debug, Clone)]
 pub struct Usual {
     pub due: Due,
     pub metadata: Metadata,
     pub priority: u8,
     pub unique: Option<Unique>,
-    /// For how long a key is kept that a line has.
+    /// The time for which a line's unique key is kept.
     pub within: Option<Duration>,
-    /// Whether a message with it replaces one that waits.
+    /// True if a message with the unique key replaces one that waits.
     pub replaces: bool,
     pub key: Option<String>,
 }
 
-/// How a line says a message.
+/// The form of a message in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// It is the payload.
+    /// The line is the payload.
     Payload,
-    /// It is an object in JSON.
+    /// The line is a JSON object.
     Object {
         /// The type of the queue's payloads.
         payload: String,
-        /// They are JSON themselves.
+        /// True if the payloads are JSON themselves.
         of_json: bool,
     },
 }
 
 impl Usual {
-    /// A payload and nothing else.
+    /// Returns an entry of this payload and the defaults.
     pub fn payload<'a>(&self, payload: &'a Text) -> Entry<'a> {
         Entry {
             payload: Cow::Borrowed(payload),
@@ -96,14 +94,14 @@ impl Usual {
         }
     }
 
-    /// A key that is kept as these are.
+    /// Returns a unique key with the default options.
     pub fn key(&self, key: &str) -> Unique {
         let unique = Unique::key(key);
         let unique = self.within.map_or(unique.clone(), |within| unique.within(within));
         if self.replaces { unique.replacing() } else { unique }
     }
 
-    /// What a line says, or why it is no message.
+    /// Parses a line. Fails with the reason if it is no message.
     pub fn line<'a>(&self, line: &'a Text, form: &Form) -> Result<Entry<'a>, String> {
         let Form::Object { payload, of_json } = form else { return Ok(self.payload(line)) };
         let fields = Fields::of(line)?;
@@ -117,7 +115,7 @@ impl Usual {
     }
 }
 
-/// The fields of a line, unread. Of a name that comes twice the last one counts, as in `jsonb`.
+/// The fields of a line, not yet parsed. If a name comes twice, the last one counts, as in `jsonb`.
 struct Fields<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Fields<'a> {
@@ -134,7 +132,7 @@ impl<'a> Fields<'a> {
         self.0.get(name).copied()
     }
 
-    /// A field that is there and not null.
+    /// Returns a field that is there and not null.
     fn some(&self, name: &str) -> Option<&'a RawValue> {
         self.get(name).filter(|value| value.get() != "null")
     }
@@ -209,7 +207,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A string's contents.
 fn text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
@@ -220,12 +217,12 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
-/// Which line it is, is said elsewhere.
+/// Describes the error without the number of the line, which the caller adds.
 fn told(cause: &serde_json::Error) -> String {
     cause.to_string().replace(" at line 1 column ", " at byte ")
 }
 
-/// An argument: `NAME=VALUE`.
+/// Parses an argument `NAME=VALUE`.
 pub fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

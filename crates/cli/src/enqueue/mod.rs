@@ -100,16 +100,16 @@ pub struct Args {
     /// and its metadata
     #[arg(long, value_name = "FILE")]
     json_lines: Option<PathBuf>,
-    /// What happens to lines that are no messages of the queue: `fail` ends at the first and names
+    /// The treatment of lines that are no messages of the queue: `fail` ends at the first and names
     /// it (what is before it is enqueued), `skip` passes over them, and a FILE gets them at its
     /// end, as they are, for a next try
     #[arg(long, value_name = "fail|skip|FILE", default_value = "fail", conflicts_with_all = ["payload", "file"])]
     bad_lines: Fate,
-    /// When the messages are due, from now
+    /// The delay after which the messages are due
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::duration)]
     delay: Duration,
-    /// When the messages are due, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00;
-    /// one that has passed is now
+    /// The time at which the messages are due, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset
+    /// as +02:00; a time that has passed is now
     #[arg(long, value_name = "WHEN", value_parser = time::instant, conflicts_with = "delay")]
     at: Option<SystemTime>,
     /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
@@ -170,7 +170,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::done(ids.iter())
 }
 
-/// One chunk after another, so that messages are due in the order of the lines.
+/// Enqueues one chunk after another, so that messages are due in the order of the lines.
 async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
     let mut stop = Stop::on_signals()?;
     loop {
@@ -209,16 +209,15 @@ struct Load<'a> {
     bad: BadLines,
 }
 
-/// A line, and the message that it is, or why it is none.
+/// A line with its message, or the reason why it is none.
 type Read<'a> = (&'a Text, Result<Entry<'a>, String>);
 
 impl Load<'_> {
-    /// Lines of which the fate is known.
+    /// Returns the number of lines whose outcome is known.
     fn read(&self) -> u64 {
         self.enqueued + self.bad.count()
     }
 
-    /// Enqueues the next lines.
     async fn enqueue(&mut self, lines: &[Text]) -> Result<()> {
         let read: Vec<Read<'_>> = lines.iter().map(|line| (line, self.usual.line(line, &self.form))).collect();
         for run in read.chunk_by(|(_, one), (_, next)| one.is_ok() && next.is_ok()) {
@@ -233,8 +232,8 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Enqueues messages. One that is refused is found by halving: neither the library nor the
-    /// server says which of many it is.
+    /// Enqueues messages. A refused message is found by halving, because neither the library nor
+    /// the server reports which one it is.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
         let mut parts = vec![all];
         while let Some(part) = parts.pop() {
@@ -265,7 +264,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// The error with what became of the lines before.
+    /// Adds to an error what happened to the lines before it.
     fn ended_by(&self, error: &Error) -> Error {
         let before = format!("the {} lines before are enqueued", thousands(self.enqueued));
         let (text, hint) = error.told();

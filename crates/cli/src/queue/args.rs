@@ -6,7 +6,7 @@ use trunkline::{Changes, Limits};
 
 use crate::{number, time};
 
-/// The type of payloads where none is named: the one that holds anything.
+/// The default type of payloads, which holds any bytes.
 pub const PAYLOAD: &str = "bytea";
 
 /// The arguments of `trunkline queue create`.
@@ -28,24 +28,24 @@ pub struct Create {
     /// Deliveries before a message is a dead letter
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = attempts())]
     pub max_attempts: u32,
-    /// How long a lease lasts
+    /// The duration of a lease
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::more_than_zero)]
     pub lease: Duration,
     /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count::<u32>)]
     pub max_batch: u32,
-    /// How many priorities it has, 1 to 10, numbered from 0, the lowest; for good
+    /// The number of priorities, 1 to 10, numbered from 0, the lowest; for good
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>)]
     pub priorities: u32,
-    /// What a step of priority is worth: a message of it counts as older by this time. 36500d is
-    /// strict: the highest first
+    /// The worth of a step of priority: a message counts as older by this time for each step.
+    /// 36500d is strict: the highest first
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
     pub aging: Duration,
     /// Messages may have unique keys; for good
     #[arg(long)]
     pub uniqueness: bool,
-    /// As many lanes, 1 to 256, for messages that have keys; 64 for most. Those of a key are
-    /// handled in order. Not together with priorities or --uniqueness
+    /// The number of lanes, 1 to 256, for messages that have keys; 64 for most queues. Messages of
+    /// a key are handled in order. Not together with priorities or --uniqueness
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
     pub lanes: u32,
     /// Messages of a key that are handled at the same time, at most; with more than 1 they are in
@@ -74,13 +74,13 @@ pub struct Alter {
     /// Deliveries before a message is a dead letter
     #[arg(long, value_name = "N", value_parser = attempts())]
     pub max_attempts: Option<u32>,
-    /// How long a lease lasts
+    /// The duration of a lease
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     pub lease: Option<Duration>,
     /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub max_batch: Option<u32>,
-    /// What a step of priority is worth: a message of it counts as older by this time
+    /// The worth of a step of priority: a message counts as older by this time for each step
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     pub aging: Option<Duration>,
     /// Messages of a key that are handled at the same time, at most
@@ -155,7 +155,7 @@ impl Alter {
     }
 }
 
-/// Also a change that was asked for.
+/// Adds a change if it was asked for.
 fn with<T>(changes: Changes, asked: Option<T>, change: fn(Changes, T) -> Changes) -> Changes {
     match asked {
         Some(value) => change(changes, value),

@@ -12,7 +12,7 @@ use crate::{
     print,
 };
 
-/// What is done to queues.
+/// The verbs of `trunkline queue`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
     /// Create a queue; nothing happens if it exists with the same settings
@@ -111,7 +111,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
             }
             Ok(())
         }
-        // No server can count what holds for a queue on all of them.
+        // No server can enforce a limit over all servers.
         Verb::Limit(limit) => Ok(database.connect().await?.limit_queue(&limit.name, &limit.limits()).await?),
         Verb::List { json } => {
             let mut all = Vec::new();
@@ -119,7 +119,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
                 let queues = db.list_queues().await.map_err(|error| Error::from(error).at(&place))?;
                 all.extend(queues.into_iter().map(|queue| (place.clone(), queue)));
             }
-            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // those of one name as the servers were named
+            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // stable: queues of one name keep the order of the servers
             page::list(&all, json)
         }
         Verb::Describe { name, json } => page::show(&database.connect_each().await?, &name, json).await,

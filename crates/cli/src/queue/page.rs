@@ -1,4 +1,4 @@
-//! What there is to say of queues: a line of each, or a page of one.
+//! Descriptions of queues: a line for each, or a page of one.
 
 use serde_json::{Value, json};
 use trunkline::{Db, Description, Limits, Scheduled, Stats, postgres::Statement};
@@ -11,7 +11,7 @@ use crate::{
     time,
 };
 
-/// Says what the settings of queues are, a line each.
+/// Prints the settings of queues, a line for each.
 pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
     if as_json {
         return print::lines(queues.iter().map(|(place, queue)| on(place, settings(queue))));
@@ -42,7 +42,7 @@ pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
     print::text(table.to_string())
 }
 
-/// Says all that there is to say of a queue, as each server has it.
+/// Prints the page of a queue from each server.
 pub async fn show(dbs: &[(String, Db)], name: &str, as_json: bool) -> Result<()> {
     let mut pages = Vec::new();
     for (place, db) in dbs {
@@ -55,14 +55,14 @@ pub async fn show(dbs: &[(String, Db)], name: &str, as_json: bool) -> Result<()>
     print::text(texts.join("\n"))
 }
 
-/// What a role may not see is `None`.
+/// The page of a queue. Parts that the role may not see are `None`.
 struct Page {
     queue: Description,
     stats: Option<Stats>,
-    /// Bytes on disk: of messages, dead letters and the archive.
+    /// The bytes on disk: of messages, dead letters and the archive.
     sizes: [i64; 3],
     schedules: Option<Vec<Scheduled>>,
-    /// A role, what it is, and whether it is that of all queues.
+    /// Each role, its right, and whether it has the right on all queues.
     rights: Option<Vec<(String, String, bool)>>,
 }
 
@@ -145,7 +145,7 @@ fn unseen() -> String {
     "(this role may not see them)".to_owned()
 }
 
-/// What the role may see.
+/// Returns `None` for a part that the role may not see.
 fn visible<T>(asked: trunkline::Result<T>) -> Result<Option<T>> {
     match asked {
         Err(error) if error.sqlstate().is_some_and(|state| state.code() == "42501") => Ok(None),
@@ -161,7 +161,6 @@ fn state(queue: &Description) -> String {
     }
 }
 
-/// What holds messages back.
 fn limits(queue: &Description) -> impl Iterator<Item = String> {
     let Limits { max_leased, per_second, burst, key_per_second, key_burst, .. } = queue.limits;
     let leased = max_leased.map(|most| format!("{most} leased"));
@@ -189,8 +188,8 @@ fn right((role, kind, all): &(String, String, bool)) -> String {
     format!("{role} ({kind}{})", if *all { " of all queues" } else { "" })
 }
 
-/// Bytes of a queue's tables, with all that belongs to them. Every name is qualified, and no
-/// operator is used.
+/// Returns the bytes of a queue's tables, with all that belongs to them. Every name is qualified,
+/// and no operator is used.
 async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     static SIZE: Statement<(&str,), (Option<i64>,)> =
         Statement::new("select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1))");
@@ -203,7 +202,7 @@ async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     Ok(sizes)
 }
 
-/// The roles that were granted something, by name.
+/// Returns the roles that were granted a right on the queue, by name.
 async fn rights(db: &Db, queue: &str) -> trunkline::Result<Vec<(String, String, bool)>> {
     let schema = db.schema_name().replace('"', "\"\"");
     let granted: Statement<(), Vec<(String, String, String)>> =

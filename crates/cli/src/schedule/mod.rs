@@ -5,7 +5,7 @@ mod set;
 
 use crate::{database::Database, error::Result, print, stop::Stop};
 
-/// What is done to schedules.
+/// The verbs of `trunkline schedule`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
     /// Make a schedule, or change it; prints its next ticks

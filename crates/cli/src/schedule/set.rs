@@ -27,14 +27,14 @@ pub struct Args {
     name: String,
     /// The queue that gets its messages
     queue: String,
-    /// When it ticks
+    /// The times at which it ticks
     expression: String,
     /// The payload of each message, `-` for all of standard input
     payload: OsString,
     /// The time zone whose clock the fields of the expression mean
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
-    /// What becomes of ticks that were not made in time: none of them, one for all, or each is
+    /// The treatment of ticks that were not made in time: none of them, one for all, or each is
     /// made, the last 1,000 at most
     #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
     missed: Missed,
@@ -59,7 +59,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         Some(key) => schedule.key(key),
         None => schedule,
     };
-    schedule.next_after(SystemTime::now())?; // what is wrong with it is told before anything is opened
+    schedule.next_after(SystemTime::now())?; // fails before anything is opened if the schedule is wrong
     let queue = database.queue_of_one(&args.queue).await?;
     for payload in input::arguments(vec![args.payload]).await? {
         queue.schedule(&schedule, &payload).await?;

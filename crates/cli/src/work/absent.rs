@@ -1,5 +1,5 @@
-//! A command that does not exist, or cannot be executed: no message is to blame for it, and none is
-//! charged.
+//! Detects a command that does not exist or cannot be executed. No message is to blame for it, so
+//! no attempt is counted.
 
 use std::{
     fs, io,
@@ -15,14 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 
-/// What the shell exits with: a command that cannot be executed, and one that it does not find.
+/// Exit codes of the shell for a command that cannot be executed, and for one that it does not
+/// find.
 const CODES: [i32; 2] = [126, 127];
 
-/// Whether the command is there.
+/// Detects that the command is missing.
 ///
-/// The exit codes of the shell say so, but a script may exit with them itself. So they count as
-/// long as no command of this program has ended otherwise; from then on only if the first word of
-/// the command line has gone away since.
+/// The exit codes of the shell say so, but a script may exit with the same codes. They count until
+/// a command of this program has ended otherwise. From then on they count only if the first word of
+/// the command line is missing, too.
 #[derive(Debug)]
 pub struct Absent {
     exec: String,
@@ -32,7 +33,7 @@ pub struct Absent {
 }
 
 impl Absent {
-    /// Looks for the command, before anything is leased for it.
+    /// Looks for the command before anything is leased.
     pub fn check(exec: &str) -> Result<Self> {
         if let Some(why) = first_word(exec).and_then(look) {
             return Err(Error::new(why).hint("--exec is a line for sh -c; no message was leased"));
@@ -50,7 +51,7 @@ impl Absent {
         self.seen.store(true, Relaxed);
     }
 
-    /// Whether an ending says that the command is not there.
+    /// Returns true if an exit status means that the command is missing.
     pub async fn is_said_by(&self, status: ExitStatus) -> bool {
         if !status.code().is_some_and(|code| CODES.contains(&code)) {
             self.saw();
@@ -63,9 +64,9 @@ impl Absent {
         crate::blocking(move || Ok(first_word(&exec).and_then(look).is_some())).await.unwrap_or(false)
     }
 
-    /// Notes that it is not there, and why.
+    /// Notes that the command is missing, and why.
     pub fn note(&self, why: String) {
-        let _ = self.why.set(why); // the first says it
+        let _ = self.why.set(why); // the first reason stays
         self.noted.cancel();
     }
 
@@ -73,12 +74,12 @@ impl Absent {
         self.noted.is_cancelled()
     }
 
-    /// Returns when it was noted.
+    /// Waits until the command is noted as missing.
     pub async fn noted(&self) {
         self.noted.cancelled().await;
     }
 
-    /// Fails if it was noted.
+    /// Fails if the command is noted as missing.
     pub fn outcome(&self) -> Result<()> {
         let Some(why) = self.why.get() else { return Ok(()) };
         Err(Error::new(format!("the command cannot be run: {why}")).hint(
@@ -88,14 +89,14 @@ impl Absent {
     }
 }
 
-/// Whether a command that could not be started can be started later, with more memory or fewer
-/// processes.
+/// Returns true if a command that could not be started can be started later, with more memory or
+/// fewer processes.
 pub fn may_pass(cause: &io::Error) -> bool {
     use io::ErrorKind::{ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied};
     ![ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied].contains(&cause.kind())
 }
 
-/// The command that a line begins with, where that is plain to see.
+/// Returns the command that a line begins with, if that is plain to see.
 fn first_word(exec: &str) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-:@%,=".contains(c);
     for word in exec.split_whitespace() {
@@ -114,7 +115,7 @@ fn first_word(exec: &str) -> Option<&str> {
     None
 }
 
-/// Why a command is not there.
+/// Returns the reason why a command is missing, if it is.
 fn look(word: &str) -> Option<String> {
     if word.contains('/') {
         return match fs::metadata(word) {

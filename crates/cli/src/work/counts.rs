@@ -1,4 +1,4 @@
-//! How the work goes: counted, and shown on a terminal.
+//! Counts of the work, shown on a terminal.
 
 use std::{
     convert::Infallible,
@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 
 use crate::progress;
 
-/// What this program saw of its commands. What became of their messages is the worker's to say.
+/// Counts of commands. The outcome of their messages is counted by the worker.
 #[derive(Debug)]
 pub struct Counts {
     bar: ProgressBar,
@@ -60,12 +60,12 @@ impl Counts {
         self.started.load(Relaxed).saturating_sub(ended)
     }
 
-    /// Writes something else to the terminal, above the progress.
+    /// Writes to the terminal, above the progress.
     pub fn beside_progress<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }
 
-    /// Shows the progress until it is dropped.
+    /// Shows the progress until the future is dropped.
     pub async fn show(&self) -> Infallible {
         let mut ticks = tokio::time::interval(progress::TICK);
         loop {

@@ -1,17 +1,18 @@
-//! When a queue is drained: nothing is due, and nothing of it is in our hands.
+//! Detects that a queue is drained: nothing is due, and this program holds none of its messages.
 
 use std::time::Duration;
 
 use super::counts::Counts;
 use crate::{any::AnyQueue, text::Text};
 
-/// The pause between two looks, which cost a pass over the queue's rows each: none is made while
-/// there is work.
+/// The pause between two queries. Each query costs a pass over the queue's rows, so none is made
+/// while there is work.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The number of looks without anything due or begun after which other workers have what is leased.
+/// After this number of queries without a due message or a new command, other workers hold what is
+/// leased.
 const LOOKS: u32 = 20;
 
-/// Returns when the queue is drained. A database that is away is waited for.
+/// Waits until the queue is drained, also while the database is away.
 pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
     let mut quiet = 0;
     while quiet < LOOKS {
@@ -23,7 +24,7 @@ pub async fn drained(queue: &AnyQueue<Text>, counts: &Counts) {
             continue;
         }
         match queue.stats().await {
-            // What was leased and not begun yet is counted as leased.
+            // Messages that are leased and not begun yet are counted as leased.
             Ok(stats) if stats.due == 0 && idle() => quiet += if stats.leased == 0 { LOOKS } else { 1 },
             _ => quiet = 0,
         }

@@ -1,4 +1,4 @@
-//! How a command ends: by itself, or because it has to.
+//! The end of a command, by itself or by force.
 
 use std::{future::pending, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
@@ -8,22 +8,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 
-/// Between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How long what a command left behind may still print.
+/// The time for which processes that a command left behind may still print.
 pub const LEFTOVERS: Duration = Duration::from_secs(1);
 
-/// Why a command is at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Exited(ExitStatus),
     TimedOut(Duration),
-    /// Its lease is lost, or the program ends.
+    /// The lease is lost, or the program ends.
     GivenUp,
 }
 
 impl Ending {
-    /// Waits for a command's end, and brings it about where it has to.
+    /// Waits for a command's end. Ends the command at its time limit, or if it is given up.
     pub async fn of(
         child: &mut Child,
         group: &Group,
@@ -47,7 +46,7 @@ impl Ending {
         };
         group.signal(Signal::TERM);
         let all_gone = async {
-            let _ = child.wait().await; // whatever it says, it had to end
+            let _ = child.wait().await; // its status no longer matters
             while !group.is_gone() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
@@ -59,7 +58,6 @@ impl Ending {
         Ok(ending)
     }
 
-    /// In words.
     pub fn told(self) -> String {
         match self {
             Self::Exited(status) => match (status.code(), status.signal()) {

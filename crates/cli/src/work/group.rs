@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { ids: BTreeSet::new(), guard: None });
 
-/// The groups that run, and the way to the process that kills them if this program is killed.
+/// The running groups, and the input of the process that kills them if this program is killed.
 struct Running {
     ids: BTreeSet<i32>,
     guard: Option<ChildStdin>,
 }
 
 impl Running {
-    /// Without a guard any more, commands run all the same.
+    /// Notifies the guard. If the guard is gone, commands run all the same.
     fn note(&mut self, sign: char, id: i32) {
         let _ = self.guard.as_mut().map(|guard| guard.write_all(format!("{sign}{id}\n").as_bytes()));
     }
@@ -48,7 +48,7 @@ pub fn guard() -> Result<()> {
     Ok(())
 }
 
-/// A command's process group. Dropped, it is killed, with whatever is left in it.
+/// A command's process group. Dropping it kills all processes that are left in it.
 #[derive(Debug)]
 pub struct Group(Pid);
 
@@ -82,12 +82,12 @@ impl Drop for Group {
     }
 }
 
-/// Does something with the ids of the groups that run, while none begins and none ends.
+/// Calls `act` with the ids of the running groups, while no group begins or ends.
 pub fn with_ids<R>(act: impl FnOnce(&BTreeSet<i32>) -> R) -> R {
     act(&running().ids)
 }
 
-/// Kills every command, and lets none start any more: the program is about to exit.
+/// Kills every command, and lets no more commands start, because the program is about to exit.
 pub fn kill_all() {
     let running = running();
     for id in running.ids.iter().copied().filter_map(Pid::from_raw) {

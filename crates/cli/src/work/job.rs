@@ -1,4 +1,4 @@
-//! A command, run for a message. Its life as one sentence: started, fed, listened to, ended,
+//! A command that is run for a message. Its life as one sentence: started, fed, read, ended,
 //! judged.
 
 use std::{
@@ -31,32 +31,30 @@ use crate::{any::Id, stop::Stop, text::Text, time};
 
 /// The exit code of a command whose message is not to be tried again.
 const DEAD: i32 = 100;
-/// How long a signal that ended a command may take to reach this program.
+/// The time that a signal that ended a command may take to reach this program.
 const SIGNALLED: Duration = Duration::from_millis(500);
-/// Before a command that could not be started is tried again.
+/// The pause before a command that could not be started is tried again.
 const BREATH: Duration = Duration::from_secs(1);
-/// Before a message that could not be given back is tried to be given back again; then twice as
-/// long.
+/// The first pause before another try to give a message back. Each further pause is twice as long.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Runs the command once a first line of input has come, which the program sends when its guard has
-/// the process group: if the program is killed before, the command never begins.
+/// Runs the command once a first line of input comes. The program sends it once its guard has the
+/// process group. If the program is killed before that, the command never begins.
 const GATE: &str = "read -r _ && exec sh -c \"$0\"";
 
-/// What is to be run, and how.
+/// The command for each message, and its options.
 pub struct Job {
     pub exec: String,
     pub queue: String,
-    /// Payloads are bytes, and nothing is added to them.
+    /// True for payloads of bytes, to which nothing is added.
     pub raw: bool,
     pub timeout: Option<Duration>,
-    /// The command may see how we log in.
+    /// True if the command may see the credentials of the database.
     pub pass_credentials: bool,
     pub output: Output,
     pub counts: Arc<Counts>,
-    /// The program ends, and waits no longer.
+    /// Cancelled when the program no longer waits for commands.
     pub give_up: CancellationToken,
-    /// Whether a signal has asked the program to end.
     pub stop: Stop,
     pub absent: Arc<Absent>,
 }
@@ -106,7 +104,7 @@ impl Job {
         command
     }
 
-    /// What a command is told beside the payload.
+    /// Returns the variables that describe the message to the command.
     fn environment(&self, id: Id, message: &Message<Text>) -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("TRUNKLINE_QUEUE", self.queue.clone()),
@@ -132,8 +130,8 @@ impl Job {
         let told = ending.told();
         let reason = if last_lines.is_empty() { told.clone() } else { format!("{told}: {last_lines}") };
         let failure = match ending {
-            // Where the lease is lost, the message is someone else's already, and what is answered
-            // here is discarded.
+            // If the lease is lost, the message belongs to another worker, and this outcome is
+            // discarded.
             Ending::GivenUp => return self.give_back(attempt).await,
             Ending::Exited(status) if self.absent.is_said_by(status).await => {
                 self.absent.note(reason);
@@ -159,7 +157,7 @@ impl Job {
         Err(failure)
     }
 
-    /// Whether a command was ended by a signal that came to this program, too: service managers
+    /// Returns true if the signal that ended a command came to this program, too. Service managers
     /// signal all processes of a service.
     async fn is_stopped_with(&self, status: ExitStatus) -> bool {
         let ends = [Signal::TERM, Signal::INT, Signal::HUP].map(Signal::as_raw);
@@ -169,7 +167,7 @@ impl Job {
         signal.is_some_and(|signal| ends.contains(&signal)) && timeout(SIGNALLED, stop.asked()).await.is_ok()
     }
 
-    /// What never began is no attempt.
+    /// Gives the message back, because a command that never began is no attempt.
     async fn not_started(&self, id: Id, cause: &io::Error, attempt: &Attempt<Text>) -> Result<(), Failure> {
         if absent::may_pass(cause) {
             let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
@@ -181,7 +179,8 @@ impl Job {
         self.give_back(attempt).await
     }
 
-    /// Gives the message back, uncharged. A database that is away for a moment is waited for.
+    /// Gives the message back without counting an attempt. Tries again if the database is away for
+    /// a moment.
     async fn give_back(&self, attempt: &Attempt<Text>) -> Result<(), Failure> {
         let mut pause = SOON;
         loop {

@@ -1,11 +1,11 @@
-//! Lines with a prefix, out of whatever pieces a command writes.
+//! Splits the output of a command into lines with a prefix.
 
-/// A line that is longer goes on in a next one, so that memory is bounded.
+/// A longer line is split, so that memory is bounded.
 const LONGEST: usize = 16 << 10;
 
 pub struct Lines {
     prefix: Vec<u8>,
-    /// What came after the last line break.
+    /// The bytes after the last line break.
     open: Vec<u8>,
 }
 
@@ -14,7 +14,7 @@ impl Lines {
         Self { prefix: prefix.into(), open: Vec::new() }
     }
 
-    /// Adds what was written. Returns the lines that are whole by now.
+    /// Adds output. Returns the lines that are complete by now.
     pub fn add(&mut self, written: &[u8]) -> Vec<u8> {
         let mut whole = Vec::new();
         for piece in written.split_inclusive(|byte| *byte == b'\n') {
@@ -26,7 +26,7 @@ impl Lines {
         whole
     }
 
-    /// What has no line break at its end, with one.
+    /// Returns the rest of the output, with a line break at its end.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut whole = Vec::new();
         if !self.open.is_empty() {
@@ -44,12 +44,12 @@ impl Lines {
     }
 }
 
-/// The last lines of all that was written.
+/// The last lines of all output.
 #[derive(Debug, Default)]
 pub struct LastLines(Vec<u8>);
 
 impl LastLines {
-    /// Bytes that are kept at most.
+    /// The most bytes that are kept.
     const MOST: usize = 4 << 10;
 
     pub fn add(&mut self, written: &[u8]) {

@@ -72,14 +72,13 @@ Examples:
 pub struct Args {
     /// The queue
     queue: String,
-    /// What to run for each message
+    /// The command to run for each message
     #[arg(long, value_name = "COMMAND")]
     exec: String,
     /// Commands that run at the same time; as many as there are processors if not set
     #[arg(long, value_name = "N", value_parser = number::more_than_zero)]
     concurrency: Option<NonZeroUsize>,
-    /// How long a command may take; then it is ended, and has failed. As long as it likes if not
-    /// set
+    /// The time that a command may take; then it is ended, and has failed. No limit if not set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
     /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own
@@ -93,7 +92,7 @@ pub struct Args {
     /// End when nothing is due any more; what failed and waits for its next try is not waited for
     #[arg(long)]
     drain: bool,
-    /// How long an orderly end waits for running commands, before it ends them
+    /// The time that an orderly end waits for running commands, before it ends them
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::duration)]
     shutdown_after: Duration,
     /// Write every ten seconds what was handled, what failed and how long it took, for `trunkline
@@ -179,8 +178,8 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let job = Arc::new(job);
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
-    // The commands are ended and their messages given back before; this is for what does not go as
-    // it should.
+    // Normally the commands end and their messages are given back before this limit, which is for
+    // everything that hangs.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |shard: Option<shards::Id>, queue: Queue<Text>| {
@@ -209,7 +208,7 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     }
 }
 
-/// The last line.
+/// Returns the last line of the program.
 fn told(queue: &str, summary: &Summary) -> String {
     let mut told = format!("{queue}: {} done", thousands(summary.done));
     let others = [

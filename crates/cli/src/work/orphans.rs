@@ -1,5 +1,5 @@
-//! Processes that commands leave behind, where this program is the first process of a container:
-//! the system makes it their parent, and nothing else takes note of their ends.
+//! Reaps processes that commands leave behind, if this program is the first process of a container.
+//! The system makes it their parent, and no other process waits for them.
 
 use std::{collections::BTreeSet, convert::Infallible, fs, future::pending, time::Duration};
 
@@ -9,7 +9,7 @@ use super::group;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Reaps orphans until it is dropped. Where another process is the first, that one does so.
+/// Reaps orphans, if this process is the first one. Otherwise the first process does that.
 pub async fn reap() -> Infallible {
     if std::process::id() != 1 {
         pending::<()>().await;
@@ -25,7 +25,7 @@ fn take(id: Pid) {
     let _ = waitpid(Some(id), WaitOptions::NOHANG); // another part of the program may have been faster
 }
 
-/// The children of this process that have ended, but for these.
+/// Returns the children of this process that have ended, except `but`.
 fn ended(but: &BTreeSet<i32>) -> Vec<Pid> {
     let own = std::process::id().to_string();
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -36,8 +36,8 @@ fn ended(but: &BTreeSet<i32>) -> Vec<Pid> {
     ended.filter_map(Pid::from_raw).collect()
 }
 
-/// Whether a line of `/proc/ID/stat` says so: `ID (NAME) STATE PARENT …`, where the name may have
-/// anything in it.
+/// Returns true if a line of `/proc/ID/stat` is that of a zombie of `parent`: `ID (NAME) STATE
+/// PARENT …`. The name may have any characters.
 fn is_zombie_of(stat: &str, parent: &str) -> bool {
     let mut words = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ');
     words.next() == Some("Z") && words.next() == Some(parent)

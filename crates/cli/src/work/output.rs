@@ -1,4 +1,4 @@
-//! What commands print: written line by line by one thread, so that no line is torn and no slow
+//! Writes the output of commands line by line from one thread, so that no line is torn and no slow
 //! reader keeps leases from being renewed.
 
 use std::{
@@ -17,12 +17,11 @@ use tokio_util::sync::CancellationToken;
 use super::{counts::Counts, lines::Lines};
 use crate::error::Error;
 
-/// Pieces of output that wait for the reader at most; then the commands wait.
+/// The most pieces of output that wait for the reader. Then the commands wait.
 const WAITING: usize = 64;
-/// How long a reader that takes nothing is waited for at the end.
+/// The time that a reader may take nothing at the end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Which of our outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Out,
@@ -31,14 +30,14 @@ pub enum Stream {
 
 type Piece = (Stream, Vec<u8>);
 
-/// The way to standard output and standard error.
+/// A handle to standard output and standard error.
 #[derive(Debug, Clone)]
 pub struct Output {
     pieces: mpsc::Sender<Piece>,
     closed: CancellationToken,
 }
 
-/// The thread that writes. At its end it says what kept it from writing to standard output.
+/// The thread that writes. At its end it returns the error of standard output, if there was one.
 #[derive(Debug)]
 pub struct Writing(oneshot::Receiver<Option<io::Error>>);
 
@@ -55,22 +54,22 @@ impl Output {
         (Self { pieces, closed }, Writing(writing))
     }
 
-    /// Returns when nothing can be written to standard output any more.
+    /// Waits until nothing more can be written to standard output.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// Says a line.
+    /// Writes a line.
     pub async fn say(&self, stream: Stream, line: String) {
         let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end
     }
 
-    /// Another way to standard error, which never waits.
+    /// Returns a handle to standard error that never waits.
     pub fn aside(&self) -> Aside {
         Aside(self.pieces.downgrade())
     }
 
-    /// Passes on what is read, line by line, to its end.
+    /// Passes on a stream to its end, line by line.
     pub async fn pass(
         self,
         stream: Stream,
@@ -91,26 +90,25 @@ impl Output {
     }
 }
 
-/// For lines that may be missed: while the program runs, and unless the buffer is so full that the
-/// reader seems to be gone.
+/// A handle for lines that may be dropped: at the end of the program, or if the buffer is so full
+/// that the reader seems to be gone.
 #[derive(Debug)]
 pub struct Aside(mpsc::WeakSender<Piece>);
 
 impl Aside {
     pub fn say(&self, line: &str) {
         if let Some(pieces) = self.0.upgrade() {
-            let _ = pieces.try_send((Stream::Err, format!("{line}\n").into_bytes())); // as said above
+            let _ = pieces.try_send((Stream::Err, format!("{line}\n").into_bytes())); // a lost line does no harm
         }
     }
 }
 
 impl Writing {
-    /// Returns when all is written, once every other handle is dropped; a reader that does not read
-    /// on is not waited for.
+    /// Waits until everything is written, once every other handle is dropped. Does not wait for a
+    /// stuck reader.
     ///
     /// # Errors
-    /// What was printed could not be written. A reader that went away is no error: it wants no
-    /// more.
+    /// The output could not be written. A reader that went away is no error.
     pub async fn end(self) -> Result<(), Error> {
         match tokio::time::timeout(PATIENCE, self.0).await {
             Ok(Ok(Some(cause))) if cause.kind() != io::ErrorKind::BrokenPipe => Err(Error::output(&cause)),

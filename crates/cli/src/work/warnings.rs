@@ -1,5 +1,5 @@
-//! The library's warnings, among what the commands print: a database that is away must not look
-//! like an empty queue.
+//! Prints the library's warnings among the output of commands. A database that is away must not
+//! look like an empty queue.
 
 use std::fmt::{self, Write};
 
@@ -11,10 +11,10 @@ use tracing::{
 
 use crate::clean::clean;
 
-/// Failed commands are told here already, with their exit codes.
+/// Failed commands are reported by the job itself, with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
 
-/// Shows them from now on.
+/// Starts to print warnings.
 pub fn show(say: impl Fn(&str) + Send + Sync + 'static) {
     let _ = tracing::subscriber::set_global_default(Warnings(say)); // the program sets it once
 }

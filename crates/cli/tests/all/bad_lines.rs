@@ -1,4 +1,5 @@
-//! Lines that are no payloads: named by number, and skipped or set aside where that is asked for.
+//! Lines that are no payloads are reported by number, and skipped or set aside if the user asks for
+//! that.
 
 use std::{fs, process::Output};
 
@@ -18,8 +19,8 @@ fn messages(trunkline: &Trunkline) -> u64 {
     trunkline.json(&["stats", "q", "--json"])[0]["messages"].as_u64().expect("a number")
 }
 
-/// Types, a good line, and a bad one with a part of what is said about it. The first are found
-/// here, the others there.
+/// Types, a good line, a bad line, and a part of the error. The program finds the first errors, the
+/// server the last ones.
 const CASES: [(&str, &str, &[u8], &str); 8] = [
     ("int4", "7", b"seven", "\"seven\" is not a whole number"),
     ("int2", "-7", b"70000", "\"70000\" is not a whole number of 16 bits"),
@@ -31,7 +32,7 @@ const CASES: [(&str, &str, &[u8], &str); 8] = [
     ("short", "fits", b"fits not at all", "short_check"),
 ];
 
-/// A queue of the type.
+/// Creates a queue of the type.
 fn queue(payload: &str) -> Trunkline {
     let trunkline = Trunkline::new();
     let types = "create type mood as enum ('glad', 'sad'); create domain short as text check (length(value) < 9)";

@@ -1,5 +1,4 @@
-//! Connections that break while a statement is under way: a follower goes on, and nothing is
-//! missing.
+//! Connections that break during a statement: a follower goes on, and no message is missing.
 
 use std::{
     io::{BufRead, BufReader},
@@ -43,7 +42,7 @@ impl Follower {
         self.lines.recv_timeout(Duration::from_secs(30)).expect("a line comes")
     }
 
-    /// Its standard error and whatever it has printed since, after an orderly end.
+    /// Ends it in order. Returns its standard error, and the lines that it has printed since.
     fn end(self) -> (String, Vec<String>) {
         signal(&self.child, "TERM");
         let output = self.child.wait_with_output().expect("it ends");
@@ -149,7 +148,7 @@ fn an_acknowledgement_whose_answer_was_lost_repeats_nothing_and_is_said() {
     sql(&near.url, r"select trunkline.enqueue('q', 'one'::bytea)");
     assert_eq!(follower.line(), "one");
     eventually("the acknowledgement is under way", || !rows(&near.url, WAITS).is_empty());
-    // Its answer gets no further than the proxy.
+    // The answer gets no further than the proxy.
     stop(&proxy);
     drop(held);
     eventually("it is acknowledged", || rows(&near.url, "select id from trunkline.queue_q").is_empty());
@@ -171,7 +170,8 @@ fn a_signal_ends_a_follower_while_the_database_is_away() {
         let near = Trunkline::with_queue(&[]);
         let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
         let follower = Follower::start(&far, &["--mode", mode]);
-        // Then the answer to its acknowledgement has come, too, for which it would wait long.
+        // By then the answer to its acknowledgement has come, too. Without it, the follower would
+        // wait long.
         let last = "select query from pg_stat_activity where datname = current_database() \
                     and query ~ 'do_(lease|take|ack|look)_q' order by query_start desc limit 1";
         eventually("it asks for more", || !rows(&near.url, last)[0].contains("do_ack_q"));

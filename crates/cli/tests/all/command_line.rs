@@ -1,10 +1,10 @@
-//! `docs/command-line.md` is what help says, verb by verb, and this test says so.
+//! `docs/command-line.md` repeats the help of each verb.
 
 use std::{fmt::Write, fs, path::Path};
 
 use crate::fixture::{helps, helps_in};
 
-/// The options of every verb, as the help of each repeats them.
+/// Returns the options of every verb, which the help of each verb repeats.
 fn shared(help: &str) -> &str {
     const LAST: &str = "          Print version\n";
     let start = help.find("      --database-url <URL>").expect("the first of them");
@@ -41,7 +41,7 @@ fn the_page_is_what_help_says() {
     assert!(found == golden, "help says something else now (bless the page with TRUNKLINE_BLESS=1): {other:?}");
 }
 
-/// No paragraph has a line that ends early: the first word of the next one would not have fitted.
+/// Checks that paragraphs are filled: the first word of a line did not fit into the line before.
 #[test]
 fn paragraphs_are_filled_on_every_terminal() {
     for columns in [60, 80, 100] {

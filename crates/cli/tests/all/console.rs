@@ -1,4 +1,4 @@
-//! `trunkline console`: what it asks for before it serves, and that it serves.
+//! `trunkline console`: its demands before it serves, and its service.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! `trunkline delay-proxy`: the program through the program.
+//! `trunkline delay-proxy`, with the program itself as the client.
 
 use std::{
     io::{BufRead, BufReader},
@@ -9,7 +9,7 @@ use std::{
 
 use crate::fixture::{Trunkline, sql};
 
-/// A proxy that runs, the line it began with, and the same database through it.
+/// Starts a proxy. Returns it, its first line, and the same database through the proxy.
 pub fn far(near: &Trunkline, listen: &str, milliseconds: &str) -> (Child, String, Trunkline) {
     let (folder, rest) = near.url.strip_prefix("host=").and_then(|url| url.split_once(" port=")).expect("a folder");
     let (port, rest) = rest.split_once(' ').expect("a port");

@@ -1,8 +1,8 @@
-//! `trunkline queue describe` hides nothing of a queue.
+//! `trunkline queue describe` shows everything about a queue.
 
 use crate::fixture::{Trunkline, sql};
 
-/// The lines of a page: a name and what it says.
+/// Returns the lines of a page: names and texts.
 fn page(trunkline: &Trunkline, queue: &str) -> Vec<(String, String)> {
     let lines = trunkline.lines(&["queue", "describe", queue]);
     let named = |line: &String| (line[..14].trim().to_owned(), line[14..].to_owned());

@@ -2,7 +2,7 @@ use trunkline_embedded::Cluster;
 
 use crate::fixture::{Session, Trunkline, sql};
 
-/// On a server of its own: the doctor also looks at what others do there.
+/// Starts a server of its own, because the doctor also examines other sessions of a server.
 fn alone() -> (Cluster, Trunkline) {
     let server = Cluster::temporary().start().expect("a server");
     let trunkline = Trunkline { url: server.url("postgres") };
@@ -11,7 +11,7 @@ fn alone() -> (Cluster, Trunkline) {
     (server, trunkline)
 }
 
-/// Its standard output, whatever came of it.
+/// Returns the standard output, whether or not the program succeeds.
 fn said(trunkline: &Trunkline, args: &[&str]) -> String {
     String::from_utf8(trunkline.run(args).stdout).expect("text")
 }

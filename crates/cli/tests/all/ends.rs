@@ -1,4 +1,4 @@
-//! However a consumer ends, nothing is missing.
+//! No message is missing, in whichever way a consumer ends.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -9,7 +9,7 @@ use crate::fixture::{Trunkline, eventually, signal};
 
 const NUMBERS: u32 = 30_000;
 
-/// The numbers on complete lines.
+/// Returns the numbers on complete lines.
 fn numbers(bytes: &[u8]) -> Vec<u32> {
     let text = std::str::from_utf8(bytes).expect("numbers are text");
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -26,7 +26,7 @@ fn read_all(out: &mut ChildStdout, found: &mut Vec<u8>) {
     out.read_to_end(found).expect("it can be read to its end");
 }
 
-/// Each number once, in whatever order.
+/// Checks that each number came once, in any order.
 fn assert_each_once(mut found: Vec<u32>) {
     found.sort_unstable();
     assert!(found.iter().copied().eq(0..NUMBERS), "{} numbers, not each of {NUMBERS} once", found.len());
@@ -39,7 +39,7 @@ fn rest(trunkline: &Trunkline) -> Vec<u32> {
     rest
 }
 
-/// A consumer of a queue in which what is charged one attempt is dead.
+/// Starts a consumer of a queue in which a message is dead after one counted attempt.
 fn started(args: &[&str]) -> (Trunkline, Child, ChildStdout) {
     let trunkline = Trunkline::with_queue(&["--max-attempts", "1"]);
     trunkline.enqueue_numbers(NUMBERS);
@@ -86,7 +86,8 @@ fn a_signal_ends_it_in_order() {
 #[test]
 fn a_signal_ends_it_also_when_nobody_reads() {
     let (trunkline, mut child, mut out) = started(&[]);
-    // The pipe is full, or everything is leased and written: what is leased stands still.
+    // The pipe is full, or all messages are leased and written. The number of leased messages no
+    // longer changes.
     let leased = || trunkline.json(&["stats", "--json"])[0]["leased"].as_u64();
     let mut before = None;
     eventually("it is stuck", || std::mem::replace(&mut before, leased()) == leased() && before > Some(0));
@@ -146,6 +147,6 @@ fn at_most_once_never_prints_twice_however_it_ends() {
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), all);
-    // A pipe full of small numbers, and one chunk: what this mode can lose, and no more.
+    // This mode may lose a pipe full of small numbers and one chunk, and no more.
     assert!(all > NUMBERS as usize - 28_000, "{all}");
 }

@@ -1,4 +1,4 @@
-//! One cluster a run, a fresh database a test, and the program on it.
+//! The fixture: one cluster for each run, a fresh database for each test, and the program.
 
 use std::{
     io::{BufWriter, Write},
@@ -24,7 +24,7 @@ fn cluster() -> &'static Cluster {
     })
 }
 
-/// The program, with none of the variables in which a developer's shell may name a database.
+/// Returns the program, without the variables by which a developer's shell may name a database.
 pub fn program() -> Command {
     crate::watchdog::watch();
     hear_hangups();
@@ -33,8 +33,8 @@ pub fn program() -> Command {
     command
 }
 
-/// Where the tests themselves run under `nohup`, programs would inherit that they ignore SIGHUP. A
-/// signal that is heard is not ignored after an exec.
+/// Restores SIGHUP. Under `nohup`, the programs would inherit that the tests ignore SIGHUP. A
+/// signal with a handler is not ignored after an exec.
 fn hear_hangups() {
     static HEARD: OnceLock<()> = OnceLock::new();
     HEARD.get_or_init(|| {
@@ -44,12 +44,13 @@ fn hear_hangups() {
     });
 }
 
-/// Every verb with its help on a terminal of 100 columns; first the program's own, under no name.
+/// Returns the help of every verb on a terminal of 100 columns. The program's own help is first,
+/// under an empty name.
 pub fn helps() -> Vec<(String, String)> {
     helps_in(100)
 }
 
-/// The same on another terminal.
+/// Returns the help of every verb on a terminal of `columns` columns.
 pub fn helps_in(columns: usize) -> Vec<(String, String)> {
     let (mut all, mut open) = (Vec::new(), vec![Vec::<String>::new()]);
     while let Some(path) = open.pop() {
@@ -57,7 +58,7 @@ pub fn helps_in(columns: usize) -> Vec<(String, String)> {
             program().args(&path).arg("--help").env("COLUMNS", columns.to_string()).stdin(Stdio::null()).output();
         let help = String::from_utf8(output.expect("the program runs").stdout).expect("help is text");
         let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-        // A verb's name stands two columns in; what continues a line stands further in.
+        // A verb's name begins in column two. A continued line begins further in.
         let named = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
         let verbs = named.filter_map(|line| line.split(' ').next()).filter(|verb| *verb != "help");
         let mut below: Vec<Vec<String>> =
@@ -70,7 +71,7 @@ pub fn helps_in(columns: usize) -> Vec<(String, String)> {
     all
 }
 
-/// Takes the variables away that name a database, or say how to connect.
+/// Removes the variables that name a database or influence the connection.
 pub fn unset_database(command: &mut Command) {
     let about_it = |name: &str| name.starts_with("PG") || name == "DATABASE_URL" || name == "TRUNKLINE_SCHEMA";
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(about_it)) {
@@ -88,17 +89,17 @@ pub fn sql(url: &str, text: &str) {
     });
 }
 
-/// The first column of what SQL returns, as text.
+/// Returns the first column of a query, as text.
 pub fn rows(url: &str, text: &str) -> Vec<String> {
     Session::begin(url, "").run(text)
 }
 
-/// A session that stays, with whatever it holds, until it is dropped.
+/// A session that stays open, with all its locks, until it is dropped.
 pub struct Session(tokio::runtime::Runtime, tokio_postgres::Client);
 
 impl Session {
     pub fn begin(url: &str, text: &str) -> Self {
-        // The connection is driven by a thread of the runtime.
+        // A thread of the runtime drives the connection.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime starts");
         let (client, connection) =
@@ -120,13 +121,13 @@ impl Session {
     }
 }
 
-/// As if the leases had ended, all at the same time.
+/// Ends all leases and delays at the same time.
 pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
-/// What fails is due in an hour, whatever pauses; `run_out` makes it due. What is given back is due
-/// at once, as ever.
+/// Makes failed messages due in an hour, whatever their pauses are. `run_out` makes them due.
+/// Messages that are given back stay due at once.
 pub fn retry_late(url: &str) {
     sql(
         url,
@@ -143,20 +144,21 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Nothing of it runs on when this returns; a signal alone may come a moment later.
+/// Stops a process, and waits until it stands still. After the signal alone it may still run for a
+/// moment.
 pub fn stop(child: &Child) {
     signal(child, "STOP");
     let state = || Command::new("ps").args(["-o", "state=", "-p", &child.id().to_string()]).output().expect("ps runs");
     eventually("it stands still", || state().stdout.trim_ascii_start().starts_with(b"T"));
 }
 
-/// The program on a database of its own.
+/// The program and a database of its own.
 pub struct Trunkline {
     pub url: String,
 }
 
 impl Trunkline {
-    /// On an empty database.
+    /// Creates an empty database.
     pub fn bare() -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("cli_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -164,14 +166,14 @@ impl Trunkline {
         Self { url: cluster().url(&name) }
     }
 
-    /// On a migrated database.
+    /// Creates a migrated database.
     pub fn new() -> Self {
         let trunkline = Self::bare();
         trunkline.ok(&["migrate"]);
         trunkline
     }
 
-    /// With one queue in it.
+    /// Creates a migrated database with one queue.
     pub fn with_queue(settings: &[&str]) -> Self {
         let trunkline = Self::new();
         trunkline.ok(&[&["queue", "create", "q"], settings].concat());
@@ -188,14 +190,14 @@ impl Trunkline {
         self.command(args).output().expect("the program runs")
     }
 
-    /// Runs it with success. Returns its standard output.
+    /// Runs the program, which has to succeed. Returns its standard output.
     pub fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("the output is text")
     }
 
-    /// Runs it without success. Returns its exit code and its standard error.
+    /// Runs the program, which has to fail. Returns its exit code and its standard error.
     pub fn fails(&self, args: &[&str]) -> (i32, String) {
         failed(&self.run(args), args)
     }
@@ -208,7 +210,7 @@ impl Trunkline {
         self.lines(args).iter().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
 
-    /// Enqueues the numbers below, a line each.
+    /// Enqueues the numbers below `below`, a line each.
     pub fn enqueue_numbers(&self, below: u32) {
         let mut enqueue = self.command(&["enqueue", "q", "--lines", "-"]);
         enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -219,21 +221,21 @@ impl Trunkline {
         assert!(child.wait().expect("it ends").success());
     }
 
-    /// Runs it with something on its standard input.
+    /// Runs the program with `input` on its standard input.
     pub fn fed(&self, args: &[&str], input: &[u8]) -> Output {
         let mut child = self.start_fed(args);
         let _ = child.stdin.take().expect("it is piped").write_all(input); // it may have ended before it has read everything
         child.wait_with_output().expect("it ends")
     }
 
-    /// Starts it with its three streams piped.
+    /// Starts the program with its three streams piped.
     pub fn start_fed(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("the program runs")
     }
 
-    /// Starts it with standard output piped.
+    /// Starts the program with standard output and standard error piped.
     pub fn start(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs")
@@ -247,7 +249,7 @@ pub fn failed(output: &Output, args: &[&str]) -> (i32, String) {
     (output.status.code().expect("it exits by itself"), error)
 }
 
-/// Asks until it is so; fails after twenty seconds.
+/// Waits until the condition holds. Fails after twenty seconds.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {
@@ -256,7 +258,7 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A folder that goes away at the end, and that everybody may enter.
+/// A folder that every user may enter, and that is removed at the end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

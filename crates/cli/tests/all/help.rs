@@ -1,4 +1,4 @@
-//! What help shows does what help says.
+//! The examples in help texts work.
 
 use std::{
     fs,
@@ -8,14 +8,15 @@ use std::{
 
 use crate::fixture::{Folder, Trunkline, helps, unset_database};
 
-/// The commands below `Example` or `Examples` in a help text, without the remarks behind them.
+/// Returns the commands below `Example` or `Examples` in a help text, without the remarks behind
+/// them.
 fn examples(help: &str) -> Vec<&str> {
     let below = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
     let lines = below.map_while(|line| line.strip_prefix("  "));
     lines.map(|line| line.split("   ").next().unwrap_or(line).trim_end()).collect()
 }
 
-/// Runs a line of a document, which finds the program and the database.
+/// Runs a line of a document, with the program in `PATH` and the database in the environment.
 fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_trunkline")).parent().expect("it is in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -25,7 +26,7 @@ fn shell(line: &str, folder: &Folder, trunkline: &Trunkline) -> Output {
     command.stdin(Stdio::null()).output().expect("sh runs")
 }
 
-/// The same with success. Returns what it printed.
+/// Runs a line that has to succeed. Returns its output.
 fn printed(line: &str, folder: &Folder, trunkline: &Trunkline) -> Vec<u8> {
     let output = shell(line, folder, trunkline);
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -42,7 +43,7 @@ fn examples_of_help_run_one_after_another() {
     let enqueue = trunkline.ok(&["help", "enqueue"]);
     let mut ran = 0;
     for line in examples(&help).into_iter().chain(examples(&enqueue)) {
-        // These never end, take long, or are a program of the reader's.
+        // These commands never end, take long, or run a program of the reader's.
         if !["demo", "--follow", "./send-mail"].iter().any(|part| line.contains(part)) {
             printed(line, &folder, &trunkline);
             ran += 1;
@@ -60,12 +61,13 @@ fn every_verb_has_an_example_and_takes_it() {
     for (verb, help) in helps() {
         let examples = examples(&help);
         assert!(examples.iter().any(|line| line.contains(&format!("trunkline {verb}"))), "{verb}: {help}");
-        // The others need no database to do something.
+        // All other verbs need a database to do something.
         let apart = ["demo", "delay-proxy", "postgres", "psql"];
         for line in examples.into_iter().filter(|line| !apart.iter().any(|part| line.contains(part))) {
             let output = shell(line, &folder, &nowhere);
             let error = String::from_utf8_lossy(&output.stderr);
-            // Relays are for builds that ask for them; the verb says how to get one.
+            // Only builds with a feature have relays. The error of other builds says how to get
+            // one.
             let taken = error.contains("error: cannot connect") || error.contains("built without relays");
             assert!(taken && !error.contains("--help"), "{line}: {error}");
         }

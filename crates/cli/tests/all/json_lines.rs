@@ -1,5 +1,5 @@
-//! Messages as lines of JSON: what is printed can be enqueued, and a line that is no message is a
-//! bad one.
+//! Messages as lines of JSON: printed lines can be enqueued, and a line that is no message is a bad
+//! line.
 
 use std::{collections::BTreeSet, fs, io::Write, process::Output};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fixture::{Folder, Trunkline, eventually, rows, sql};
 
-/// Types, and payloads in SQL whose way through JSON is not straight.
+/// Types, and payloads in SQL that JSON represents in an unusual way.
 const PAYLOADS: [(&str, &[&str]); 7] = [
     ("text", &["E'two\\nlines, \"quoted\", na\u{ef}ve \\\\ \u{2028}'", "''", "'null'", "'{\"a\": 1}'"]),
     (
@@ -21,7 +21,8 @@ const PAYLOADS: [(&str, &[&str]); 7] = [
     ("bool", &["true"]),
 ];
 
-/// Two queues of the type; the payloads are in the first, the last of them with metadata.
+/// Creates two queues of the type. The payloads are in the first one, and the last payload has
+/// metadata.
 fn queues(payload: &str, payloads: &[&str]) -> Trunkline {
     let trunkline = Trunkline::new();
     for name in ["q", "r"] {
@@ -109,7 +110,7 @@ fn a_line_says_its_delay_time_and_metadata_and_the_arguments_say_the_rest() {
     assert_eq!(metadata, ["usual c=d", "usual c=d", "mine c=d", "usual c=d"]);
 }
 
-/// Lines that are no messages of a queue of jsonb, and why.
+/// Returns lines that are no messages of a queue of jsonb, with the reason.
 fn bad() -> Vec<(String, &'static str)> {
     let bad = [
         ("{\"payload\": 1", "it is no JSON object: EOF"),

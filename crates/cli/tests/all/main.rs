@@ -1,4 +1,4 @@
-//! The program end to end, as its users run it, on one throwaway PostgreSQL.
+//! Tests of the program from end to end, on one throwaway PostgreSQL.
 
 mod fixture;
 mod demo;

@@ -1,5 +1,5 @@
-//! Programs of the first release on this schema, as in the hours between a migration and the last
-//! pod's restart.
+//! Programs of the first release on the current schema, as in the hours between a migration and the
+//! last restart of a pod.
 
 use std::{
     env,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::fixture::{Trunkline, eventually, rows, signal, sql, unset_database};
 
-/// The older program.
+/// Returns the path of the older program.
 fn older() -> OsString {
     env::var_os("TRUNKLINE_OLDER").expect("TRUNKLINE_OLDER names no program of the first release: see .ci/older")
 }
@@ -21,14 +21,14 @@ fn command(program: &OsString, url: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Runs the older program with success. Returns its standard output.
+/// Runs the older program, which has to succeed. Returns its standard output.
 fn run(program: &OsString, url: &str, args: &[&str]) -> String {
     let output = command(program, url, args).output().expect("the older program runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("the output is text")
 }
 
-/// Everything that the schema consists of.
+/// Returns a hash of each function of the schema.
 fn functions(url: &str) -> Vec<String> {
     rows(
         url,
@@ -36,7 +36,7 @@ fn functions(url: &str) -> Vec<String> {
     )
 }
 
-/// Ends with the test, however that ends.
+/// A process that is killed at the end of the test, in any case.
 struct Running(Child);
 
 impl Drop for Running {
@@ -52,7 +52,7 @@ fn older_program_works_on_every_kind_of_queue() {
     let program = older();
     let new = Trunkline::new();
     let old = |args: &[&str]| run(&program, &new.url, args);
-    // Queues that this program created, and those that the older one creates.
+    // The new program creates some of the queues, the older one the rest.
     let kinds: [(&str, &[&str]); 3] =
         [("plain", &[]), ("keyed", &["--partitions", "4"]), ("urgent", &["--priorities", "3"])];
     for (kind, settings) in kinds {
@@ -127,8 +127,8 @@ fn older_migrate_changes_nothing() {
     let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");
     assert_eq!(functions(&new.url), before);
-    // One that looked before this schema was there goes on to record its steps, and is refused as a
-    // whole.
+    // An older program that read the schema before this migration goes on to record its steps. The
+    // server refuses them as a whole.
     sql(
         &new.url,
         "do $$ begin

@@ -1,4 +1,4 @@
-//! What the program advises can be done with the program.
+//! The program can do what its messages advise.
 
 use crate::fixture::{Trunkline, sql};
 

@@ -1,15 +1,15 @@
-//! Which database it is where several are named.
+//! The choice of the database if several are named.
 
 use std::process::{Command, Stdio};
 
 use crate::fixture::{Folder, Trunkline, program};
 
-/// `host`, `port` and so on of an address in words.
+/// Returns the value of `host`, `port` and so on in a connection string.
 fn word<'a>(url: &'a str, name: &str) -> &'a str {
     url.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).expect("it is named")
 }
 
-/// The queues that it shows, and what it says about the database.
+/// Returns the queues that the program lists, and its report about the database.
 fn shown(mut command: Command) -> (String, String) {
     let output = command.args(["queue", "list"]).stdin(Stdio::null()).output().expect("the program runs");
     let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -60,7 +60,7 @@ fn the_argument_counts_then_the_url_then_the_variables_then_the_private_postgres
     let (out, said) = shown(service);
     assert!(out.contains("by_url") && said == "database: PGSERVICE=s PGHOST=nowhere.invalid\n", "{out} {said}");
 
-    // Who we are says nothing about which database it is, and the private one asks for no account.
+    // The user's name does not choose a database, and the private one needs no account.
     let mut private = start();
     private.env("PGUSER", "nobody").env("PGPORT", "1").env("PGOPTIONS", "-c nonsense=");
     let (out, said) = shown(private);

@@ -1,4 +1,4 @@
-//! Without an address: a private PostgreSQL that is kept.
+//! The private PostgreSQL, which is used without an address and stays.
 
 use std::process::{Output, Stdio};
 
@@ -34,7 +34,7 @@ fn a_private_postgres_starts_when_needed_stays_and_keeps_its_data() {
     let (code, error) = failed(&home.run(&["postgres", "status"]), &["postgres", "status"]);
     assert!(code == 1 && error.contains("no private PostgreSQL is running"), "{error}");
 
-    // No `migrate` is needed here.
+    // The private PostgreSQL needs no `migrate`.
     let (_, error) = home.ok(&["queue", "create", "q", "--type", "text"]);
     assert_eq!(error, format!("database: the private PostgreSQL in {}\n", folder.display()));
     home.ok(&["enqueue", "q", "kept"]);

@@ -44,7 +44,7 @@ fn a_queue_is_altered_and_says_what_holds_then() {
         (&altered["lease_s"], &altered["max_attempts"], &altered["max_batch"]),
         (&60.0.into(), &1.into(), &2.into())
     );
-    // And it holds for messages.
+    // The settings also hold for messages.
     trunkline.ok(&["enqueue", "q", "a", "b", "c"]);
     assert_eq!(trunkline.json(&["stats", "q", "--json"])[0]["rows"], 2);
     sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'once') from trunkline.lease('q', 3)");
@@ -111,7 +111,7 @@ fn settings_out_of_bounds_are_errors() {
     trunkline.ok(&["queue", "create", "q"]);
     let wrong: [&[&str]; 4] = [
         &["no/name"],
-        &["q", "--max-attempts", "3"], // it exists with others
+        &["q", "--max-attempts", "3"], // it exists with other settings
         &["r", "--type", "no_such_type"],
         &["r", "--max-batch", "1025"],
     ];
@@ -146,8 +146,8 @@ fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines()
     trunkline.ok(&["enqueue", "q", "--priority", "2", "high"]);
     let lines = b"{\"payload\": \"middle\", \"priority\": 1}\n{\"payload\": \"high too\"}\n";
     assert!(trunkline.fed(&["enqueue", "q", "--priority", "2", "--json-lines", "-"], lines).status.success());
-    // What is printed of them goes into another queue with it, and into one without any if it is
-    // the lowest.
+    // Printed messages go into another queue with their priorities. A queue without priorities
+    // takes only messages of the lowest.
     let peeked = trunkline.ok(&["peek", "q", "--json"]);
     assert!(peeked.contains(r#""error":null,"priority":2,"metadata""#), "{peeked}");
     trunkline.ok(&["queue", "create", "r", "--type", "text", "--priorities", "5"]);

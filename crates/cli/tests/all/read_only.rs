@@ -1,5 +1,5 @@
-//! As in a failover: for a while, the only server that answers takes no writes. Who works and who
-//! follows waits for one that does.
+//! As in a failover, the only server that answers takes no writes for a while. Workers and
+//! followers wait for a server that does.
 
 use std::{
     io::{BufRead, BufReader, Lines},
@@ -11,8 +11,8 @@ use crate::fixture::{Session, Trunkline, eventually, signal};
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
                      where application_name = 'trunkline' and datname = current_database()";
 
-/// A database whose clients want a server that takes writes, and a session that may say which one
-/// it is.
+/// A database whose clients want a server that takes writes, and a session that can change whether
+/// it does.
 struct Place {
     trunkline: Trunkline,
     session: Session,
@@ -28,14 +28,14 @@ impl Place {
         Self { trunkline, session, name }
     }
 
-    /// All who come from now on find a server that does, or one that does not.
+    /// Sets whether new sessions find a server that takes writes.
     fn takes_writes(&mut self, takes: bool) {
         let off = if takes { "off" } else { "on" };
         self.session.run(&format!("alter database {} set default_transaction_read_only = {off}", self.name));
         self.session.run(BREAK);
     }
 
-    /// Enqueues a number, which the child consumes.
+    /// Enqueues a number, and waits until the child has consumed it.
     fn goes_on(&mut self) {
         self.session.run("select trunkline.enqueue('q', '7')");
         let name = &self.name;
@@ -45,7 +45,7 @@ impl Place {
         });
     }
 
-    /// While the server is read-only, the child says so; then it goes on, and ends in order.
+    /// Checks that the child reports a read-only server, goes on after that, and ends in order.
     fn survives(mut self, mut child: Child, warning: &str) -> Lines<BufReader<ChildStderr>> {
         self.goes_on();
         self.takes_writes(false);

@@ -1,11 +1,11 @@
-//! `trunkline grant` and `trunkline revoke`: what a role may do with queues, and what not.
+//! `trunkline grant` and `trunkline revoke`: the rights that roles have and lack.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Trunkline, sql};
 
-/// A new role, and the program on the same database as that role. Roles belong to the whole
-/// cluster.
+/// Creates a role. Returns its name, and the program with that role on the same database. Roles
+/// belong to the whole cluster.
 fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let name = format!("{kind}_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -14,7 +14,7 @@ fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
     (name, Trunkline { url })
 }
 
-/// The role lacks a right for it.
+/// Checks that the role lacks the right.
 fn may_not(theirs: &Trunkline, args: &[&str]) {
     let (code, error) = theirs.fails(args);
     let is_lack = error.contains("permission denied") || error.contains("must be owner");
@@ -98,7 +98,7 @@ fn all_rights_of_a_call_are_granted_or_none() {
     assert!(code == 1 && error.contains("there is no role \"no such role\"; nothing was changed"), "{error}");
     assert!(error.contains("`create role NAME login`"), "{error}");
     may_not(&theirs, &["enqueue", "q", "x"]);
-    // A name that was created without quotes is in small letters.
+    // A name that was created without quotes is in lower case.
     trunkline.ok(&["grant", "q", "--producer", &one, "--consumer", &other.to_lowercase()]);
     theirs.ok(&["enqueue", "q", "x"]);
     let others = Trunkline { url: others.url.replace(&other, &other.to_lowercase()) };

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::fixture::{Folder, Trunkline, eventually, rows, sql};
 
-/// Two databases that are shards of each other, with the queue `q`.
+/// Creates two databases that are shards of each other, with the queue `q`.
 fn two() -> Trunkline {
     let (one, other) = (Trunkline::bare(), Trunkline::bare());
     let both = Trunkline { url: format!("{}\n{}", one.url, other.url) };
@@ -29,7 +29,7 @@ fn shards(both: &Trunkline) -> Vec<String> {
 fn messages_go_to_all_servers_and_come_from_all_of_them() {
     let both = two();
     let shards = shards(&both);
-    // Each begins somewhere.
+    // Each program begins with either server.
     let of = |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
     let mut seen = [0, 0];
     eventually("both get something", || {
@@ -144,7 +144,7 @@ fn a_shard_drains_and_comes_back() {
     for n in 0..4 {
         assert!(!both.lines(&["enqueue", "q", &n.to_string()])[0].starts_with(&shard));
     }
-    // A program that goes there alone gets an error.
+    // A program that uses that server alone gets an error.
     let (code, why) = Trunkline { url: urls(&both)[1].to_owned() }.fails(&["enqueue", "q", "x"]);
     assert!(code == 1 && why.contains("drained on this server"), "{why}");
     let other = shards(&both).remove(0);
@@ -156,7 +156,7 @@ fn a_shard_drains_and_comes_back() {
     assert_eq!(rows(urls(&both)[1], "select count(*) from trunkline.queue_q"), ["1"]);
 }
 
-/// Killed wherever it happens to be, some twenty times, while what moved is consumed.
+/// The drain is killed at about twenty points, while the moved messages are consumed.
 #[test]
 fn a_drain_that_moves_may_be_killed_as_often_as_one_likes() {
     let both = two();
@@ -165,7 +165,7 @@ fn a_drain_that_moves_may_be_killed_as_often_as_one_likes() {
     sql(from, "select trunkline.enqueue('q', n::text) from generate_series(1, 2500) n");
     sql(from, "select trunkline.enqueue('q', 'later'::text, interval '1 day')");
     sql(other, "create table got (payload text)");
-    // So slowly that much is left whenever it is killed.
+    // Moves are slow enough that much is left at each kill.
     sql(
         from,
         "create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return old; end $$;

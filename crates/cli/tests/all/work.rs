@@ -1,4 +1,4 @@
-//! `trunkline work`: what a command is told, and what becomes of its message.
+//! `trunkline work`: the input of a command, and the outcome of its message.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::fixture::{Folder, Trunkline, eventually, retry_late, sql};
 
-/// Works off all that is due, with success. Returns what was printed.
+/// Works off all due messages with success. Returns the output.
 fn drain(trunkline: &Trunkline, exec: &str, more: &[&str]) -> (Vec<String>, String) {
     let output = trunkline.run(&[&["work", "q", "--drain", "--exec", exec], more].concat());
     printed(&output)
@@ -28,7 +28,7 @@ fn stats(trunkline: &Trunkline, what: &str) -> Value {
     trunkline.json(&["stats", "--json"])[0][what].clone()
 }
 
-/// The reasons of the dead letters, by their payloads.
+/// Returns the reasons of the dead letters, by their payloads.
 fn dead(trunkline: &Trunkline) -> Vec<(String, String)> {
     let text = |letter: &Value, key: &str| letter[key].as_str().expect("text").to_owned();
     let letters = trunkline.json(&["dead", "list", "q", "--json"]);
@@ -109,7 +109,7 @@ fn bytes_reach_a_command_as_they_are() {
 #[test]
 fn a_command_need_not_read_its_input() {
     let trunkline = Trunkline::with_queue(&[]);
-    // Each message is far more than a pipe holds.
+    // Each message is much larger than a pipe.
     for exec in ["true", "exec <&-; sleep 0.1", "head -c 5 > /dev/null"] {
         let mut enqueue = trunkline.command(&["enqueue", "q", "--lines", "-"]);
         let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
@@ -167,7 +167,8 @@ fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
     trunkline.ok(&["enqueue", "q", "hears", "is deaf"]);
     let exec =
         "read -r how; echo $$ >> $DIR/groups; [ \"$how\" = hears ] || trap '' TERM; sleep 600 & sleep 600 & wait; wait";
-    // So long that a busy machine starts both and lets the deaf one stop its ears before.
+    // The timeout is long enough that a busy machine starts both commands and lets one of them
+    // ignore SIGTERM.
     let args = ["work", "q", "--drain", "--retries", "0", "--timeout", "3", "--concurrency", "2", "--exec", exec];
     let began = Instant::now();
     printed(&trunkline.command(&args).env("DIR", &folder.0).output().expect("it runs"));

@@ -1,10 +1,10 @@
-//! A command that is not there costs no message an attempt.
+//! A missing command costs no message an attempt.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::work_ends::{NOTE, Place, ended};
 
-/// How it ended, when it failed.
+/// Runs the program, which has to fail. Returns its standard error.
 fn failed(place: &Place, exec: &str, more: &[&str]) -> String {
     let output = place.work(exec, &[&["--drain"], more].concat()).wait_with_output().expect("it ends");
     let error = String::from_utf8(output.stderr).expect("text");
@@ -12,7 +12,7 @@ fn failed(place: &Place, exec: &str, more: &[&str]) -> String {
     error
 }
 
-/// All are there, and begin with their first attempt.
+/// Checks that no message is missing, and that each begins with its first attempt.
 fn assert_uncharged(place: &Place, messages: u64) {
     assert_eq!(place.stats(["messages", "due", "dead"]), [messages, messages, 0]);
     assert!(ended(place.work(NOTE, &["--drain"])).starts_with(&format!("q: {messages} done, 0 failed")));

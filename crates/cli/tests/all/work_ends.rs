@@ -1,4 +1,5 @@
-//! However `trunkline work` ends, no message is lost, and none is charged that need not be.
+//! In whichever way `trunkline work` ends, no message is lost, and no attempt is counted without
+//! need.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +14,7 @@ use crate::{
     work::no_group,
 };
 
-/// A queue of numbers, and a folder for what commands say.
+/// A queue of numbers, and a folder for the output of commands.
 pub struct Place {
     pub trunkline: Trunkline,
     pub folder: Folder,
@@ -33,7 +34,7 @@ impl Place {
         command.spawn().expect("the program runs")
     }
 
-    /// The lines of a file there.
+    /// Returns the lines of a file in the folder.
     pub fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.folder.join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -49,7 +50,7 @@ impl Place {
     }
 }
 
-/// Its last line, after an orderly end.
+/// Waits for an orderly end. Returns the last line of standard error.
 pub fn ended(child: Child) -> String {
     let output = child.wait_with_output().expect("it ends");
     let error = String::from_utf8(output.stderr).expect("text");
@@ -57,7 +58,7 @@ pub fn ended(child: Child) -> String {
     error.lines().last().expect("a last line").to_owned()
 }
 
-/// Each line's number of a message with the attempts that it came in.
+/// Returns each message's number with its attempts, one from each line.
 fn attempts(lines: &[String]) -> BTreeMap<u32, Vec<u32>> {
     let mut attempts: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for line in lines {
@@ -89,7 +90,7 @@ fn what_a_killed_program_held_comes_back_when_the_leases_end() {
 
 #[test]
 fn a_signal_under_load_loses_nothing_repeats_nothing_and_charges_nothing() {
-    // So many that there is something left for each signal, however late it comes.
+    // There are enough messages that some are left for each signal, even if it comes late.
     let place = Place::new(2000, &["--max-attempts", "1"]);
     let exec = format!("{NOTE} sleep 0.01");
     for name in ["TERM", "INT", "HUP"] {
@@ -256,11 +257,11 @@ fn a_command_whose_lease_is_lost_is_ended() {
     assert_eq!(ended(child), "q: 0 done, 0 failed, 1 discarded because the lease was lost");
 }
 
-/// The poison is the first of a batch of nine, and kills the worker that runs it.
+/// The poison is the first message of a batch of nine, and kills the worker that runs it.
 #[test]
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);
-    // The whole batch is in the hands of the first program when the poison strikes.
+    // The first program has leased the whole batch when the poison strikes.
     let strike = "while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID; sleep 600";
     let together = format!("{NOTE} if [ $number = 0 ]; then {strike}; else {WAIT} fi");
     let mut first = place.work(&together, &["--concurrency", "9"]);
@@ -270,7 +271,8 @@ fn a_poison_that_kills_the_program_dies_alone() {
     let alone = format!("{NOTE} if [ $number = 0 ]; then kill -KILL $PPID; sleep 600; fi");
     let mut killed = 0;
     loop {
-        // All are due at the same time, so the poison comes first, and nothing is leased beside it.
+        // All messages are due at the same time, so the poison comes first, and no other message is
+        // leased beside it.
         sql(&place.trunkline.url, "update trunkline.queue_q set due_at = (select clock_timestamp())");
         let mut child = place.work(&alone, &["--concurrency", "1", "--drain"]);
         if child.wait().expect("it ends").success() {

@@ -8,7 +8,7 @@ use crate::{
     work_ends::{Place, ended},
 };
 
-/// As a service manager does: to all processes of a group.
+/// Signals all processes of a group, as a service manager does.
 fn signal_group(id: &str, name: &str) {
     let sent = Command::new("kill").args(["-s", name, "--", &format!("-{id}")]).status().expect("kill runs");
     assert!(sent.success(), "{name} to {id}");

@@ -9,13 +9,13 @@ use crate::{
     place::{Place, Program, within},
 };
 
-/// What the relay holds at most, unless it is told otherwise.
+/// The default of the most messages that the relay holds.
 const HANDS: u64 = 8192;
-/// Messages of a round: enough that few transactions make a large backlog.
+/// Messages of a round, enough that few transactions make a large backlog.
 const ROUND: usize = 5000;
 
-/// Waits until the program has tried `more` more times: with full buffers, where it is more than
-/// they hold. Returns what it has in memory then, in KiB.
+/// Waits until the program has tried `more` more times. With more tries than its buffers hold, the
+/// buffers are full. Returns its memory in KiB.
 fn tried(place: &Place, program: &Program, more: u64) -> u64 {
     let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
     let before = number("again");
@@ -27,17 +27,17 @@ fn away(kind: Kind) {
     let mut place = Place::of(kind, &["--max-attempts", "1"]);
     let mut sent = Sent::default();
     if kind == Kind::Kafka {
-        // A topic that is made when it is written to first is none while the broker comes back, and
-        // its messages would be refused for good.
+        // A topic that is created by its first write does not exist while the broker comes back.
+        // Its messages would be refused for good.
         let sink = place.runtime.block_on(place.far.sink());
         place.runtime.block_on(place.far.write(&*sink, &mut sent, 1));
     }
     let program = place.out(&[]);
-    // The relay itself has sent nothing: a stream on a single node of RabbitMQ does not always keep
-    // what it has confirmed.
+    // The relay has sent nothing yet, because a stream on a single node of RabbitMQ does not always
+    // keep confirmed messages.
     within("it has begun", || !rows(&place.trunkline.url, "select name from trunkline.relay").is_empty());
     match kind {
-        // A stream on a single node is not always there again after a crash: docs/relay.md.
+        // A stream on a single node does not always come back after a crash: see docs/relay.md.
         Kind::Rabbitmq => place.broker.end(),
         _ => place.broker.kill(),
     }

@@ -1,5 +1,4 @@
-//! The broker's end: a stream that what comes out is read from, and what is to come in is written
-//! to.
+//! The broker's end: a stream that the tests read after relays out, and write before relays in.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -25,7 +24,7 @@ const DEFINITIONS: &str = r#"{
     "queues": [{"name": "s", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "stream"}}]
 }"#;
 
-/// Starts a broker that has a stream `s`, or makes it when it is written to.
+/// Starts a broker that has a stream `s`, or creates it at the first write.
 #[track_caller]
 pub fn broker(kind: Kind) -> Broker {
     let (files, lines): (&[_], &[_]) = match kind {
@@ -36,7 +35,7 @@ pub fn broker(kind: Kind) -> Broker {
     Broker::with(kind, &Setup { files, lines })
 }
 
-/// A stream or topic by the name of `s`.
+/// A stream or topic with the name `s`.
 #[derive(Debug, Clone, Copy)]
 pub struct Far {
     kind: Kind,
@@ -52,7 +51,7 @@ impl Far {
         Self { kind, server }
     }
 
-    /// Where the relay finds it.
+    /// Returns the stream's address for the relay.
     pub fn address(&self, out: bool) -> String {
         match self.kind {
             Kind::Nats if out => format!("nats://{}/s.{{queue}}", self.server),
@@ -83,11 +82,12 @@ impl Far {
         }
     }
 
-    /// All messages, once there are `most`.
+    /// Returns all messages, once there are `most`.
     pub async fn read(&self, most: usize) -> Vec<Arrived> {
         let mut source = trunkline_relay::source(&self.address(false)).await.expect("a source");
         let (mut all, mut after, mut nothing) = (Vec::new(), None::<String>, 0);
-        // It may take its time with the first, and says not where it ends.
+        // The broker may take its time with the first message, and does not report the end of the
+        // stream.
         let end = Instant::now() + LONGEST;
         while nothing < 2 || all.len() < most && Instant::now() < end {
             let read = source.read(after.as_deref(), 10_000).await.expect("read");
@@ -104,8 +104,7 @@ fn arrived(message: Incoming) -> Arrived {
     Arrived { body: String::from_utf8(message.body.into()).expect("text"), id }
 }
 
-/// Asks for a stream of all subjects below `s`, as the protocol has it. Returns what the server
-/// said.
+/// Asks the server for a stream of all subjects below `s`. Returns its answer.
 fn make_stream(server: SocketAddr) -> std::io::Result<String> {
     let mut socket = TcpStream::connect(server)?;
     socket.set_read_timeout(Some(Duration::from_secs(2)))?;

@@ -1,4 +1,4 @@
-//! Killed with SIGKILL at any point, again and again, with another beside it.
+//! A relay is killed with SIGKILL at any point, again and again, beside another relay.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -15,7 +15,7 @@ use crate::{
 /// The numbers of messages that are carried between two kills.
 const KILLS: [usize; 12] = [1, 400, 37, 150, 3, 700, 90, 11, 260, 1, 520, 77];
 const KEYS: usize = 40;
-/// Messages that wait at most, enough that a relay is killed in the middle of them.
+/// The most messages that wait, enough that a relay is killed in the middle of them.
 const WAITING: usize = 4000;
 
 fn out(kind: Kind) {
@@ -35,8 +35,7 @@ fn out(kind: Kind) {
             }
             sent
         });
-        // What was enqueued is counted later than it is there, so this is never more than was
-        // carried.
+        // An enqueue is counted later than it happens, so this is never more than was carried.
         let carried = || enqueued.load(Ordering::Relaxed).saturating_sub(place.messages());
         let (mut one, mut other) = (start(), start());
         for more in KILLS {
@@ -62,7 +61,7 @@ fn out(kind: Kind) {
 fn inward(kind: Kind) {
     let place = Place::of(kind, &[]);
     let (mut sent, sink) = (Sent::default(), place.runtime.block_on(place.far.sink()));
-    // Kafka's topic is there from now on.
+    // From now on Kafka's topic exists.
     place.runtime.block_on(place.far.write(&*sink, &mut sent, KEYS));
     let over = AtomicBool::new(false);
     let sent = thread::scope(|scope| {
@@ -82,8 +81,8 @@ fn inward(kind: Kind) {
             let until = place.messages() + more;
             within("it carries on", || place.messages() >= until);
             one.kill();
-            // As if it had been silent for fifteen seconds. Where it was the other that has the
-            // position, that one is taken for dead, and is not.
+            // Ends the lease of the position at once, instead of after fifteen seconds. If the
+            // other relay holds the position, that relay counts as dead although it runs.
             sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
             one = other;
             other = place.inward();

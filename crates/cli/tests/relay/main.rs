@@ -1,5 +1,4 @@
-//! `trunkline relay` as its users run it, beside real brokers: killed, ended, and waiting for a
-//! broker that is away.
+//! `trunkline relay` beside real brokers: killed, ended, and waiting for a broker that is away.
 
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "shared with the relay's own tests")]
 #[path = "../../../relay/tests/all/brokers/mod.rs"]
@@ -13,7 +12,7 @@ mod fixture;
 #[path = "../all/watchdog.rs"]
 mod watchdog;
 
-/// A promise for each broker, as a test of its own: `PROMISE::to_nats` and so on, or `from_nats`.
+/// Makes a test of a promise for each broker: `PROMISE::to_nats` and so on, or `from_nats`.
 macro_rules! with_each_broker {
     ($promise:ident: $run:ident to) => {
         with_each_broker!($promise: $run to_nats to_redis to_kafka to_rabbitmq);

@@ -29,7 +29,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The queue `q` of text has these settings.
+    /// Starts a broker, and creates the queue `q` of text with these settings.
     pub fn of(kind: Kind, settings: &[&str]) -> Self {
         let broker = broker(kind);
         let trunkline = Trunkline::with_queue(&[&["--type", "text"], settings].concat());
@@ -42,12 +42,12 @@ impl Place {
         Self { trunkline, runtime, queue, far, broker, programs: AtomicUsize::new(0) }
     }
 
-    /// The program, from the queue to the broker.
+    /// Starts the program, from the queue to the broker.
     pub fn out(&self, more: &[&str]) -> Program {
         self.start(&[&["relay", "q", "--to", &self.far.address(true), "--json"], more].concat())
     }
 
-    /// The program, from the broker into the queue.
+    /// Starts the program, from the broker into the queue.
     pub fn inward(&self) -> Program {
         self.start(&["relay", "--from", &self.far.address(false), "--to", "q", "--json"])
     }
@@ -80,7 +80,7 @@ impl Place {
         self.stats().messages as usize
     }
 
-    /// All that the queue has, in the order in which it came.
+    /// Takes all messages of the queue. Returns them in the order of their ids.
     pub fn take_all(&self) -> Vec<Arrived> {
         let mut all = Vec::new();
         loop {
@@ -95,12 +95,12 @@ impl Place {
         all.iter().map(|message| Arrived { body: text(&message.payload.0), id: None }).collect()
     }
 
-    /// The last line of JSON that it has printed.
+    /// Returns the last line of JSON that the program has printed.
     pub fn progress(&self, program: &Program) -> Option<Value> {
         self.broker.said(&program.log).lines().rev().find_map(|line| serde_json::from_str(line).ok())
     }
 
-    /// Ends it in order.
+    /// Ends the program in order.
     #[track_caller]
     pub fn end(&self, mut program: Program) {
         let status = program.process.end();
@@ -108,24 +108,24 @@ impl Place {
     }
 }
 
-/// A program that runs.
+/// A running program.
 pub struct Program {
     pub process: Process,
     log: String,
 }
 
 impl Program {
-    /// As the system does when memory is short, or a person in a hurry.
+    /// Kills the program with SIGKILL.
     pub fn kill(mut self) {
         assert!(self.process.runs(), "it has ended by itself");
         self.process.kill();
     }
 }
 
-/// For everything that is waited for.
+/// The longest wait for anything.
 pub const LONGEST: Duration = Duration::from_secs(180);
 
-/// Asks until it is so; the machine may be busy with other tests.
+/// Waits until the condition holds. The machine may be busy with other tests.
 #[track_caller]
 pub fn within(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONGEST;

@@ -29,14 +29,14 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
     "relays",
 ];
 
-/// What a standby cannot be asked: these tables are not there, as they are unlogged.
+/// Checks that are skipped on a standby. They read unlogged tables, which a standby does not have.
 pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
-/// What is derived from the messages of a queue with keys, and of one with uniqueness.
+/// Checks of derived data, for queues with keys and for queues with uniqueness.
 pub const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
 pub const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
 
-/// The checks of a queue.
+/// Returns the checks that apply to a queue.
 pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let keys = if queue.partitions > 0 { OF_KEYS } else { &[] };
     let uniqueness = if queue.uniqueness { OF_UNIQUENESS } else { &[] };
@@ -45,10 +45,12 @@ pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &
 
 pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
 
-/// A check of one queue. The holes are those of [`Text::with_tables`], and `{oldest}` answers when
-/// the oldest message is due, by one probe of the index for each lane: from the floor on, below
-/// which there are only dead rows. `{last}` are the messages that are due last, and `{of_keys}`
-/// what a queue with keys has besides.
+/// Returns the text of a check for one queue. It fills the holes of [`Text::with_tables`] and four
+/// more.
+///
+/// `{oldest}` selects when the oldest message is due. It probes the index once for each lane, from
+/// the floor on: below the floor there are only dead rows. `{last}` selects the messages that are
+/// due last. `{of_keys}` adds a query for queues with keys. `{floor}` is the floor.
 pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.partitions > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
@@ -66,7 +68,8 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
-    // As many as cost next to nothing, by one walk of the index from its end for each lane.
+    // At most 1,000 messages: one walk of the index from its end for each lane costs next to
+    // nothing.
     let last = if queue.priorities > 1 {
         "select m.* from generate_series(0, {last}) p (lane), lateral (
              select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.lane = p.lane and m.due_at > now()

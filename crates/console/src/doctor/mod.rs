@@ -29,14 +29,14 @@ use trunkline::{Db, Description, Result};
 use self::checks::{OF_DATABASE, OF_KEYS, OF_PRIMARY, OF_QUEUE, OF_UNIQUENESS};
 use crate::{metrics::ask::within, reason::reason, schema::Text};
 
-/// How bad a finding is. The worst come first.
+/// The severity of a finding. The worst comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something has to be done.
+    /// The operator has to act.
     Wrong,
-    /// It works, and could be better or safer.
+    /// The queues work, but could be better or safer.
     Advice,
-    /// A check could not look, so its result is unknown.
+    /// A check failed, so its result is unknown.
     Unchecked,
 }
 
@@ -57,23 +57,24 @@ impl Severity {
 pub struct Finding {
     /// The name of the check, the same in every release.
     pub check: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The queue, if it is about one.
+    /// The queue, if the finding is about exactly one.
     pub queue: Option<String>,
-    /// The queues that it is about: many where the same is the case in many.
+    /// All queues that the finding is about. There are several if the same holds for several
+    /// queues.
     pub queues: Vec<String>,
-    /// What is the case. It may contain texts of others: statements, names.
+    /// The finding in words. It may contain text from the database, such as statements and names.
     pub what: String,
-    /// Since when, by the server's clock, where that is known.
+    /// The time since which it holds, by the server's clock, where that is known.
     pub since: Option<SystemTime>,
-    /// What comes of it.
+    /// The consequence.
     pub why: String,
-    /// The statement that mends it, or tells more.
+    /// The statement that mends it, or one that shows more about it.
     pub mend: String,
 }
 
-/// Looks at everything once.
+/// Examines a database with all checks but the skipped ones.
 #[derive(Debug, Clone)]
 pub struct Doctor {
     patience: Duration,
@@ -87,36 +88,37 @@ impl Default for Doctor {
     }
 }
 
-/// How long the server may take for a statement, and the doctor may wait for it: a server that does
-/// not answer is a finding, not a wait.
+/// The server's limit for a statement, and the doctor's limit for the answer. A server that does
+/// not answer is a finding.
 const SERVER: &str = "10s";
 const ANSWER: Duration = Duration::from_secs(15);
-/// Queues that are looked at at a time.
+/// Queues that are examined at the same time.
 const AT_A_TIME: usize = 4;
 
 impl Doctor {
-    /// One with a patience of five minutes, that looks at everything.
+    /// A doctor with a patience of five minutes that skips nothing.
     #[must_use]
     pub fn new() -> Self {
         Self { patience: Duration::from_secs(300), skipped_checks: Vec::new(), skipped_queues: Vec::new() }
     }
 
-    /// For how long transactions may be open, slots unread and messages due before that is a
-    /// finding. In milliseconds.
+    /// Sets how long transactions may be open, slots unread and messages due before that is a
+    /// finding. The smallest unit is one millisecond.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Leaves out a check, by its name of [`Doctor::checks`]. Another name leaves out nothing.
+    /// Skips a check, by its name in [`Doctor::checks`]. An unknown name skips nothing.
     #[must_use]
     pub fn skip_check(mut self, check: impl Into<String>) -> Self {
         self.skipped_checks.push(check.into());
         self
     }
 
-    /// Leaves out a queue, or with a `*` at its end all queues whose names begin so: `nightly_*`.
+    /// Skips a queue. With a `*` at the end of the name, skips all queues whose names begin so:
+    /// `nightly_*`.
     #[must_use]
     pub fn skip_queue(mut self, queue: impl Into<String>) -> Self {
         self.skipped_queues.push(queue.into());
@@ -140,8 +142,9 @@ impl Doctor {
         })
     }
 
-    /// All findings, the worst first. What the role may not look at is a finding, too, and so is a
-    /// server that does not answer. What is the case in four queues or more is one finding.
+    /// Returns all findings, the worst first. A check that the role may not run is a finding, and
+    /// so is a server that does not answer. The same finding in four queues or more is reported
+    /// once.
     ///
     /// # Errors
     /// The database cannot be reached.
@@ -193,7 +196,7 @@ impl Doctor {
     }
 }
 
-/// What was found; where the server refused, or did not answer in time, a finding that says so.
+/// Returns the findings. If the server refuses, or does not answer in time, that is the finding.
 async fn answered(
     check: &'static str,
     queue: Option<&str>,
@@ -208,12 +211,12 @@ async fn answered(
     }
 }
 
-/// A notification that is sent and waited for, not a statement.
+/// The check that sends a notification and waits for it. It is not a statement.
 const LISTENING: &str = "listening";
-/// What is said of a standby, of which less is known.
+/// The finding on every standby, where some checks cannot run.
 const STANDBY: &str = "standby";
 
-/// What every check answers.
+/// A row of a check: severity, queue, what, since, why, mend.
 type Row = (String, Option<String>, String, Option<SystemTime>, String, String);
 
 fn finding(check: &'static str, (severity, queue, what, since, why, mend): Row) -> Finding {

@@ -1,4 +1,4 @@
-//! Whether what is due is found along its index, as the queue's own functions plan it.
+//! Checks that a queue's own functions find due messages along the index.
 
 use trunkline::{Db, Description, Result, postgres::Statement};
 
@@ -10,7 +10,8 @@ pub const NAME: &str = "plans";
 /// A setting of the function that dequeues: its name and its value.
 type Setting = (String, String);
 
-/// Asks the server for the plan, with the settings that the function has. It runs nothing.
+/// Asks the server for the plan, under the settings of the function. The statement itself is not
+/// run.
 pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let name = &queue.name;
     let (verb, index, line) = match (queue.partitions > 0, queue.priorities > 1) {

@@ -1,14 +1,14 @@
-//! One finding for what is the case in many queues.
+//! Merges findings that are the same in many queues.
 
 use super::Finding;
 
-/// Findings of this many queues are one.
+/// Findings about at least this many queues are merged.
 const MANY: usize = 4;
-/// Names that the text has.
+/// Queue names in the text of a merged finding.
 const NAMED: usize = 3;
 
-/// The findings in their order; those of one check, severity and reason are one, at the place of
-/// the first, where they are about many queues.
+/// Merges findings of the same check, severity and reason, if they are about at least [`MANY`]
+/// queues. The merged finding takes the place of the first.
 pub fn together(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! What is asked of the database.
+//! The statements behind the metrics.
 
 use std::time::Duration;
 
@@ -22,14 +22,14 @@ pub type Queue = (String, bool, Option<i64>);
 /// dead rows.
 pub type Store = (String, String, i64, i64, i64, i64);
 
-/// Who holds the horizon back: what it is, for how many seconds, for how many transactions.
+/// A holder of the horizon: its kind, its age in seconds, and its age in transactions.
 pub type Holder = (String, Option<f64>, i64);
 
-/// What is asked about the database as a whole.
+/// Numbers of the database as a whole.
 #[derive(Debug, Clone)]
 pub struct Database {
     pub schema_version: i32,
-    /// How full, from 0 to 1.
+    /// The fill level of the notification queue, from 0 to 1.
     pub notifications: f64,
     pub hidden_sessions: i64,
     pub holders: Vec<Holder>,
@@ -40,13 +40,13 @@ pub struct Database {
 pub struct Counts {
     /// Messages: due, delayed, leased, to be retried, dead, archived.
     pub messages: [i64; 6],
-    /// Rows of those that are neither dead nor archived.
+    /// Rows of messages that are neither dead nor archived.
     pub rows: i64,
-    /// In seconds.
+    /// Seconds for which the oldest due message has been due.
     pub oldest_due: f64,
-    /// In seconds; a queue with keys has no floor of its own.
+    /// Seconds by which the floor lags. A queue with keys has no floor of its own.
     pub floor_lag: Option<f64>,
-    /// How long the server counted.
+    /// The time that the server took to count.
     pub took: Duration,
 }
 
@@ -84,16 +84,16 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
     Text::of(db, text).run(db, ()).await
 }
 
-/// How long a look may take.
+/// The server's limit for a count.
 const COUNTING: &str = "10min";
 
-/// Runs a statement on a connection of its own, so that no other waits behind it. Ends with an
-/// error after `most`.
+/// Runs a statement on a connection of its own, so that no other statement waits behind it. Fails
+/// after `most`.
 pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }
 
-/// The same, with the session's own settings for its plan.
+/// Runs a statement as [`alone`] does, but plans it with the session's own settings.
 pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("within"), text, params, most).await
 }

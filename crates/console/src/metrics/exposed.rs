@@ -1,4 +1,4 @@
-//! Which metrics there are.
+//! The metrics with their names and help texts.
 
 use super::{
     kept::Picture,
@@ -10,14 +10,13 @@ use super::{
 
 const STATES: [&str; 6] = ["due", "delayed", "leased", "to_retry", "dead", "archived"];
 
-/// Of a database that does not answer.
+/// The exposition for a database that does not answer.
 pub fn down() -> String {
     let mut text = Text::default();
     up(&mut text, 0);
     text.into_string()
 }
 
-/// All that is known.
 pub fn all(picture: &Picture) -> String {
     let mut text = Text::default();
     up(&mut text, 1);

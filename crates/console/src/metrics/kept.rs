@@ -1,5 +1,5 @@
-//! Samples that are kept, so that looking costs the server one per cent of a core at most, however
-//! many look and however large the queues are.
+//! Samples that are kept between scrapes. They cost the server at most one per cent of a core,
+//! however many clients scrape and however large the queues are.
 
 use std::{
     collections::BTreeMap,
@@ -8,15 +8,15 @@ use std::{
 
 use super::ask::{Counts, Database, Queue, Store};
 
-/// Quick looks together may take a third of a per cent of the time, and slow ones, too: the last
-/// third is for what is asked each time.
+/// Quick samples together may take one part in `SHARE` of the time, a third of a per cent, and so
+/// may slow samples. The last third is for the statements that run at each scrape.
 const SHARE: u32 = 300;
-/// From here on a look is slow.
+/// A sample that takes at least this long is slow.
 const SLOW: Duration = Duration::from_millis(10);
-/// What a look costs before and after it counts: its transaction, and the plan.
+/// The cost of a sample beside the count itself: its transaction and the plan.
 pub const BESIDES: Duration = Duration::from_micros(300);
 
-/// An answer, of when it is, and how long it took.
+/// An answer, the time when it came, and how long it took.
 #[derive(Debug, Clone)]
 pub struct Kept<T> {
     pub answer: T,
@@ -30,21 +30,20 @@ impl<T> Kept<T> {
     }
 }
 
-/// All that is known.
+/// The last samples.
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
-    /// Those that there are.
     pub queues: Vec<Queue>,
     pub database: Option<Kept<Database>>,
     pub stores: Option<Kept<Vec<Store>>>,
-    /// By the queue's name; none where the role may not look, or the look failed.
+    /// Counts by the queue's name. `None` where the role may not count, or the count failed.
     pub counts: BTreeMap<String, Kept<Option<Counts>>>,
 }
 
 impl Picture {
-    /// The queues that there are now. What was known of others is forgotten.
+    /// Sets the queues that exist now, and forgets the samples of all other queues.
     pub fn with(&mut self, mut queues: Vec<Queue>) {
-        queues.sort(); // as names are compared here: the server's order is that of its language
+        queues.sort(); // as Rust compares names: the server sorts by its locale
         let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();
         self.counts.retain(|name, _| is_there(name));
         if let Some(stores) = &mut self.stores {
@@ -53,13 +52,13 @@ impl Picture {
         self.queues = queues;
     }
 
-    /// How much all looks take.
+    /// The cost of all samples.
     pub fn budget(&self) -> Budget {
         let two = [self.database.as_ref().map(|kept| kept.took), self.stores.as_ref().map(|kept| kept.took)];
         Budget::of(two.into_iter().flatten().chain(self.counts.values().map(|kept| kept.took)))
     }
 
-    /// The queues whose turn it is, those first that took least the last time.
+    /// Returns the queues whose count is due, the quickest first.
     pub fn next(&self) -> Vec<String> {
         let budget = self.budget();
         let mut due: Vec<(Duration, String)> = Vec::new();
@@ -74,12 +73,12 @@ impl Picture {
     }
 }
 
-/// What looks may cost.
+/// The cost of samples, from which their pauses follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Budget {
-    /// All that are quick, together.
+    /// The time that all quick samples take together.
     quick: Duration,
-    /// How many are slow.
+    /// The number of slow samples.
     slow: u32,
 }
 
@@ -91,7 +90,7 @@ impl Budget {
         })
     }
 
-    /// How long to wait after a look.
+    /// Returns how long to wait after a sample that took `took`.
     fn pause(self, took: Duration) -> Duration {
         if took >= SLOW { took * SHARE * self.slow } else { self.quick * SHARE }
     }
@@ -105,7 +104,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// The share of a core that looks with these times cost.
+    /// The share of a core that samples with these times cost.
     fn share(took: &[Duration]) -> f64 {
         let budget = Budget::of(took.iter().copied());
         took.iter().map(|took| took.as_secs_f64() / budget.pause(*took).as_secs_f64()).sum()

@@ -9,10 +9,10 @@
 //! # }
 //! ```
 //!
-//! A scrape is answered from samples that are kept. Each is taken again when a scrape asks and its
-//! pause is over: pauses are so long that all looks of this process cost the server one per cent of
-//! a core at most, in however many queues of whatever size. `trunkline_stats_age_seconds` says how
-//! old they are.
+//! A scrape is answered from kept samples. A sample is taken again at the first scrape after its
+//! pause. The pauses are long enough that all samples of this process cost the server at most one
+//! per cent of a core, for any number of queues of any size. `trunkline_stats_age_seconds` is the
+//! age of the counts.
 
 mod text;
 pub(crate) mod ask;
@@ -33,12 +33,12 @@ pub(crate) use self::kept::{Kept, Picture};
 /// The content type of an exposition.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metrics of one database, and what they were.
+/// The metrics of one database, with their last samples.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     patience: Duration,
     picture: Arc<Mutex<Picture>>,
-    /// Held by the task that looks.
+    /// Held by the task that takes samples.
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -49,30 +49,30 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// With nothing known, and a patience of three seconds.
+    /// Metrics without samples, with a patience of three seconds.
     #[must_use]
     pub fn new() -> Self {
         Self { patience: Duration::from_secs(3), picture: Arc::default(), looking: Arc::default() }
     }
 
-    /// How long a scrape waits for the database, and again for looks that take long: these go on
-    /// without it, and the next scrape has what they found. Twice this has to be less than the
-    /// `scrape_timeout`, which is ten seconds unless you say otherwise.
+    /// Sets how long a scrape waits for the database, and again for slow samples. Slow samples go
+    /// on without the scrape, and the next scrape reports them. Twice the patience has to be less
+    /// than the `scrape_timeout` of Prometheus, which is ten seconds unless you configure it.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// All metrics, in the text format 0.0.4. Where the database does not answer, or does not hold
-    /// the schema, `trunkline_up` is 0 and there is nothing else. Where it cannot look at a queue,
-    /// `trunkline_stats_failed` is 1, and its counts are missing.
+    /// Returns all metrics in the text format 0.0.4. If the database does not answer, or does not
+    /// hold the schema, `trunkline_up` is 0 and the only metric. If a queue cannot be counted, its
+    /// `trunkline_stats_failed` is 1 and its counts are missing.
     pub async fn exposition(&self, db: &Db) -> String {
         self.refreshed(db).await.map_or_else(|_| exposed::down(), |picture| exposed::all(&picture))
     }
 
-    /// What is known, once those looks were made whose pause is over, or go on without this call;
-    /// why there is nothing to be known.
+    /// Takes the samples that are due, and returns the picture. Samples that take longer than the
+    /// patience go on without this call. Fails with the reason if the queues cannot be listed.
     pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
         match timeout(self.patience, ask::queues(db)).await {
             Ok(Ok(queues)) => self.picture().with(queues),
@@ -80,12 +80,13 @@ impl Metrics {
             Err(_) => return Err("the database does not answer".to_owned()),
         }
         let looked = tokio::spawn(self.clone().look(db.clone()));
-        // A look whose connection breaks leaves what is known, which says how old it is.
+        // If the connection breaks, the old samples stay. Their age is part of the metrics.
         let _ = timeout(self.patience, looked).await;
         Ok(self.picture().clone())
     }
 
-    /// Looks at all whose pause is over; if another task does that, waits for it instead.
+    /// Takes all samples that are due. If another task does that already, waits for that task
+    /// instead.
     async fn look(self, db: Db) -> Result<()> {
         let Ok(_looking) = self.looking.try_lock() else {
             drop(self.looking.lock().await);
@@ -119,13 +120,13 @@ impl Metrics {
         Ok(())
     }
 
-    /// The picture so far. No task waits while holding it.
+    /// Locks the picture. No task awaits while it holds the lock.
     fn picture(&self) -> MutexGuard<'_, Picture> {
         self.picture.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Dropped between the list and the look.
+/// Returns true if the queue was dropped after it was listed.
 fn is_gone(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "42P01")
 }

@@ -2,20 +2,17 @@
 
 use std::fmt::{Display, Write as _};
 
-/// What a number does.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// It only grows, but for a new beginning.
     Counter,
     Gauge,
 }
 
-/// The text so far.
 #[derive(Debug, Default)]
 pub struct Text(String);
 
 impl Text {
-    /// Begins a metric: its samples follow, all of them, before the next one begins.
+    /// Begins a metric. All its samples have to follow before the next metric begins.
     pub fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> Samples<'_> {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -31,11 +28,10 @@ impl Text {
     }
 
     fn say(&mut self, words: std::fmt::Arguments<'_>) {
-        let _ = self.0.write_fmt(words); // a string takes everything
+        let _ = self.0.write_fmt(words); // writing to a string cannot fail
     }
 }
 
-/// Where the samples of a metric go.
 #[derive(Debug)]
 pub struct Samples<'a> {
     text: &'a mut Text,
@@ -43,7 +39,6 @@ pub struct Samples<'a> {
 }
 
 impl Samples<'_> {
-    /// A sample, told from its siblings by its labels.
     pub fn add(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         let labels: Vec<String> = labels.iter().map(|(label, is)| format!("{label}=\"{}\"", escaped(is))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };

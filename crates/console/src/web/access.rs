@@ -1,4 +1,4 @@
-//! Who may do what: passwords, a token, a proxy that knows the user, or only this machine.
+//! Access control: passwords, a token, a proxy that knows the user, or only this machine.
 
 use std::{
     collections::HashMap,
@@ -10,39 +10,39 @@ use std::{
 use argon2::{Argon2, PasswordHash, PasswordVerifier};
 use axum::http::{HeaderMap, header};
 
-/// What a visitor may do.
+/// The rights of a visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Looks.
+    /// May look.
     Viewer,
-    /// Looks and acts.
+    /// May look and act.
     Operator,
 }
 
 /// A user with a password.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// What the audit calls them.
+    /// The user's name in the audit.
     pub name: String,
-    /// What they may do.
+    /// The user's rights.
     pub role: Role,
-    /// In the format of argon2: `$argon2id$v=19$…`.
+    /// The password's hash in the format of argon2: `$argon2id$v=19$…`.
     pub hash: String,
 }
 
-/// How the console knows who it talks to.
+/// The way in which the console identifies visitors.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Everybody who reaches it is an operator: for the loopback alone.
+    /// Every visitor is an operator. The console then serves the loopback alone.
     Anybody,
     /// Names with passwords.
     Passwords(Vec<User>),
-    /// A proxy before the console puts the user's name into a header; those that are named are
-    /// operators, all others viewers.
+    /// A proxy in front of the console puts the user's name into a header. The users in `operators`
+    /// are operators, all other users are viewers.
     Proxy {
         /// The header's name, in small letters.
         header: String,
-        /// Names of operators.
+        /// The names of operators.
         operators: Vec<String>,
     },
 }
@@ -52,17 +52,16 @@ pub enum Access {
 pub struct Visitor {
     pub name: String,
     pub role: Role,
-    /// What a form has to bring along.
+    /// The token that each form has to send.
     pub csrf: String,
-    /// What the page says first.
+    /// The notice at the top of the page.
     pub notice: Option<super::notice::Notice>,
 }
 
-/// How long a session lasts.
 const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// Sessions at a time.
+/// The most sessions at a time.
 const SESSIONS: usize = 10_000;
-/// Failed logins of an address, and in all, within the time below.
+/// The most failed logins of an address, and of all addresses, within the time below.
 const TRIES: usize = 10;
 const TRIES_OF_ALL: usize = 100;
 const WITHIN: Duration = Duration::from_secs(300);
@@ -74,13 +73,12 @@ pub const COOKIE: &str = "trunkline_console";
 pub struct Guard {
     access: Access,
     token: Option<String>,
-    /// Of forms of visitors without a session.
+    /// The form token of visitors without a session.
     secret: String,
     sessions: Mutex<HashMap<String, (Visitor, Instant)>>,
     failed: Mutex<Vec<(IpAddr, Instant)>>,
 }
 
-/// Why a visitor is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     Wrong,
@@ -88,7 +86,8 @@ pub enum Refused {
 }
 
 impl Guard {
-    /// With a token, every client that has it may look, such as a program that reads the metrics.
+    /// Creates the guard. Every client that sends the token may look, such as a program that reads
+    /// the metrics.
     pub fn new(access: Access, token: Option<String>) -> Self {
         Self { access, token, secret: secret(), sessions: Mutex::default(), failed: Mutex::default() }
     }
@@ -97,12 +96,12 @@ impl Guard {
         matches!(self.access, Access::Passwords(_))
     }
 
-    /// Whether anybody who reaches it is let in.
+    /// Returns true if every visitor is let in.
     pub fn is_open(&self) -> bool {
         matches!(self.access, Access::Anybody)
     }
 
-    /// The visitor who sent a request, if known.
+    /// Returns the visitor who sent a request, if known.
     pub fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
         if let Some(visitor) = self.bearer(headers) {
             return Some(visitor);
@@ -115,7 +114,7 @@ impl Guard {
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
-                // Two of them, and one may be the visitor's own.
+                // One of two such headers may come from the visitor.
                 let mut named = headers.get_all(header.as_str()).iter();
                 let name = named.next().filter(|_| named.next().is_none())?.to_str().ok()?.trim();
                 let role = if operators.iter().any(|is| is == name) { Role::Operator } else { Role::Viewer };
@@ -134,8 +133,8 @@ impl Guard {
         same(said, token).then(|| self.plain("token", Role::Viewer))
     }
 
-    /// A new session's id, for a cookie. It takes the time of a hash whether or not there is such a
-    /// user.
+    /// Returns the id of a new session, for a cookie. It takes the time of one hash whether or not
+    /// the user exists.
     pub fn log_in(&self, from: IpAddr, name: &str, password: &str) -> Result<String, Refused> {
         let Access::Passwords(users) = &self.access else { return Err(Refused::Wrong) };
         self.count(from)?;
@@ -164,7 +163,7 @@ impl Guard {
         }
     }
 
-    /// Counts a try before it is made, so that those made at once are all counted.
+    /// Counts a try before it is made, so that simultaneous tries are all counted.
     fn count(&self, from: IpAddr) -> Result<(), Refused> {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.retain(|(_, at)| at.elapsed() < WITHIN);
@@ -175,7 +174,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Forgets the failures of a visitor who got in.
+    /// Takes back the count of a try that succeeded.
     fn forgive(&self, from: IpAddr) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = failed.iter().rposition(|(of, _)| *of == from) {
@@ -184,7 +183,7 @@ impl Guard {
     }
 }
 
-/// Whether two secrets are the same, in a time that tells nothing but their lengths.
+/// Compares two secrets in a time that depends on their lengths alone.
 pub fn same(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -194,7 +193,7 @@ fn secret() -> String {
     random::<32>()
 }
 
-/// What a form brings along that may act once: 16 random bytes in hexadecimal digits.
+/// Returns the token of a form that may act once: 16 random bytes in hexadecimal digits.
 pub fn token() -> String {
     random::<16>()
 }
@@ -206,7 +205,7 @@ fn random<const N: usize>() -> String {
     bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
 }
 
-/// The hash of a password, as [`User::hash`] has it.
+/// Hashes a password for [`User::hash`].
 ///
 /// # Errors
 /// The password is shorter than twelve characters.
@@ -222,11 +221,11 @@ pub fn hash(password: &str) -> Result<String, String> {
     Ok(hash.to_string())
 }
 
-/// Users as a file has them: a line each, `name:viewer:$argon2id$…` or `name:operator:…`. Empty
-/// lines and those that begin with # are passed over.
+/// Parses users, one a line: `name:viewer:$argon2id$…` or `name:operator:…`. Empty lines and lines
+/// that begin with # are skipped.
 ///
 /// # Errors
-/// Which line cannot be read, and why.
+/// A line cannot be read. The error has its number and the reason.
 pub fn users(text: &str) -> Result<Vec<User>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let users: Vec<User> = lines

@@ -1,11 +1,12 @@
-//! What an operator does: asked first, done in one transaction with its entry in the audit.
+//! The actions of operators. The console asks first, then runs the action and writes its audit
+//! entry in one transaction.
 
 use trunkline::{Db, Description, Result};
 
 use super::{form::Form, sieve::Sieve, statement::sql, words};
 use crate::{metrics::ask::counts, schema::Text};
 
-/// An action whose form makes sense.
+/// An action, parsed from a form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     pub queue: String,
@@ -32,13 +33,13 @@ pub enum Deed {
         delay: f64,
     },
     Replay(Sieve),
-    /// Messages a second.
+    /// Replays at most `rate` messages a second.
     ReplaySlowly {
         letters: Sieve,
         rate: f64,
     },
     Discard(Sieve),
-    /// The letter is discarded, and a message of the new payload enqueued.
+    /// Discards the letter, and enqueues a message with the new payload.
     Edit {
         id: i64,
         payload: String,
@@ -56,13 +57,13 @@ pub enum OfSchedule {
     Fire,
 }
 
-/// Dead letters moved by one action at most: what is moved is locked until the commit.
+/// The most dead letters that one action moves. They are locked until the commit.
 pub const AT_ONCE: i64 = 10_000;
 
-/// The action of a form.
+/// Parses the action of a form.
 ///
 /// # Errors
-/// Which field cannot be meant, in words for the page.
+/// A field makes no sense. The error is text for the page.
 pub fn read(form: &Form) -> std::result::Result<Action, String> {
     let id = || words::number("the id", &form.id);
     let letters = || -> std::result::Result<Sieve, String> {
@@ -113,7 +114,7 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
 }
 
 impl Action {
-    /// Errs, and says why, unless the queue takes what the action would enqueue. Nothing is
+    /// Fails with the reason if the queue would refuse what the action enqueues. Nothing is
     /// enqueued.
     pub async fn check(&self, db: &Db, is: &Description) -> Result<()> {
         let fill = |text: &str| Text::of(db, text).with("type", &is.payload);
@@ -130,7 +131,8 @@ impl Action {
         Ok(())
     }
 
-    /// How many messages or dead letters it is about, where that can be counted beforehand.
+    /// Returns how many messages or dead letters the action affects, if they can be counted
+    /// beforehand.
     pub async fn count(&self, db: &Db) -> Result<Option<i64>> {
         let letters = match &self.deed {
             Deed::Replay(letters) | Deed::Discard(letters) | Deed::ReplaySlowly { letters, .. } => letters,
@@ -145,8 +147,8 @@ impl Action {
         Ok(Some(count))
     }
 
-    /// Does it, and writes it down, in one transaction. Fails, and does nothing, where a form with
-    /// this token has acted before.
+    /// Runs the action and writes its audit entry, in one transaction. Fails, and changes nothing,
+    /// if a form with this token has acted before.
     pub async fn run(&self, db: &Db, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
         let of = (who, self.name(), queue, what.as_str(), token);
@@ -203,7 +205,8 @@ impl Action {
         Ok(Done { count, id })
     }
 
-    /// What is done to letters, by the parameters 6 and 7.
+    /// Returns the statement that runs `deed` on the letters, which are selected by the parameters
+    /// 6 and 7.
     fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str) -> Text {
         let ids = Text::of(
             db,
@@ -215,8 +218,8 @@ impl Action {
     }
 }
 
-/// What came of an action: how many messages, dead letters or schedules it was done to, and the
-/// message that was enqueued.
+/// The outcome of an action: how many messages, dead letters or schedules it changed, and the id of
+/// the message that it enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub count: i64,
@@ -229,19 +232,20 @@ const CANCEL: &str = "select pg_catalog.count(*) as n from trunkline.cancel($3, 
 const RESCHEDULE: &str = "select pg_catalog.count(*) as n
     from trunkline.reschedule($3, array[$6::bigint], pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $7))";
 
-/// The queue of the entry.
+/// The queue of an audit entry.
 const QUEUE: &str = "nullif($3::text, '')";
-/// A schedule's entry has the queue that the schedule has, whatever the form says.
+/// The queue of an audit entry about a schedule. It comes from the schedule, not from the form.
 const QUEUE_OF_SCHEDULE: &str = "(select s.queue from trunkline.schedule s where s.name = $6 and $3::text is not null)";
 const ID: &str = "pg_catalog.max(id)";
 const NO_ID: &str = "null::bigint";
 
-/// The letters that are meant, by two parameters: what they have to have, and how many they may be.
+/// Selects the letters by two parameters: the values of the filter, and the limit.
 fn chosen(db: &Db, letters: &Sieve, values: &str, limit: &str) -> Text {
     Text::of(db, sql!("letters_of").trim_end()).with("conditions", &letters.conditions(values)).with("limit", limit)
 }
 
-/// A deed that returns `n`, and `id` where it enqueues, with its entry.
+/// Returns the statement that runs `deed` and writes its audit entry. The deed returns `n`, and
+/// `id` if it enqueues.
 fn noted(db: &Db, deed: &Text, of: &str, id: &str) -> Text {
     let of = Text::of(db, of);
     Text::of(db, sql!("noted")).with_text("deed", deed).with_text("of", &of).with("id", id)

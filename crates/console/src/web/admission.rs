@@ -1,5 +1,5 @@
-//! Who may stay connected: visitors who are let in before others, and of others only a share for
-//! each address, for a while.
+//! Limits connections. Visitors who are let in come first. All other visitors share a part of the
+//! connections for each address, for a limited time.
 
 use std::{
     collections::BTreeMap,
@@ -13,19 +13,19 @@ use tokio::{
     time::timeout,
 };
 
-/// Of an address, this part of all connections may belong to visitors who are not let in; at least
+/// An address may have this part of all connections for visitors who are not let in, but at least
 /// `LEAST`.
 const SHARE: usize = 8;
 const LEAST: usize = 4;
-/// A stranger has this time for a first request before its address' share counts: a proxy before
+/// A stranger counts toward the share of its address after this time, because a proxy in front of
 /// the console may open many connections at once.
 const GRACE: Duration = Duration::from_secs(2);
 /// A connection on which no visitor was let in ends after this time.
 const LIFE: Duration = Duration::from_secs(60);
-/// Where all places are taken, this often a place is made of what became one of a stranger.
+/// While all places are taken, the oldest stranger loses its place this often.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The places.
+/// All places for connections.
 #[derive(Debug)]
 pub struct Door {
     share: usize,
@@ -37,19 +37,19 @@ pub struct Door {
 #[derive(Debug, Default)]
 struct Taken {
     last: u64,
-    /// By the order in which they came.
+    /// Places in the order of arrival.
     seats: BTreeMap<u64, Entry>,
 }
 
 #[derive(Debug)]
 struct Entry {
     from: IpAddr,
-    /// Since when its visitor has not been let in; none where the visitor is.
+    /// The time since which the visitor is a stranger. `None` if the visitor is let in.
     stranger_since: Option<Instant>,
     ends: Arc<Notify>,
 }
 
-/// A connection's place, until it is dropped.
+/// The place of a connection. Dropping it frees the place.
 #[derive(Debug)]
 pub struct Seat {
     door: Arc<Door>,
@@ -64,8 +64,8 @@ impl Door {
         Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
     }
 
-    /// A place, once there is one. The oldest stranger loses its place where the address has more
-    /// than its share of them, or where there is none left.
+    /// Waits for a place. The oldest stranger loses its place if the address has more than its
+    /// share, or if no place is free.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
         let counts = |entry: &Entry| {
             entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)
@@ -112,7 +112,7 @@ impl Taken {
 }
 
 impl Seat {
-    /// The last request was sent by a visitor who is let in, or by one who is not.
+    /// Records whether the last request came from a visitor who is let in.
     pub fn of(&self, is_known: bool) {
         if let Some(entry) = self.door.taken().seats.get_mut(&self.number) {
             entry.stranger_since = match (is_known, entry.stranger_since) {
@@ -127,7 +127,7 @@ impl Seat {
         self.ends.notified().await;
     }
 
-    /// Whether a stranger has had it for long enough.
+    /// Returns true if a stranger has held the place for `LIFE`.
     pub fn is_over(&self) -> bool {
         let taken = self.door.taken();
         let since = taken.seats.get(&self.number).and_then(|entry| entry.stranger_since);

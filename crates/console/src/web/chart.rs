@@ -2,7 +2,7 @@
 
 use super::words;
 
-/// Minutes that are shown.
+/// The minutes that a chart shows.
 pub const MINUTES: f64 = 60.0;
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 100.0;
@@ -12,11 +12,10 @@ const HEIGHT: f64 = 100.0;
 pub struct Chart {
     pub title: &'static str,
     pub lines: Vec<Line>,
-    /// What the top of the scale is, in words.
+    /// The value at the top of the scale, in words.
     pub most: String,
 }
 
-/// One line.
 #[derive(Debug, Clone)]
 pub struct Line {
     pub name: &'static str,
@@ -26,12 +25,12 @@ pub struct Line {
     pub pieces: Vec<String>,
 }
 
-/// Values, each with how many minutes ago it was, the oldest first.
+/// Pairs of minutes ago and value, the oldest first.
 pub type Values = Vec<(f64, f64)>;
 
 impl Chart {
-    /// Zero is at the bottom, the highest value on top. Values further apart than `gap` minutes are
-    /// not joined: no look was made meanwhile.
+    /// Draws the lines, with zero at the bottom and the highest value on top. Values more than
+    /// `gap` minutes apart are not joined, as no sample was taken between them.
     pub fn of(title: &'static str, words: fn(f64) -> String, gap: f64, lines: &[(&'static str, Values)]) -> Self {
         let most = lines.iter().flat_map(|(_, values)| values).map(|(_, value)| *value).fold(0.0, f64::max);
         let lines = lines.iter().map(|(name, values)| Line {
@@ -42,7 +41,7 @@ impl Chart {
         Self { title, lines: lines.collect(), most: words(most) }
     }
 
-    /// For those who do not see it.
+    /// Describes the chart for readers who do not see it.
     pub fn in_words(&self) -> String {
         let lines: Vec<String> = self.lines.iter().map(|line| format!("{} {} now", line.name, line.last)).collect();
         format!("{}, last hour: {}; at most {}", self.title, lines.join(", "), self.most)
@@ -58,7 +57,7 @@ fn pieces(values: &[(f64, f64)], most: f64, gap: f64) -> Vec<String> {
         let point = format!("{x:.0},{y:.0} ");
         match pieces.last_mut() {
             Some(piece) if before.is_some_and(|before: f64| before - ago <= gap) => *piece += &point,
-            _ => pieces.push(point.repeat(2)), // seen also where it stays alone
+            _ => pieces.push(point.repeat(2)), // drawn even if it stays alone
         }
         before = Some(*ago);
     }

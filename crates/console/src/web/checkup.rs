@@ -1,4 +1,4 @@
-//! The doctor's last findings: one look at a time, which a page does not wait for.
+//! The doctor's last findings. One examination runs at a time, and pages wait for it only briefly.
 
 use std::{
     sync::Arc,
@@ -13,13 +13,14 @@ use crate::{
     reason::reason,
 };
 
-/// Findings are looked for again after this time, or after as many times as long as the look took.
+/// The doctor examines again after this time, or after `SHARE` times as long as the last
+/// examination took, whichever is longer.
 const FRESH: Duration = Duration::from_secs(20);
 const SHARE: u32 = 10;
-/// A page waits this long for a look.
+/// A page waits at most this long for an examination.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// What one look found.
+/// The outcome of one examination.
 #[derive(Debug)]
 pub struct Looked {
     pub at: SystemTime,
@@ -28,11 +29,10 @@ pub struct Looked {
     ended: Instant,
 }
 
-/// What is known.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub last: Option<Arc<Looked>>,
-    /// Since when it looks.
+    /// The start of the examination that is under way.
     pub since: Option<Instant>,
 }
 
@@ -47,7 +47,8 @@ impl Checkup {
         Self { doctor, state: watch::Sender::new(State::default()) }
     }
 
-    /// The last findings, and whether newer ones are looked for. A look begins where they are old.
+    /// Returns the last findings, and whether an examination is under way. Begins one if the
+    /// findings are old.
     pub async fn state(self: &Arc<Self>, db: &Db) -> State {
         let mut seen = self.state.subscribe();
         let begins = self.state.send_if_modified(|state| {
@@ -65,7 +66,8 @@ impl Checkup {
 }
 
 async fn look(of: Arc<Checkup>, db: Db) {
-    // Dropped with the runtime, or by a panic, it lets the next page begin another look.
+    // Dropping it, even in a panic or with the runtime, lets the next page begin another
+    // examination.
     let ends = Ends(of);
     let (at, begun) = (SystemTime::now(), Instant::now());
     let findings = ends.0.doctor.examine(&db).await.map_err(|error| reason(&error));

@@ -30,24 +30,24 @@ use super::{
     tls::Certificate,
 };
 
-/// What the other side may do.
+/// The limits for visitors.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Connections at a time. A visitor who comes then waits until one ends.
+    /// The most connections at a time. Further visitors wait until a connection ends.
     pub connections: usize,
-    /// How long a handshake, the head of a request, its body, and a write that makes no progress
-    /// may take.
+    /// The limit for a handshake, the head of a request, its body, and a write that makes no
+    /// progress.
     pub patience: Duration,
 }
 
-/// How long requests that are under way have at the end.
+/// The time that requests under way get after `shutdown`.
 const LAST: Duration = Duration::from_secs(15);
-/// The largest payload that is enqueued by hand, in a form that writes each of its bytes as three.
+/// The largest body: a payload that is enqueued by hand, in a form that encodes each byte as three.
 const BODY: usize = 8 * 1024 * 1024;
-/// Of those who have not said who they are.
+/// The largest body of a login, whose sender is still unknown.
 const BODY_OF_LOGIN: usize = 16 * 1024;
 
-/// Accepts until `shutdown`, then ends what is under way.
+/// Accepts connections until `shutdown`, then ends the connections that are open.
 pub async fn serve(
     listener: TcpListener,
     certificate: Option<Certificate>,
@@ -79,7 +79,7 @@ pub async fn serve(
             }
         });
     }
-    let _ = ending.send(true); // the pages' numbers move no more, and connections end with their answer
+    let _ = ending.send(true); // ends live numbers, and each connection after its answer
     let _ = timeout(LAST, async { while open.join_next().await.is_some() {} }).await;
 }
 
@@ -91,7 +91,7 @@ async fn accept(listener: &TcpListener, door: &Arc<Door>) -> Option<(TcpStream, 
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => None,
         Err(_) => {
-            sleep(Duration::from_secs(1)).await; // no more files, say: trying at once would only cost time
+            sleep(Duration::from_secs(1)).await; // for example, no more files: an immediate retry would fail again
             None
         }
     }
@@ -111,7 +111,7 @@ async fn converse(
     let mut looks = interval(Duration::from_secs(5));
     loop {
         tokio::select! {
-            _ = conversation.as_mut() => return, // what breaks a connection is the other side's business
+            _ = conversation.as_mut() => return, // errors of a connection are not reported
             () = seat.taken() => return,
             _ = ended.wait_for(|is| *is) => break,
             _ = looks.tick() => if seat.is_over() { break },
@@ -121,7 +121,7 @@ async fn converse(
     let _ = timeout(LAST, conversation).await;
 }
 
-/// A request with its body read: one that comes slowly, or is too large, gets no further.
+/// Reads the whole body of a request. Refuses a body that comes too slowly or is too large.
 pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let most = if head.uri.path() == "/login" { BODY_OF_LOGIN } else { BODY };

@@ -1,4 +1,4 @@
-//! What is sent to the console to change something: a question before an action, and the action.
+//! Requests that change something: the question before an action, and the action itself.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ use crate::reason::reason;
 
 type Here = State<Arc<Site>>;
 
-/// Says what would be done to how many, and asks. What the server would refuse is not asked about.
+/// Describes an action and asks for confirmation. An action that the server would refuse fails
+/// here.
 pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
     let (action, is) = match checked(&site, &visitor, &form).await {
         Ok(checked) => checked,
@@ -46,7 +47,7 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change: !typed.is_empty() })
 }
 
-/// The form of a question, to be changed.
+/// Shows the form of a question, so that the visitor can change it.
 pub async fn change(
     State(site): Here,
     Extension(visitor): Extension<Visitor>,
@@ -60,8 +61,8 @@ pub async fn change(
     }
 }
 
-/// Does it, and leads to the page on which to go on, which says what was done. A reload does
-/// nothing.
+/// Runs the action and redirects to the next page, which shows what was done. A reload of that page
+/// does nothing.
 pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
     let (action, _) = match checked(&site, &visitor, &form).await {
         Ok(checked) => checked,
@@ -96,13 +97,13 @@ fn is_token(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether an entry of the audit has the token already.
+/// Returns true if an audit entry has the token already.
 fn has_acted(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "23505") && error.to_string().contains("audit_token")
 }
 
-/// Whether the form is one of the console's own, from a visitor who may act, about a queue that is
-/// there.
+/// Checks that the form comes from this console, that the visitor may act, and that the queue
+/// exists.
 async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(Action, Description), Response> {
     if !same(&form.csrf, &visitor.csrf) {
         return Err(plain(
@@ -140,7 +141,7 @@ async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Actio
     again(site, visitor, form, status_of(error), "That failed".to_owned(), why, &action.place()).await
 }
 
-/// The form with what was typed, and why it did not act.
+/// Shows the form with the typed values, and why it did not act.
 async fn again(
     site: &Site,
     visitor: &Visitor,

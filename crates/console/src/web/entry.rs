@@ -28,7 +28,7 @@ pub struct Credentials {
 
 pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said): Form<Credentials>) -> Response {
     let (of, from) = (Arc::clone(&site), address(&from));
-    // A hash takes tens of milliseconds of a processor, on purpose.
+    // A hash takes tens of milliseconds of processor time, on purpose.
     let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
     let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
         Ok(session) => return with_cookie(&site, &session, 43_200),
@@ -38,7 +38,6 @@ pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said)
     with(status, &Login { frame: Frame::anonymous(&site), wrong: Some(wrong) })
 }
 
-/// What a form of no other fields brings along.
 #[derive(Deserialize)]
 pub struct Csrf {
     csrf: String,
@@ -57,7 +56,7 @@ pub async fn log_out(
     with_cookie(&site, "", 0)
 }
 
-/// Leads to the first page, with this session for this many seconds.
+/// Redirects to the first page, with a cookie that lasts `lasts` seconds.
 fn with_cookie(site: &Site, session: &str, lasts: u32) -> Response {
     let secure = if site.is_secure { "; Secure" } else { "" };
     let base = &site.base;

@@ -9,7 +9,7 @@ pub struct Form {
     pub verb: String,
     pub queue: String,
     pub id: String,
-    /// There and empty, it is the group of letters without an error.
+    /// An empty text stands for the group of letters without an error.
     pub error: Option<String>,
     pub text: String,
     pub from: String,
@@ -23,7 +23,7 @@ pub struct Form {
     pub rate: String,
     /// The name of the queue that is purged, typed by hand.
     pub confirm: String,
-    /// Drawn for each question: a form acts once.
+    /// Random for each question, so that a form acts once.
     pub token: String,
     pub csrf: String,
 }
@@ -34,12 +34,11 @@ pub struct Typed {
     pub name: &'static str,
     pub label: &'static str,
     pub value: String,
-    /// Whether it may have many lines.
     pub is_long: bool,
 }
 
 impl Form {
-    /// All names and values but those of `without`.
+    /// Returns all names and values but those in `without`.
     pub fn fields(&self, without: &[&str]) -> Vec<(&'static str, &str)> {
         let error = self.error.as_deref().map(|error| ("error", error));
         let others = [
@@ -63,7 +62,7 @@ impl Form {
         all.filter(|(name, value)| !without.contains(name) && (!value.is_empty() || *name == "error")).collect()
     }
 
-    /// The fields that the visitor typed, for a form in which they can be changed.
+    /// Returns the fields that the visitor typed, for a form in which they can be changed.
     pub fn typed(&self) -> Vec<Typed> {
         let line = |name, label, value: &String| Typed { name, label, value: value.clone(), is_long: false };
         let payload = || Typed { is_long: true, ..line("payload", "Payload", &self.payload) };

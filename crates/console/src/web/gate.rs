@@ -1,5 +1,5 @@
-//! How many pages ask the database at a time: each has one connection to it at most, however many
-//! look.
+//! Limits the pages that query the database at the same time. Each page takes at most one
+//! connection.
 
 use std::{
     collections::HashMap,
@@ -12,11 +12,11 @@ use super::access::Visitor;
 
 /// Pages at a time, of all visitors.
 pub const PAGES: usize = 8;
-/// Of one of them, so that no visitor keeps the others from looking.
+/// Pages at a time of one visitor, so that no visitor keeps all others from looking.
 const OF_ONE: usize = 6;
 /// Scrapes at a time.
 const SCRAPES: usize = 2;
-/// Visitors who are kept, though none of their pages is being made.
+/// The most visitors whose semaphores are kept while they load no page.
 const NAMES: usize = 1_000;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Gate {
         }
         Arc::clone(of.entry(visitor.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(OF_ONE))))
     }
-    /// The turns that a request waits for, in their order.
+    /// Returns the semaphores that a request waits for, in order.
     pub fn turns(&self, path: &str, visitor: Option<&Visitor>) -> Vec<Arc<Semaphore>> {
         match visitor {
             _ if path == "/live" || path.starts_with("/assets/") => Vec::new(),

@@ -1,5 +1,5 @@
-//! Whether the database answers, for what looks after processes: one question a second at most,
-//! however many ask.
+//! The health check for process supervisors. It queries the database at most once a second, however
+//! many clients ask.
 
 use std::time::{Duration, Instant};
 

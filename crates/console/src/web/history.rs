@@ -1,4 +1,4 @@
-//! The last hour, which all consoles of a database share, where their role may keep it.
+//! The last hour of each queue. All consoles of a database share it, if their roles may store it.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use super::{
     statement::{ask, sql},
 };
 
-/// A minute of a queue: its name, how many seconds ago, the depth, the oldest due, and what came,
-/// went and died a second.
+/// A minute of a queue: its name, its age in seconds, the depth, the seconds for which the oldest
+/// message was due, and the messages that came, went and died a second.
 type Row = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
 
 /// Writes the last point of each queue, unless another console has written that minute, and returns

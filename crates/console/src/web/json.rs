@@ -1,14 +1,13 @@
-//! JSON as people read it: a line for each part, keys and values in colours. Its own text is shown,
-//! not what a number in it would be once it was read, and in its own order.
+//! Formats JSON for people: each part on a line, keys and values in colours. Numbers and the order
+//! of keys stay as they are written.
 
-/// A piece of the text, and what it is: `key`, `string`, `number`, `word`, or nothing in
-/// particular.
+/// The kind of a piece and its text. The kind is `key`, `string`, `number`, `word`, or empty.
 pub type Piece = (&'static str, String);
 
-/// A text that is longer once it has its lines is shown as it is.
+/// A text that would be longer than this once it is formatted is shown as it is.
 const MOST: usize = 256 * 1024;
 
-/// None where it is no JSON object or array, or would be too long.
+/// Returns `None` if the text is no JSON object or array, or would be too long.
 pub fn pieces(text: &str) -> Option<Vec<Piece>> {
     let is_folded = text.trim_start().starts_with(['{', '[']);
     if !is_folded || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
@@ -52,8 +51,7 @@ pub fn pieces(text: &str) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Whether the last piece is one that opens what ends now: an object or array without anything in
-/// it.
+/// Returns true if the last piece opens the object or array that ends now, which is then empty.
 fn text_ends_open(pieces: &[Piece]) -> bool {
     pieces.last().is_some_and(|(_, text)| text == "{" || text == "[")
 }
@@ -62,7 +60,7 @@ fn line(depth: usize) -> String {
     format!("\n{}", "  ".repeat(depth))
 }
 
-/// Where a string that begins here ends, behind its quote.
+/// Returns the end of the string at the start of `text`, behind its closing quote.
 fn string_end(text: &str) -> usize {
     let mut is_escaped = false;
     for (place, sign) in text.char_indices().skip(1) {

@@ -1,4 +1,4 @@
-//! The page of dead letters: by error, found by what they have, and what is done with them.
+//! The page of dead letters: groups by error, a search, and actions.
 
 use askama::Template;
 use axum::{
@@ -17,14 +17,14 @@ use super::{
 
 /// Dead letters of one error.
 struct Same {
-    /// As a page may show it.
+    /// The error, safe to show on a page.
     shown: String,
     count: String,
     first: String,
     last: String,
-    /// For a form that is about this group, of those that were found.
+    /// Form fields that select this group, among the letters that the search found.
     fields: Vec<(&'static str, String)>,
-    /// For a link.
+    /// The query of a link to this group.
     link: String,
 }
 
@@ -33,17 +33,15 @@ struct Same {
 struct Dead {
     frame: Frame,
     queue: String,
-    /// Whether its messages have keys.
     keyed: bool,
     groups: Vec<Same>,
     which: Sieve,
-    /// What was looked for.
+    /// The search, in words.
     words: String,
     items: Vec<Item>,
     next: Option<String>,
 }
 
-/// Where a page begins.
 #[derive(Debug, Deserialize)]
 pub struct From {
     #[serde(default)]

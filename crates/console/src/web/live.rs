@@ -1,4 +1,4 @@
-//! The numbers that move: the picture as server-sent events, one for each look.
+//! Live numbers: the picture as server-sent events, one for each sample.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -16,8 +16,9 @@ use super::{pulse::Known, row::Row, site::Site, verdict::Verdict};
 /// A session that has ended gets no more numbers after this time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Until the console ends, the visitor goes or is logged out. An event has the verdict, the queues
-/// whose numbers are others than in the one before, and the names of all where those are others.
+/// Sends events until the console ends, or the visitor leaves or logs out. An event has the
+/// verdict, and the queues whose numbers have changed since the last event. If the list of queues
+/// has changed, it has the names of all queues.
 pub fn live(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,
@@ -57,7 +58,7 @@ pub fn live(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
-/// By the names of the page's cells.
+/// The numbers of a queue, by the names of the page's cells.
 fn of_queue(known: &Known) -> Value {
     let row = Row::of(known);
     json!({

@@ -9,9 +9,9 @@
 //! # }
 //! ```
 //!
-//! Pages are made by the server and work without JavaScript; with it, the numbers move. A visitor
-//! who may act is asked first; what was done stands in the table `trunkline.audit`, written in the
-//! same transaction.
+//! The server renders the pages, which work without JavaScript. With JavaScript, the numbers update
+//! themselves. The console asks the visitor before each action, and writes it to the table
+//! `trunkline.audit` in the same transaction.
 
 mod json;
 mod words;

@@ -1,13 +1,13 @@
-//! What was done last, said once on the page that follows. It travels in a cookie, so that a reload
-//! of that page does nothing and any console can say it.
+//! A notice of the last action, shown once on the next page. It travels in a cookie, so that a
+//! reload of that page does nothing and any console can show it.
 
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 const COOKIE: &str = "trunkline_notice";
-/// Longer ones were not made here.
+/// The longest cookie that a console writes.
 const MOST: usize = 600;
-/// In seconds: the page follows at once.
+/// The seconds that the cookie lasts. The next page follows at once.
 const LASTS: u32 = 60;
 
 /// A sentence, and the page of a message, if it is about one.
@@ -23,15 +23,15 @@ impl Notice {
         Self { text: text.into(), message: None }
     }
 
-    /// The cookie that brings it to the next page below `base`.
+    /// Returns the cookie that carries the notice to the next page below `base`.
     pub fn cookie(&self, base: &str, is_secure: bool) -> Option<HeaderValue> {
         let message = self.message.as_ref().map_or_else(String::new, |(queue, id)| format!("{queue} {id}"));
         let value = utf8_percent_encode(&format!("{message}\n{}", self.text), NON_ALPHANUMERIC).to_string();
         set(&value, LASTS, base, is_secure)
     }
 
-    /// The one that a request brings along. It is text to show, and nothing else: a visitor can
-    /// write any.
+    /// Reads the notice that a request carries. It is only text to show, because a visitor can send
+    /// any cookie.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let value = cookie_named(headers, COOKIE).filter(|value| value.len() <= MOST)?;
         let text = percent_decode_str(&value).decode_utf8().ok()?;
@@ -43,7 +43,7 @@ impl Notice {
         (!text.is_empty()).then(|| Self { text: super::words::shown(text), message })
     }
 
-    /// Ends it with the page that has said it.
+    /// Removes the cookie once a page has shown the notice.
     pub fn forget<B>(response: &mut Response<B>, base: &str, is_secure: bool) {
         let is_page = |value: &HeaderValue| value.as_bytes().starts_with(b"text/html");
         if response.headers().get(header::CONTENT_TYPE).is_some_and(is_page)
@@ -60,7 +60,6 @@ fn set(value: &str, lasts: u32, base: &str, is_secure: bool) -> Option<HeaderVal
     HeaderValue::from_str(&cookie).ok()
 }
 
-/// The value of a cookie.
 pub fn cookie_named(headers: &HeaderMap, cookie: &str) -> Option<String> {
     let named = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     named.flat_map(|line| line.split(';')).find_map(|pair| {

@@ -23,9 +23,8 @@ struct QueuePage {
     frame: Frame,
     row: Row,
     settings: Vec<(&'static str, String)>,
-    /// Whether its messages have keys.
     keyed: bool,
-    /// Of the last hour, as this console saw it.
+    /// The last hour as this console saw it.
     charts: Vec<Chart>,
     of: Workings,
 }

@@ -1,7 +1,8 @@
-//! Pages that are long, compressed: the overview of hundreds of queues, the metrics, what all pages
-//! share. Nothing else is, because the length of a page that holds both a secret, such as the token
-//! of its forms, and what a visitor sent, would tell of the secret. The overview shows nothing that
-//! was sent with the request.
+//! Compresses long responses: the overview, the metrics and the assets.
+//!
+//! No other page is compressed. Where a page holds a secret, such as the token of its forms, beside
+//! text that the request sent, the compressed length would reveal the secret. The overview shows
+//! nothing that the request sent.
 
 use std::io::Write;
 
@@ -14,7 +15,7 @@ use axum::{
 };
 use flate2::{Compression, write::GzEncoder};
 
-/// Shorter ones fit a packet.
+/// A shorter response fits into a packet.
 const SHORT: usize = 1024;
 
 pub async fn packed(request: Request, next: Next) -> Response {

@@ -24,7 +24,7 @@ impl Action {
         }
     }
 
-    /// Whether something is lost by it.
+    /// Returns true if the action deletes messages or dead letters.
     pub fn is_destructive(&self) -> bool {
         matches!(self.deed, Deed::Purge | Deed::Cancel { .. } | Deed::Discard(_) | Deed::Edit { .. })
     }
@@ -48,7 +48,8 @@ impl Action {
         }
     }
 
-    /// What will be done, for the page that asks, and for the audit. No payload is in it.
+    /// Describes what will be done, for the question and for the audit. The payload is not part of
+    /// the text.
     pub fn in_words(&self) -> String {
         match &self.deed {
             Deed::Pause => "no message is dequeued until it is resumed".to_owned(),
@@ -76,7 +77,7 @@ impl Action {
         }
     }
 
-    /// What was done, to how many.
+    /// Describes what was done to `count` messages, dead letters or schedules.
     pub fn done(&self, count: i64) -> String {
         let queue = &self.queue;
         let of = |what: &str| words::several(count, what);
@@ -97,7 +98,7 @@ impl Action {
         }
     }
 
-    /// The page on which to go on.
+    /// The path of the page that follows the action.
     pub fn place(&self) -> String {
         let queue = &self.queue;
         match &self.deed {
@@ -115,7 +116,7 @@ impl Action {
     }
 }
 
-/// An action of the audit, or of a form, as people say it.
+/// The name of an action, for people.
 pub fn verb(name: &str) -> &str {
     match name {
         "pause-schedule" => "pause a schedule",
@@ -127,7 +128,7 @@ pub fn verb(name: &str) -> &str {
     }
 }
 
-/// The button that says yes.
+/// The label of the button that confirms.
 pub fn button(name: &str) -> &str {
     match name {
         "pause" | "pause-schedule" => "Pause",

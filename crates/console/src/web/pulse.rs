@@ -1,5 +1,5 @@
-//! The pulse: what the pages show of all queues, and what that was in the last hour. The looks, and
-//! what they may cost, are those of the metrics.
+//! Samples all queues for the pages, and keeps the last hour. The samples, and what they may cost,
+//! are those of the metrics.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,25 +17,25 @@ use super::{
 };
 use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
-/// The pages' numbers change this often at most.
+/// The pages' numbers change at most this often.
 const EVERY: Duration = Duration::from_secs(1);
-/// The list of queues is read again after this many times as long as it took, and with it their
-/// sequences, which take half as long.
+/// The list of queues is read again after `SHARE` times as long as it took. The queues' sequences
+/// are read with it, and take half as long.
 const SHARE: u32 = 450;
-/// What workers report and which schedules there are is asked for this often at most.
+/// The workers' reports and the schedules are read at most this often.
 const BESIDES: Duration = Duration::from_secs(5);
-/// A point of the line of the last hour.
+/// The time between two points of the last hour.
 const POINT: Duration = Duration::from_secs(60);
-/// What is known of a queue.
+/// The last numbers of a queue.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Its settings.
     pub description: Description,
-    /// The last counts; none where the role may not look, or before the first count.
+    /// The last counts. `None` before the first count, and if the role may not count.
     pub counts: Option<Counts>,
-    /// When they were taken.
+    /// The time of the counts.
     pub at: SystemTime,
-    /// Messages that came and went a second, between the last two counts: estimates, see [`Flow`].
+    /// Messages that came and went a second between the last two counts. These are estimates: see
+    /// [`Flow`].
     pub flow: Flow,
     /// Messages that failed a second, as its workers report.
     pub failing: Option<f64>,
@@ -59,7 +59,6 @@ struct Seen {
 }
 
 impl Known {
-    /// Of a queue of which nothing is known yet.
     fn new(description: Description) -> Self {
         let at = SystemTime::now();
         Self {
@@ -76,12 +75,12 @@ impl Known {
         }
     }
 
-    /// The counts of a queue that a visitor wants to see before its first look.
+    /// A queue that a visitor opens before its first sample.
     pub fn now(description: Description, counts: Counts) -> Self {
         Self { counts: Some(counts), ..Self::new(description) }
     }
 
-    /// With the last counts. `rows` is how many the queue ever had.
+    /// Takes over the last counts. `rows` is the number of rows that the queue ever had.
     fn learn(&mut self, kept: &Kept<Option<Counts>>, rows: Option<i64>) {
         self.counts = kept.answer;
         self.at = SystemTime::now() - kept.at.elapsed();
@@ -105,20 +104,19 @@ impl Known {
     }
 }
 
-/// All queues, or why there is nothing to be known.
+/// All queues, or the reason why there are no numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
-    /// By name.
     pub queues: BTreeMap<String, Known>,
-    /// Why the last look failed.
+    /// The reason why the last sample failed.
     pub problem: Option<String>,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
-    /// When the last hour was shared with other consoles.
+    /// The time when the last hour was last shared with other consoles.
     shared_at: Option<Instant>,
 }
 
-/// The last picture. Dropping it ends the looking.
+/// The last picture. Dropping this ends the sampling.
 #[derive(Debug)]
 pub struct Pulse {
     pub picture: watch::Receiver<Arc<Picture>>,
@@ -132,7 +130,7 @@ impl Drop for Pulse {
 }
 
 impl Pulse {
-    /// Looks from now on. The first picture is there when this returns.
+    /// Begins to sample. The first picture is there when this returns.
     pub async fn begin(db: Db, metrics: Metrics) -> Self {
         let mut picture = Picture::default();
         let mut pause = look(&db, &metrics, &mut picture).await;
@@ -149,7 +147,7 @@ impl Pulse {
         Self { picture: told, task }
     }
 
-    /// Why the numbers stand still, if they do. A task that ended by a panic is a reason.
+    /// Returns why the numbers stand still, if they do. A panic of the task is such a reason.
     pub fn problem(&self) -> Option<String> {
         match self.task.is_finished() {
             true => Some("the console has an error of its own: start it again".to_owned()),
@@ -158,14 +156,14 @@ impl Pulse {
     }
 }
 
-/// Looks once, and says how long to wait before the next time. What is known stays where a look
-/// fails.
+/// Samples once, and returns how long to wait before the next sample. If it fails, the old numbers
+/// stay.
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
     if picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
-        // What fails here, fails below, with a reason.
+        // What fails here also fails below, where it is reported.
         picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
         picture.besides_at = Some(Instant::now());
     }
@@ -182,7 +180,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
             }
             if picture.besides.may_keep_history && picture.shared_at.is_none_or(|at| at.elapsed() >= POINT) {
                 picture.shared_at = Some(Instant::now());
-                // Where that fails, the points are those of this console.
+                // If that fails, the points stay those of this console.
                 let _ = shared(db, &mut picture.queues).await;
             }
             None
@@ -192,7 +190,8 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     pause
 }
 
-/// Gives the last point of each queue to all consoles, and takes the last hour as they saw it.
+/// Writes the last point of each queue for all consoles, and reads the last hour that they have
+/// written.
 async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
     let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back()?)));
     let hour = history::share(db, last.collect()).await?;

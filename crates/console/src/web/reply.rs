@@ -20,7 +20,7 @@ use crate::reason::reason;
 
 pub type Visit = Extension<Visitor>;
 pub type Here = State<Arc<Site>>;
-/// A page, or the page that says why there is none.
+/// A page, or the page that shows why there is none.
 pub type Page = Result<Response, Response>;
 
 pub fn plain(status: StatusCode, text: &'static str) -> Response {
@@ -31,13 +31,13 @@ pub async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
     told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", why).await
 }
 
-/// A page that says one thing.
+/// A page with one sentence.
 pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str, text: &str) -> Response {
     let (head, text) = (head.to_owned(), words::shown(text));
     with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: site.path("/") })
 }
 
-/// The queue, whose name may be part of a statement from here on.
+/// Returns the queue. It exists, so its name may be part of a statement from here on.
 pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
     match site.db.describe_queue(name).await {
         Ok(is) => Ok(is),
@@ -55,7 +55,7 @@ pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Resu
     }
 }
 
-/// What the server says, to a visitor who was let in.
+/// The page with the server's error, for a visitor who was let in.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
     told(site, visitor, status_of(error), "That failed", &reason(error)).await
 }

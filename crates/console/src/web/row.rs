@@ -8,8 +8,8 @@ use super::{pulse::Known, spark, words};
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// `behind`, `dead`, `paused`, `hidden` where it was not counted yet or the role may not: all
-    /// that is the case, the worst first; `ok` where nothing is.
+    /// All states that hold, the worst first: `behind`, `dead`, `paused`, or `hidden` if the queue
+    /// was not counted yet or the role may not count. Otherwise `ok`.
     pub states: Vec<&'static str>,
     pub is_paused: bool,
     pub due: String,
@@ -26,12 +26,12 @@ pub struct Row {
     pub at: String,
     pub payload: String,
     pub limits: String,
-    /// How many schedules it has, and when the next tick is.
+    /// The number of schedules, and the next tick.
     pub schedules: String,
 }
 
 impl Row {
-    /// The class of a cell by its name: a number that is nothing to look at is written faintly.
+    /// Returns the class of a cell by its name: zero and unknown are written faintly.
     pub fn faint(&self, cell: &str) -> &'static str {
         let text = match cell {
             "due" => &self.due,
@@ -48,7 +48,7 @@ impl Row {
     }
 }
 
-/// From when on what is due has waited too long, in seconds: as the doctor's patience.
+/// The seconds after which a due message has waited too long. The doctor has the same patience.
 const PATIENCE: f64 = 300.0;
 
 impl Row {

@@ -1,4 +1,4 @@
-//! The server: what it knows, and which path leads where.
+//! The server: its settings and its routes.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ pub struct Console {
     doctor: Doctor,
 }
 
-/// Pages whose numbers move, at a time.
+/// The most pages with live numbers at a time.
 const LIVE: usize = 256;
 
 impl Console {
@@ -54,7 +54,8 @@ impl Console {
         Self { db, access, token: None, read_only: false, title, certificate: None, bounds, base, doctor }
     }
 
-    /// Who is let in. With [`Access::Anybody`] it serves the loopback alone.
+    /// Sets which visitors are let in. With [`Access::Anybody`] the console serves the loopback
+    /// alone.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
@@ -68,36 +69,36 @@ impl Console {
         self
     }
 
-    /// Allows no actions.
+    /// Forbids all actions if `read_only` is true.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// What the pages call the database.
+    /// Sets the name of the database on the pages.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = title.into();
         self
     }
 
-    /// Speaks TLS 1.2 or 1.3 alone.
+    /// Serves TLS 1.2 or 1.3 alone.
     #[must_use]
     pub fn certificate(mut self, certificate: Certificate) -> Self {
         self.certificate = Some(certificate);
         self
     }
 
-    /// What all paths begin with, as `/ops/queues`, for a proxy that serves other sites beside the
-    /// console. The proxy may pass it on or take it away.
+    /// Sets the prefix of all paths, such as `/ops/queues`, for a proxy that serves other sites
+    /// beside the console. The proxy may pass the prefix on or take it away.
     #[must_use]
     pub fn path_prefix(mut self, prefix: impl Into<String>) -> Self {
         prefix.into().trim_end_matches('/').clone_into(&mut self.base);
         self
     }
 
-    /// The doctor whose findings are shown: which checks and queues it leaves out, and its
+    /// Sets the doctor whose findings are shown, with the checks and queues that it skips, and its
     /// patience.
     #[must_use]
     pub fn doctor(mut self, doctor: Doctor) -> Self {
@@ -105,29 +106,29 @@ impl Console {
         self
     }
 
-    /// Connections at a time: 512 if not set, at least 1. A visitor who comes then waits until one
-    /// ends. Of visitors who are not let in, an address has an eighth of them at most, each for a
-    /// minute, and they make room for others.
+    /// Sets the most connections at a time: 512 if not set, at least 1. Further visitors wait until
+    /// a connection ends. An address has at most an eighth of them for visitors who are not let in,
+    /// each for a minute. Such visitors make room for other visitors.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.bounds.connections = most.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// How long a handshake, the head of a request, its body, or an answer of which nothing is read
-    /// may take: ten seconds if not set. A connection on which no request comes ends after that
-    /// time, too.
+    /// Sets the limit for a handshake, the head of a request, its body, and an answer that the
+    /// visitor does not read: ten seconds if not set. A connection without a request ends after
+    /// that time, too.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.bounds.patience = patience;
         self
     }
 
-    /// Whether it may listen there.
+    /// Checks that the console may listen on an address.
     ///
     /// # Errors
     /// The address can be reached from other machines, and visitors would not be asked who they
-    /// are; or the prefix of the paths is none.
+    /// are; or the prefix of the paths is invalid.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);
@@ -144,10 +145,10 @@ impl Console {
         }
     }
 
-    /// Serves until `shutdown`, then ends what is under way.
+    /// Serves until `shutdown`, then ends the requests that are under way.
     ///
     /// # Errors
-    /// Those of [`Console::check`], and of the listener.
+    /// Errors of [`Console::check`] and of the listener.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -217,7 +218,7 @@ fn pages_of(site: Arc<Site>, ended: tokio::sync::watch::Receiver<bool>, bounds: 
         )
         .fallback(pages::nothing)
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), turn::turn))
-        .layer(axum::extract::DefaultBodyLimit::disable()) // they are whole by then
+        .layer(axum::extract::DefaultBodyLimit::disable()) // `whole` limits them
         .layer(axum::middleware::from_fn_with_state(bounds, connections::whole))
         .layer(axum::middleware::from_fn(packed::packed))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&site), shield::shield))

@@ -1,28 +1,28 @@
-//! Which dead letters: of a page, of an action, by the same fields.
+//! A filter of dead letters, the same for pages and for actions.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// What letters have to have. Without a field, all of them.
+/// Conditions on dead letters. Without a field, all letters match.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Sieve {
     pub id: Option<i64>,
-    /// What all errors of a group have: see [`kind`].
+    /// The kind of the errors of a group: see [`kind`].
     pub error: Option<String>,
-    /// Somewhere in the error, in large letters or small.
+    /// Text in the error, in upper or lower case.
     pub text: Option<String>,
     pub key: Option<String>,
-    /// Somewhere in the metadata, as JSON.
+    /// Text in the metadata, as JSON.
     pub metadata: Option<String>,
-    /// Died then or later, in UTC: `2026-11-24T10:00`.
+    /// The earliest time of death, in UTC: `2026-11-24T10:00`.
     pub from: Option<String>,
-    /// Died before.
+    /// The time before which the letters died.
     pub until: Option<String>,
 }
 
 impl Sieve {
-    /// Fields that say nothing are none; but a group may be that of letters without an error.
+    /// Removes empty fields. An empty `error` stays: it stands for letters without an error.
     pub fn tidied(mut self) -> Self {
         for field in [&mut self.text, &mut self.key, &mut self.metadata, &mut self.from, &mut self.until] {
             *field = field.take().filter(|text| !text.trim().is_empty());
@@ -30,7 +30,7 @@ impl Sieve {
         self
     }
 
-    /// The same, of all groups.
+    /// The same filter, for all groups.
     pub fn of_all_groups(&self) -> Self {
         Self { error: None, ..self.clone() }
     }
@@ -39,8 +39,8 @@ impl Sieve {
         *self == Self::default()
     }
 
-    /// Conditions on a dead letter `d`. The parameter, such as `$1`, gets what [`Sieve::values`]
-    /// returns.
+    /// Returns conditions on a dead letter `d`. The parameter, such as `$1`, takes what
+    /// [`Sieve::values`] returns.
     pub fn conditions(&self, parameter: &str) -> String {
         let value = |name: &str| format!("({parameter}::text::jsonb ->> '{name}')");
         let mut all = format!("{parameter}::text is not null");
@@ -79,7 +79,7 @@ impl Sieve {
         fields.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 
-    /// For a link: `error=no%20such%20host&key=ada`.
+    /// The query of a link: `error=no%20such%20host&key=ada`.
     pub fn query(&self) -> String {
         let of = |(name, value): (&str, String)| format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC));
         self.fields().into_iter().map(of).collect::<Vec<_>>().join("&")
@@ -105,8 +105,8 @@ impl Sieve {
     }
 }
 
-/// The line of an error by which it is known: the first one, or of a traceback of Python the last
-/// that is not indented, which names the exception.
+/// Returns SQL for the line that identifies an error. It is the first line, or for a Python
+/// traceback the last unindented line, which names the exception.
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
     let last = format!(r"pg_catalog.substring({error}, '\n(\S[^\n]*)\s*$')");
@@ -115,9 +115,9 @@ pub fn line(error: &str) -> String {
     )
 }
 
-/// What is the same in lines that differ by an address, an id or a number alone: these are `#`. A
-/// status at the beginning, such as `404 Not Found` or `HTTP 500`, stays. The expressions are
-/// plain, as they are tried at each letter of each line.
+/// Returns SQL for the kind of an error's line. Addresses, ids and numbers become `#`, but a status
+/// at the beginning, such as `404 Not Found` or `HTTP 500`, stays. The expressions are simple,
+/// because the server tries them at each letter of each line.
 pub fn kind(line: &str) -> String {
     let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
     let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");

@@ -1,4 +1,4 @@
-//! What the pages know.
+//! The state that all pages share.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use super::{
 };
 use crate::metrics::Metrics;
 
-/// What the pages know.
 #[derive(Debug)]
 pub struct Site {
     pub db: Db,
@@ -25,25 +24,25 @@ pub struct Site {
     pub read_only: bool,
     /// The database's name, for people who have several.
     pub title: String,
-    /// Whether visitors come by TLS alone.
+    /// True if the console serves TLS.
     pub is_secure: bool,
-    /// Of those whose numbers move.
+    /// Limits the pages with live numbers.
     pub live: Arc<Semaphore>,
-    /// Of those that ask the database.
+    /// Limits the pages that query the database.
     pub gate: Gate,
     pub health: Health,
     pub checkup: Arc<Checkup>,
-    /// What all paths begin with: nothing, or `/ops/queues`.
+    /// The prefix of all paths: empty, or such as `/ops/queues`.
     pub base: String,
 }
 
 impl Site {
-    /// A path as the browser has it.
+    /// Returns a path with the prefix, as the browser has it.
     pub fn path(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// Whether a visitor may act; if not, why.
+    /// Fails with the reason if the visitor may not act.
     pub async fn may_act(&self, visitor: &Visitor) -> Result<(), &'static str> {
         if self.read_only {
             return Err("the console was started with --read-only");

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-/// Places of the line, in a box of 120 by 24.
+/// Points of the line, in a box of 120 by 24.
 const PLACES: usize = 30;
 
-/// The points of a `polyline`, of values a minute, the last of which is now: of each two minutes
-/// the higher one. The highest reaches the top, zero the bottom.
+/// Returns the points of a `polyline` from values of successive minutes, the last of which is now.
+/// Each point is the higher value of two minutes. The highest value is at the top, zero at the
+/// bottom.
 pub fn points(values: impl DoubleEndedIterator<Item = u64> + Clone) -> String {
     let most = values.clone().max().unwrap_or(0).max(1) as f64;
     let mut last_first = values.rev();

@@ -1,5 +1,5 @@
-//! A connection that ends when its other side takes nothing for too long: a slow reader would hold
-//! it without end.
+//! A connection that ends if the other side reads nothing for too long. A slow reader would hold it
+//! without end.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// Writes that make no progress for the pause are an error.
+/// A stream whose writes fail if they make no progress for `patience`.
 #[derive(Debug)]
 pub struct Stall<S> {
     stream: S,

@@ -1,4 +1,4 @@
-//! What the console asks, but for what changes something.
+//! The queries of the console that change nothing.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -36,10 +36,10 @@ pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 pub type Entry = (i64, SystemTime, String, String, String, Option<String>, String, i64);
 
 /// A relay: `works` or `silent`, name, queue, way and broker, messages that arrived, those refused
-/// and held, the lag, the last error, when that was, when the relay was heard of.
+/// and held, the lag, the last error, its time, the time of the last report.
 pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);
 
-/// A consumer: what it calls itself, its sessions.
+/// A consumer: its name, its number of sessions.
 pub type Program = (String, i64);
 
 /// Runs a statement that has no holes.
@@ -51,18 +51,18 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
     ask(db, sql!("programs"), ()).await
 }
 
-/// What the pulse asks besides: by queue, messages that failed a second; how many schedules there
-/// are, and their next tick. Nothing where the role may not see it.
+/// Numbers by queue that are read beside the counts: messages that failed a second, the number of
+/// schedules, and their next tick. They are empty if the role may not read them.
 #[derive(Debug, Default)]
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
     pub schedules: BTreeMap<String, (i64, Option<SystemTime>)>,
-    /// Whether the last hour is shared with other consoles.
+    /// True if this role may share the last hour with other consoles.
     pub may_keep_history: bool,
 }
 
-/// Whether this role may read what workers report, and the schedules, and keep the history; and
-/// whether the server is a standby, which has no reports.
+/// Returns whether this role may read the workers' reports, read the schedules and keep the
+/// history, and whether the server is a standby, which has no reports.
 pub async fn readable(db: &Db) -> Result<(bool, bool, bool, bool)> {
     ask(db, sql!("readable"), ()).await
 }
@@ -85,8 +85,8 @@ pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
     ask(db, sql!("message"), (queue, id)).await
 }
 
-/// Whether this role may write the audit, without which it may change nothing here; and whether the
-/// server is a standby, on which no role may.
+/// Returns whether this role may write the audit, without which it may change nothing, and whether
+/// the server is a standby, where no role may.
 pub async fn may_act(db: &Db) -> Result<(bool, bool)> {
     ask(db, sql!("may_act"), ()).await
 }
@@ -115,21 +115,22 @@ pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) ->
     alone(db, text, (which.values(), after, queue.lanes > 0), MOST).await
 }
 
-/// The actions that this role may not do, in this queue or in none.
+/// Returns the actions that this role has no right to do, in one queue or in general.
 pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     let (refused,): (Vec<String>,) = ask(db, sql!("rights"), (queue,)).await?;
     Ok(refused)
 }
 
-/// How long a statement that reads many rows may take: such a page has a connection of its own, so
-/// no other page waits for it.
+/// The server's limit for a statement that reads many rows. Such a page has a connection of its
+/// own, so no other page waits for it.
 pub const MOST: &str = "10s";
-/// Lines of a page, as the statements' limits have it.
+/// Lines of a page. The statements have the same limit.
 pub const PAGE: usize = 50;
-/// Messages of which a page looks for those that are wanted.
+/// The most messages that a page searches.
 pub const EXAMINED: usize = 5_000;
 
-/// A page of messages by their ids, and the id after which the next one begins, if there is more.
+/// Returns a page of messages by id, and the id after which the next page begins, if there are
+/// more.
 pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, Option<i64>)> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let (key, metadata, state) = (given(&find.key), given(&find.metadata), given(&find.state));
@@ -147,7 +148,7 @@ pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, O
     Ok((lines, next))
 }
 
-/// What messages are looked for.
+/// A search for messages.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 pub struct Find {
     pub id: Option<String>,
@@ -155,8 +156,8 @@ pub struct Find {
     pub key: Option<String>,
     pub metadata: Option<String>,
     pub state: Option<String>,
-    /// Enqueued then or later, in UTC.
+    /// The earliest time of enqueueing, in UTC.
     pub from: Option<String>,
-    /// Enqueued before.
+    /// The time before which the messages were enqueued.
     pub until: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! TLS by files that hold a certificate and its key, read again when they change: certificates are
-//! renewed every few weeks, and a console is not started again for that.
+//! TLS from files that hold a certificate and its key. The console reads the files again when they
+//! change, so that a renewed certificate needs no restart.
 
 use std::{
     fs, io,
@@ -17,7 +17,7 @@ use tokio_rustls::{
     },
 };
 
-/// The files are looked at this often at most.
+/// The files are checked for changes at most this often.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A certificate and its key, in files of PEM.
@@ -28,7 +28,7 @@ pub struct Certificate {
     last: Mutex<Last>,
 }
 
-/// What was read, and when the files had been changed then.
+/// The last configuration, and when its files had last been changed.
 struct Last {
     config: Arc<ServerConfig>,
     changed: [Option<SystemTime>; 2],
@@ -42,11 +42,11 @@ impl std::fmt::Debug for Last {
 }
 
 impl Certificate {
-    /// Reads both. The first file has the certificate, and behind it those that lead to one that
+    /// Reads both files. The first has the certificate, followed by the chain up to one that
     /// visitors trust.
     ///
     /// # Errors
-    /// Which file cannot be read, or that they do not belong together.
+    /// A file cannot be read, or the two do not belong together. The error names the file.
     pub fn of_files(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> io::Result<Self> {
         let (certificate, key) = (certificate.into(), key.into());
         let changed = [changed(&certificate), changed(&key)];
@@ -55,8 +55,8 @@ impl Certificate {
         Ok(Self { chain: certificate, key, last })
     }
 
-    /// With what the files hold now. Files that make no sense, as while they are written, change
-    /// nothing.
+    /// Returns an acceptor with the current content of the files. Invalid files, such as
+    /// half-written ones, change nothing.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.looked.elapsed() >= LOOK {

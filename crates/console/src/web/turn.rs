@@ -15,8 +15,8 @@ use super::{access::Visitor, reply::plain, site::Site};
 /// A page waits this long for its turn.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// What asks the database waits for its turn, and goes on to its end once it has begun, though the
-/// visitor may have gone: what the server does for it then goes on, too.
+/// Makes a page that queries the database wait for its turn. A page that has begun runs to its end
+/// even if the visitor has left, because the server's work for it goes on, too.
 pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let turns = site.gate.turns(request.uri().path(), request.extensions().get::<Visitor>());
     if turns.is_empty() {

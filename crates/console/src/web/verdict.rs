@@ -1,4 +1,4 @@
-//! Whether all is well, for a visitor who looks for five seconds.
+//! The state of all queues, at a glance.
 
 use serde::Serialize;
 
@@ -8,38 +8,37 @@ use super::{
     words,
 };
 
-/// Of all queues.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The worst state of a queue: see [`Row::state`].
+    /// The worst state of a queue: see [`Row::states`].
     pub state: &'static str,
-    /// In a few words.
+    /// The state, in a few words.
     pub text: String,
-    /// How much there is.
+    /// The number of queues and of messages.
     pub held: String,
-    /// What to look at, the worst first.
+    /// Queues with troubles, the worst first.
     pub troubles: Vec<Trouble>,
-    /// How many troubles more there are.
+    /// The number of further troubles.
     pub more: usize,
     /// Sums over all queues, by the names of the page's cells.
     pub sums: [(&'static str, String); 8],
 }
 
-/// What a queue has.
+/// The troubles of one queue.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trouble {
     pub queue: String,
     pub state: &'static str,
     pub what: String,
-    /// Below the queue's page.
+    /// The path below the queue's page.
     pub place: &'static str,
 }
 
-/// From the worst on, each with what the queues of that state are. A queue may have several, and
-/// counts in each.
+/// All states, the worst first, each with its words. A queue may have several states, and counts in
+/// each.
 const STATES: [(&str, &str); 4] =
     [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
-/// Troubles on the page.
+/// The most troubles on the page.
 const SHOWN: usize = 8;
 
 impl Verdict {

@@ -15,15 +15,15 @@ use super::{
 };
 use crate::doctor::Finding;
 
-/// What every page has.
+/// The parts that all pages have.
 #[derive(Debug, Clone)]
 pub struct Frame {
     pub title: String,
     pub visitor: Visitor,
     pub has_logins: bool,
-    /// What all paths begin with.
+    /// The prefix of all paths.
     pub base: String,
-    /// Why nothing can be done here.
+    /// The reason why the visitor may not act.
     pub barred: Option<&'static str>,
     /// The actions that the console's own role has no right to do.
     pub refused: Vec<String>,
@@ -35,7 +35,7 @@ impl Frame {
         Self::with(site, visitor, None).await
     }
 
-    /// Of a page with actions in this queue.
+    /// The frame of a page with actions on this queue.
     pub async fn of_queue(site: &Site, visitor: &Visitor, queue: &str) -> Self {
         Self::with(site, visitor, Some(queue)).await
     }
@@ -52,7 +52,7 @@ impl Frame {
         }
     }
 
-    /// Whether an action is disabled.
+    /// Returns true if an action is disabled.
     pub fn bars(&self, verb: &str) -> bool {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
@@ -62,7 +62,7 @@ impl Frame {
         self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
     }
 
-    /// For the pages of a visitor who is not known yet.
+    /// The frame for a visitor who is not known yet.
     pub fn anonymous(site: &Site) -> Self {
         let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new(), notice: None };
         let (title, base) = (site.title.clone(), site.base.clone());
@@ -70,7 +70,7 @@ impl Frame {
     }
 }
 
-/// A page, or an error that tells nothing.
+/// Renders a page, or an error without details.
 pub fn page(template: &impl Template) -> Response {
     with(StatusCode::OK, template)
 }
@@ -130,7 +130,7 @@ pub struct MessagePage {
     pub payload: Vec<super::json::Piece>,
     pub is_whole: bool,
     pub metadata: String,
-    /// As it was stored, for a form that changes it.
+    /// The payload as it was stored, for a form that changes it.
     pub raw: String,
 }
 
@@ -179,13 +179,13 @@ pub struct Relays {
 #[template(path = "doctor.html")]
 pub struct DoctorPage {
     pub frame: Frame,
-    /// Each with since when.
+    /// Findings, each with the time since which it holds.
     pub findings: Vec<(Finding, String)>,
-    /// For how long the doctor has been looking, if it is.
+    /// The time for which the doctor has been examining, if it is.
     pub looks_for: Option<String>,
-    /// When the findings were found, if they were, and how long that took.
+    /// The time of the findings, and how long they took.
     pub at: String,
-    /// Why there are none.
+    /// The reason why there are no findings.
     pub problem: String,
 }
 
@@ -208,7 +208,7 @@ pub struct Ask {
     pub back: String,
     pub button: String,
     pub is_destructive: bool,
-    /// Whether it has fields that were typed.
+    /// True if the form has fields that were typed.
     pub can_change: bool,
 }
 

@@ -33,7 +33,7 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// How long ago, or in how long.
+/// The time from now: `12 s ago` or `in 12 s`.
 pub fn ago(time: SystemTime) -> String {
     match SystemTime::now().duration_since(time) {
         Ok(passed) => format!("{} ago", age(passed)),
@@ -68,8 +68,8 @@ pub fn rate(rate: f64) -> String {
     }
 }
 
-/// A payload for the page: JSON on lines of its own and in colours, bytes by their digits, the rest
-/// as it is; and no more than a page can bear.
+/// Formats a payload for a page: JSON is folded and coloured, other text stays as it is. The second
+/// value is false if the payload was cut.
 pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     const MOST: usize = 64 * 1024;
     let whole = text.len() <= MOST;
@@ -87,12 +87,12 @@ pub fn several(count: i64, what: &str) -> String {
     format!("{} {what}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// A text of others, for a page.
+/// Formats a text from the database for a page.
 pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// What directs a terminal or turns the direction of writing is shown as a sign of its own.
+/// Replaces signs that control a terminal or turn the direction of writing.
 pub fn visible(sign: char) -> char {
     match sign {
         '\n' | '\t' => sign,
@@ -108,7 +108,7 @@ pub fn number(what: &str, text: &str) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("{what} {text:?} is no whole number"))
 }
 
-/// Seconds, or with a unit: `90`, `5m`, `1h`, `7d`. Nothing is none.
+/// Parses seconds, or a time with a unit: `90`, `5m`, `1h`, `7d`. An empty text is zero.
 ///
 /// # Errors
 /// It is no time, or more than 36500 days.

@@ -1,4 +1,4 @@
-//! What works on a queue, and what holds it up: workers, sessions, lanes and keys.
+//! The activity on a queue: workers, sessions, lanes and keys.
 
 use std::time::SystemTime;
 
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::{metrics::ask::alone, reason::reason, schema::Text};
 
-/// A worker that tells of itself.
+/// A worker that reports.
 #[derive(Debug, Clone)]
 pub struct WorkerRow {
     pub who: String,
     pub version: String,
-    /// `works`, `ended`, or `silent` where it has not told anything for half a minute.
+    /// `works`, `ended`, or `silent` after half a minute without a report.
     pub state: &'static str,
     pub started: String,
     pub seen: String,
@@ -31,8 +31,8 @@ pub struct WorkerRow {
     pub most: String,
 }
 
-/// Sessions of one program on one machine: its name, where, how many, when the last of them did
-/// something.
+/// Sessions of one program on one machine: the program, the machine, the number of sessions, the
+/// time of the last activity.
 pub type Sessions = (String, String, i64, String);
 
 /// A lane of a queue with keys.
@@ -41,12 +41,12 @@ pub struct LaneRow {
     pub lane: i32,
     pub held: String,
     pub wanted: bool,
-    /// What stands first in it.
+    /// The first message of the lane.
     pub first: Option<First>,
     pub lines: String,
 }
 
-/// The message that others wait for.
+/// The message for which the messages behind it wait.
 #[derive(Debug, Clone)]
 pub struct First {
     pub id: i64,
@@ -62,7 +62,7 @@ pub struct KeyRow {
     /// The key for a link.
     pub link: String,
     pub lane: i32,
-    /// What blocks it, in words.
+    /// The reason why the key is blocked, in words.
     pub why: String,
     pub first: Option<First>,
     pub error: String,
@@ -74,19 +74,19 @@ type Session = (String, String, i64, Option<SystemTime>);
 type Lane = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
 type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
 
-/// All of it; what the role may not see is missing, with the reason.
+/// The whole activity. Parts that the role may not see are missing, and `hidden` has the reasons.
 #[derive(Debug, Clone, Default)]
 pub struct Workings {
     pub workers: Vec<WorkerRow>,
-    /// What they told of the last hour.
+    /// The workers' reports of the last hour.
     pub charts: Vec<Chart>,
     pub sessions: Vec<Sessions>,
     pub lanes: Vec<LaneRow>,
     pub keys: Vec<KeyRow>,
-    /// The name of the database as a shard, and whether it is to be left.
+    /// The name of the database as a shard, and whether it is being drained.
     pub shard: Option<(String, bool)>,
     pub hidden: Vec<String>,
-    /// What workers report is not on a standby.
+    /// A standby has no workers' reports.
     pub is_standby: bool,
 }
 
@@ -188,7 +188,8 @@ fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
     KeyRow { first: first(id, &key, &state, until), key: words::shown(&key), link, lane, why, error, waiting }
 }
 
-/// Minutes ago, handled and failed a second, half and nearly all of the calls took at most.
+/// A minute of reports: minutes ago, handled and failed messages a second, and the p50 and p99 of
+/// the handler's time.
 type Minute = (i32, f64, f64, Option<f64>, Option<f64>);
 
 fn handlers(minutes: &[Minute]) -> Vec<Chart> {
@@ -206,7 +207,7 @@ fn handlers(minutes: &[Minute]) -> Vec<Chart> {
     ]
 }
 
-/// What the console saw of the queue itself.
+/// Charts of what the console saw of the queue itself.
 pub fn charts(known: &Known) -> Vec<Chart> {
     let line = |of: &dyn Fn(&Point) -> Option<f64>| -> chart::Values {
         let ago = |point: &Point| point.at.elapsed().as_secs_f64() / 60.0;

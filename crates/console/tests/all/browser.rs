@@ -1,4 +1,4 @@
-//! A visitor of few words: one connection a request, cookies by hand.
+//! A minimal HTTP client: one connection for each request, and cookies passed by hand.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,6 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What came back.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -20,19 +19,18 @@ impl Answer {
         self.headers.iter().find(|(is, _)| is.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The text of an element with this beginning, without what is in angle brackets.
+    /// Returns the text that follows `beginning`, up to the next tag.
     pub fn text_after(&self, beginning: &str) -> String {
         let at = self.body.find(beginning).unwrap_or_else(|| panic!("no {beginning} in {}", self.body));
         let rest = &self.body[at + beginning.len()..];
         rest.split('<').next().unwrap_or_default().trim().to_owned()
     }
 
-    /// The token of the page's first form.
     pub fn csrf(&self) -> String {
         self.hidden("csrf")
     }
 
-    /// The value of a hidden field.
+    /// Returns the value of a hidden field.
     pub fn hidden(&self, name: &str) -> String {
         self.text_before(&format!(r#"name="{name}" value=""#), "\"")
     }
@@ -43,13 +41,13 @@ impl Answer {
     }
 }
 
-/// Sends a request as it is, and reads until the end.
+/// Sends a request on a new connection, and reads the answer to its end.
 pub async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let stream = TcpStream::connect(address).await.expect("connected");
     over(stream, address, method, path, headers, body).await
 }
 
-/// The same on a connection that is there.
+/// Sends a request on an open connection.
 pub async fn over(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     address: SocketAddr,

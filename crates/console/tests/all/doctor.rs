@@ -18,7 +18,7 @@ use trunkline_embedded::Cluster;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A server of its own, because much of this is the same for all databases of one.
+/// A server of its own, because many findings are the same for all databases of a server.
 struct Ward {
     server: Cluster,
     db: Db,
@@ -51,14 +51,14 @@ impl Ward {
         self.db.queue(name).await.expect("opened")
     }
 
-    /// Says the statements of a finding one by one, because some run in no transaction.
+    /// Runs the statements of a finding one by one, because some run in no transaction.
     async fn mend(&self, finding: &Finding) {
         for statement in finding.mend.split("; ") {
             self.say(statement).await;
         }
     }
 
-    /// Until the server says yes, as when its statistics have come.
+    /// Waits until a query returns true, for example once the statistics have arrived.
     async fn until(&self, question: &str) {
         let deadline = Instant::now() + SOON;
         while !self.sql.query_one(question, &[]).await.expect(question).get::<_, bool>(0) {
@@ -67,17 +67,17 @@ impl Ward {
         }
     }
 
-    /// What is found without waiting.
+    /// Returns the findings without any patience.
     async fn found(&self) -> Vec<Finding> {
         Doctor::new().patience(Duration::ZERO).examine(&self.db).await.expect("examined")
     }
 
-    /// The findings of a check.
+    /// Returns the findings of a check.
     async fn of(&self, check: &str) -> Vec<Finding> {
         self.found().await.into_iter().filter(|finding| finding.check == check).collect()
     }
 
-    /// The one finding of a check; with its first statement it is gone.
+    /// Returns the only finding of a check, and checks that its statements mend it.
     async fn mended(&self, check: &str) -> Finding {
         let found = self.of(check).await;
         assert_eq!(found.len(), 1, "{check}: {found:#?}");
@@ -247,7 +247,7 @@ async fn the_notification_queue_is_looked_at() {
     let slow = connect(&ward.server.url("postgres")).await;
     slow.batch_execute("listen something").await.expect("listens");
     slow.batch_execute("begin; select 1").await.expect("and does not read");
-    // Eight gigabytes are a hundred percent, so a finding takes four hundred megabytes.
+    // The queue holds eight gigabytes, so a finding takes four hundred megabytes.
     let fill = "select pg_notify('something', repeat('x', 7000) || i) from generate_series(1, 20000) i";
     let mut rounds = 0;
     while ward.of("notifications").await.is_empty() && rounds < 8 {
@@ -291,7 +291,7 @@ async fn a_queue_that_nobody_consumes_is_found_whatever_its_lanes_are() {
     }
 }
 
-/// What is due is found beside much that is dead, without reading it.
+/// Due messages are found beside many dead rows, without reading those.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_floor_that_was_left_behind_is_found() {
     let ward = Ward::with(&[("autovacuum", "off")]).await;

@@ -1,4 +1,4 @@
-//! Each check finds what it is for in a real server, and nothing where all is well.
+//! Tests of the doctor, the metrics and the web console on real servers.
 
 mod browser;
 mod chromium;

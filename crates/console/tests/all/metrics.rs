@@ -1,4 +1,4 @@
-//! What Prometheus is told is what SQL says.
+//! The metrics match SQL.
 
 mod prometheus;
 
@@ -11,8 +11,8 @@ use trunkline_embedded::{Cluster, Stop, test_database};
 
 use crate::web::connect;
 
-/// A queue with messages in each state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1 dead, 2 in
-/// the archive.
+/// Creates a queue with messages in each state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1
+/// dead, 2 archived.
 pub async fn in_all_states(db: &Db, name: &str) -> Queue<i64> {
     db.create_queue(name, &Settings::new("int8")).await.expect("created");
     let queue: Queue<i64> = db.queue(name).await.expect("opened");
@@ -26,7 +26,7 @@ pub async fn in_all_states(db: &Db, name: &str) -> Queue<i64> {
     queue
 }
 
-/// The value of a sample, by its name and labels as they are written.
+/// Returns the value of a sample, by its name and labels as written.
 fn value<'a>(text: &'a str, sample: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample} in\n{text}"))
@@ -40,7 +40,7 @@ fn seconds(text: &str, sample: &str) -> f64 {
     value(text, sample).parse().expect("a number")
 }
 
-/// A database of its own. Also its address.
+/// Creates a database of its own. Returns its address, too.
 async fn database() -> (String, Db, Client) {
     let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
     let db = Db::connect(&url).await.expect("connected");
@@ -49,7 +49,7 @@ async fn database() -> (String, Db, Client) {
     (url, db, sql)
 }
 
-/// As a client sees it that has kept nothing.
+/// Returns the metrics of a client that has kept no samples.
 async fn fresh(db: &Db) -> String {
     Metrics::new().exposition(db).await
 }
@@ -187,7 +187,7 @@ async fn a_queue_that_cannot_be_counted_says_so_and_hides_no_other() {
     };
     check(&metrics.exposition(&db).await);
     sql.batch_execute("rollback").await.expect("open again");
-    check(&metrics.exposition(&db).await); // what failed slowly is not asked again at once
+    check(&metrics.exposition(&db).await); // a slow failure is not tried again at once
 
     let role = format!("metrics_{}", std::process::id());
     let give = format!(

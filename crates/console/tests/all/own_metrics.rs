@@ -1,10 +1,10 @@
-//! A program's own metrics, the library's and the database's on one page.
+//! The metrics of a program, of the library and of the database on one page.
 
 use std::collections::BTreeSet;
 
 use trunkline_embedded::test_database;
 
-#[allow(dead_code, missing_docs)] // its main is for those who run it alone
+#[allow(dead_code, missing_docs)] // its `main` is not used here
 #[path = "../../examples/own_metrics.rs"]
 mod example;
 

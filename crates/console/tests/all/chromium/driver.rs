@@ -1,5 +1,5 @@
-//! Chromium by its driver: the few calls of the `WebDriver` protocol that the tests need, over
-//! plain HTTP.
+//! Drives Chromium by the few calls of the `WebDriver` protocol that the tests need, over plain
+//! HTTP.
 
 use std::{
     fs,
@@ -18,14 +18,13 @@ use tokio::{
     sync::{Mutex, MutexGuard},
 };
 
-/// The console looks at the queues less often where a look takes long, as on a machine that has
-/// other things to do.
+/// The console samples the queues less often if a sample takes long, as on a busy machine.
 pub const SOON: Duration = Duration::from_secs(150);
 
 const MISSING: &str = "no chromium, chromedriver and axe.min.js: put their folder first in PATH (see .ci/browser)";
 
-/// Ends with the process of the tests, whichever way that ends: it only has to let go of its input.
-/// The browser goes before its driver, which then knows that it is gone, and its folder last.
+/// The shell that runs the driver. It ends when its input closes, however the process of the tests
+/// ends. It ends the browser first, then the driver, and removes their folder last.
 const RUN: &str = r#""$0" --port=0 >"$1/log" 2>&1 & driver=$!
     browsers() { cat /proc/$driver/task/*/children 2>/dev/null; }
     cat >/dev/null; started=$(browsers); tries=0
@@ -49,17 +48,17 @@ const FLAGS: [&str; 13] = [
     "--window-size=1280,800",
 ];
 
-/// The one browser of the tests, for one of them at a time.
+/// The only browser. One test uses it at a time.
 static SHARED: Mutex<Option<Browser>> = Mutex::const_new(None);
 
 pub struct Browser {
     driver: String,
     session: String,
-    /// It runs until its input ends, which it does with this process.
+    /// Runs until its input closes, at the latest with this process.
     _running: Child,
 }
 
-/// The browser, until this is dropped.
+/// The use of the browser by one test, until this is dropped.
 pub struct Lent(MutexGuard<'static, Option<Browser>>);
 
 impl Deref for Lent {
@@ -70,7 +69,7 @@ impl Deref for Lent {
     }
 }
 
-/// The folder of the browser, of its driver and of axe-core.
+/// Returns the folder that has the browser, its driver and axe-core.
 fn installed() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -78,18 +77,18 @@ fn installed() -> PathBuf {
         .expect(MISSING)
 }
 
-/// axe-core, as text.
+/// Returns the source of axe-core.
 pub fn axe() -> String {
     fs::read_to_string(installed().join("axe.min.js")).expect("readable")
 }
 
-/// Width and height of the page, and whether it is a telephone's.
+/// The width and height of the page, and whether it is a telephone's.
 pub type Size = (u32, u32, bool);
 pub const WIDE: Size = (1280, 800, false);
 pub const NARROW: Size = (360, 640, true);
 
 impl Browser {
-    /// The browser as if it were new: without cookies, wide, light.
+    /// Returns the browser as if it were new: without cookies, wide, light.
     pub async fn lent() -> Lent {
         let mut shared = SHARED.lock().await;
         if shared.is_none() {
@@ -140,7 +139,7 @@ impl Browser {
         answer.unwrap_or_else(|why| panic!("{verb} {body}: {why}"))
     }
 
-    /// A command of the browser's own protocol, for what `WebDriver` has no word for.
+    /// Sends a command of the browser's own protocol, which can do more than `WebDriver`.
     pub async fn command(&self, name: &str, params: Value) -> Value {
         self.call("POST", "/goog/cdp/execute", json!({ "cmd": name, "params": params })).await
     }
@@ -149,12 +148,10 @@ impl Browser {
         self.call("POST", "/url", json!({ "url": url })).await;
     }
 
-    /// As the browser's button does it.
     pub async fn reload(&self) {
         self.call("POST", "/refresh", json!({})).await;
     }
 
-    /// As the browser's button does it.
     pub async fn back(&self) {
         self.call("POST", "/back", json!({})).await;
     }
@@ -163,17 +160,17 @@ impl Browser {
         self.call("GET", "/url", Value::Null).await.as_str().expect("text").to_owned()
     }
 
-    /// The value of a script, whose arguments are `arguments[0]` and on.
+    /// Runs a script, and returns its value. Its arguments are `arguments[0]` and on.
     pub async fn run(&self, script: &str, arguments: Value) -> Value {
         self.call("POST", "/execute/sync", json!({ "script": script, "args": arguments })).await
     }
 
-    /// What a script gives to its last argument.
+    /// Runs a script, and returns the value that it passes to its last argument, a callback.
     pub async fn wait_for(&self, script: &str, arguments: Value) -> Value {
         self.call("POST", "/execute/async", json!({ "script": script, "args": arguments })).await
     }
 
-    /// Runs a script until it says something that is neither false nor nothing.
+    /// Runs a script until its value is neither false nor null.
     pub async fn until(&self, script: &str, arguments: Value) -> Value {
         let deadline = Instant::now() + SOON;
         loop {
@@ -191,7 +188,7 @@ impl Browser {
         }
     }
 
-    /// All that can be read on the page.
+    /// Returns the whole visible text of the page.
     pub async fn shown(&self) -> String {
         let text = self.run("return document.body ? document.body.innerText : ''", json!([])).await;
         text.as_str().unwrap_or_default().to_owned()
@@ -208,7 +205,7 @@ impl Browser {
         format!("/element/{}", id.expect("an id"))
     }
 
-    /// The text that a visitor reads there.
+    /// Returns the visible text of an element.
     pub async fn text(&self, selector: &str) -> String {
         let script = "const found = document.querySelector(arguments[0]); return found && found.innerText";
         match self.run(script, json!([selector])).await {
@@ -222,21 +219,21 @@ impl Browser {
         self.call("POST", &format!("{element}/click"), json!({})).await;
     }
 
-    /// Clicks on what leads to another page, and waits for that.
+    /// Clicks on a link or button, and waits for the page that it leads to.
     pub async fn follow(&self, selector: &str) {
         self.run("window.isLeft = true", json!([])).await;
         self.click(selector).await;
         self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
     }
 
-    /// Instead of what stood in the field.
+    /// Replaces the text of a field.
     pub async fn write(&self, selector: &str, text: &str) {
         let element = self.found(selector).await;
         self.call("POST", &format!("{element}/clear"), json!({})).await;
         self.call("POST", &format!("{element}/value"), json!({ "text": text })).await;
     }
 
-    /// A key, as a hand presses it.
+    /// Presses a key and lets it go.
     pub async fn press(&self, key: &str) {
         let actions = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
         self.call("POST", "/actions", json!({ "actions": [{ "type": "key", "id": "hand", "actions": actions }] }))
@@ -248,32 +245,32 @@ impl Browser {
         self.command("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// `dark` or `light`, as the system's settings would say.
+    /// Sets the colour scheme of the system: `dark` or `light`.
     pub async fn scheme(&self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
-    /// What is in the window, as WebP.
+    /// Returns a picture of the window, as WebP.
     pub async fn picture(&self) -> Vec<u8> {
         let picture = self.command("Page.captureScreenshot", json!({ "format": "webp", "quality": 85 })).await;
         BASE64_STANDARD.decode(picture["data"].as_str().expect("text")).expect("base64")
     }
 
-    /// Whether a box with a question or a warning is open.
+    /// Returns true if a dialog is open.
     pub async fn is_stopped(&self) -> bool {
         ask(&self.driver, "GET", &format!("{}/alert/text", self.session), &Value::Null).await.is_ok()
     }
 
-    /// What the browser said since it was last asked: errors of scripts, of the policy, and of what
-    /// could not be loaded.
+    /// Returns the browser's messages since the last call: errors of scripts, of the policy, and of
+    /// what could not be loaded.
     pub async fn said(&self) -> Vec<String> {
         let lines = self.call("POST", "/se/log", json!({ "type": "browser" })).await;
         lines.as_array().expect("a list").iter().map(|line| line["message"].to_string()).collect()
     }
 }
 
-/// One call: the value, or what the driver says against it.
+/// Sends one call. Returns its value, or the driver's error.
 async fn ask(driver: &str, method: &str, path: &str, body: &Value) -> Result<Value, String> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let mut stream = TcpStream::connect(driver).await.map_err(|error| error.to_string())?;
@@ -297,7 +294,7 @@ async fn ask(driver: &str, method: &str, path: &str, body: &Value) -> Result<Val
     }
 }
 
-/// The body of an answer, once it is there.
+/// Returns the body of an answer, once it is complete.
 fn whole(answer: &[u8]) -> Option<Value> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Who gets in, and what other sites can do with a visitor who did.
+//! Logins, and attacks by other sites on a visitor who has logged in.
 
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -53,7 +53,7 @@ async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
     }
     browser.log_in(&site, "ada", PASSWORD).await;
     assert!(browser.shown().await.contains("too many"), "{}", browser.shown().await);
-    browser.said().await; // refusals
+    browser.said().await; // discards the refusals
     drop(browser);
     site.end().await;
 }
@@ -68,7 +68,7 @@ async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
     browser.open(&site, "/queues/q").await;
     assert_eq!(browser.run(enabled, json!([])).await, 0);
     assert!(browser.text("footer").await.contains("you are a viewer"));
-    // Who takes the button's lock away is refused by the server.
+    // A visitor who enables the button by hand is refused by the server.
     browser.run("document.querySelector('main button').disabled = false", json!([])).await;
     browser.follow("main button").await;
     assert!(browser.shown().await.contains("viewer"), "{}", browser.shown().await);
@@ -85,8 +85,8 @@ async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
     site.end().await;
 }
 
-/// Another site, with a page that sends a form to the console as soon as it is opened, and one that
-/// frames it.
+/// Serves another site, with a page that sends a form to the console as soon as it is opened, and
+/// one that frames the console.
 async fn elsewhere(target: std::net::SocketAddr, csrf: String) -> (u16, tokio::task::JoinHandle<()>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -118,7 +118,8 @@ async fn another_site_can_neither_act_nor_frame() {
     // The worst case: the other site knows the token of the session.
     let csrf = browser.run("return document.querySelector('[name=csrf]').value", json!([])).await;
     let (port, serving) = elsewhere(site.address, csrf.as_str().expect("text").to_owned()).await;
-    // Of another name, and of the same name on another port, which is the same site to a cookie.
+    // One site has another name. One has the same name and another port, which cookies do not tell
+    // apart.
     for other in [format!("http://localhost:{port}/?send"), format!("http://127.0.0.1:{port}/?send")] {
         browser.goto(&other).await;
         browser.until("return document.body.innerText.includes('nothing was done')", json!([])).await;
@@ -133,13 +134,13 @@ async fn another_site_can_neither_act_nor_frame() {
         }
         assert!(std::time::Instant::now() < deadline, "the console let itself be framed");
     }
-    // The same form from the console's own page is done.
+    // The console's own page can send the same form.
     browser.open(&site, "/queues/q").await;
     browser.follow("form:has([value=pause]) button").await;
     browser.follow("button.sure").await;
     assert_eq!(site.number("select count(*) from trunkline.audit").await, 1);
 
-    // With the token of another's session, or none, a form has no visitor.
+    // A form with the token of another session, or without a token, is refused.
     let cookies = browser.command("Network.getCookies", json!({ "urls": [browser.url().await] })).await;
     let cookie = &cookies["cookies"][0];
     assert_eq!((&cookie["httpOnly"], &cookie["sameSite"]), (&json!(true), &json!("Strict")), "{cookies}");

@@ -1,4 +1,4 @@
-//! For those who have no mouse, see little, or listen.
+//! Visitors who use no mouse, see little, or listen.
 
 use serde_json::{Value, json};
 
@@ -19,14 +19,14 @@ impl Browser {
         panic!("no {selector} at {}", self.url().await);
     }
 
-    /// Follows what has the focus.
+    /// Follows the focused link or button.
     async fn enter(&self) {
         self.run("window.isLeft = true", json!([])).await;
         self.press(ENTER).await;
         self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
     }
 
-    /// What axe-core holds to be a serious or critical fault.
+    /// Returns the faults that axe-core rates serious or critical.
     async fn faults(&self) -> Vec<String> {
         let script = "const [what, done] = arguments; axe.run(what, { resultTypes: ['violations'] }).then(found => done(found.violations
             .filter(fault => ['serious', 'critical'].includes(fault.impact))
@@ -59,7 +59,7 @@ async fn axe_finds_no_serious_fault_on_any_page() {
         browser.open(&site, "/queues/emails").await;
         browser.follow("form:has([value=purge]) button").await;
         faults.extend(browser.faults().await);
-        // What says what was done, and what says why nothing was.
+        // The notice of what was done, and the reason why nothing was done.
         browser.open(&site, "/queues/payments").await;
         browser.write("textarea[name=payload]", "{bad").await;
         browser.follow("form:has([value=enqueue]) button").await;
@@ -95,7 +95,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
         browser.open(&site, path).await;
         let controls = "window.left = new Set([...document.querySelectorAll('a[href], button, input, select, textarea, [tabindex=\"0\"], summary')]
             .filter(node => !node.disabled && node.type !== 'hidden' && node.checkVisibility())); return window.left.size";
-        // Fields of a time have a stop for each of their parts.
+        // The tab key stops at each part of a time field.
         let count = browser.run(controls, json!([])).await.as_u64().expect("a number") + 40;
         let step = "const at = document.activeElement; window.left.delete(at); const style = getComputedStyle(at), box = at.getBoundingClientRect();
             return at === document.body || (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 && box.right > 0 && box.width > 0)
@@ -110,7 +110,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
             assert!(press < count, "{path}: {left} are not reached");
         }
     }
-    // An action from the first key to the last.
+    // Runs an action with the keyboard alone.
     browser.open(&site, "/queues/emails").await;
     browser.tab_to("form:has([value=pause]) button").await;
     browser.enter().await;

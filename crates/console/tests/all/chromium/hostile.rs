@@ -1,4 +1,4 @@
-//! Payloads, keys, errors and names of an attacker: shown, and nothing more.
+//! Payloads, keys, errors and names from an attacker are shown as text, and do nothing.
 
 use serde_json::json;
 use trunkline::{Draft, Queue, Settings};
@@ -67,8 +67,8 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
         }
     }
 
-    // What was dead with markup is replayed by a form that carries the markup, and the letters are
-    // those.
+    // A form that carries markup replays the letters whose error has that markup, and no other
+    // letters.
     browser.resize(WIDE).await;
     browser.open(&site, "/queues/dead/dead").await;
     browser.follow("form:has(input[name=verb][value=replay]):has(input[name=error][value*='script']) button").await;

@@ -1,4 +1,4 @@
-//! The console in a browser, as people have it.
+//! The console in a real browser.
 
 mod driver;
 mod sample;
@@ -24,7 +24,8 @@ impl Browser {
         self.goto(&format!("http://{}{path}", site.address)).await;
     }
 
-    /// Opens a page again until it shows a text: the console looks at the queues once in a while.
+    /// Opens a page again until it shows a text, because the console samples the queues only now
+    /// and then.
     pub async fn until_shown(&self, site: &Site, path: &str, text: &str) {
         let deadline = Instant::now() + SOON;
         loop {
@@ -37,7 +38,7 @@ impl Browser {
         }
     }
 
-    /// The path of the page that is open.
+    /// Returns the path of the open page.
     pub async fn path(&self) -> String {
         let url = self.url().await;
         url.splitn(4, '/').nth(3).map(|path| format!("/{path}")).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Numbers move, and nothing else does.
+//! Live numbers change in place, and nothing else on the page changes.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
     browser.until_shown(&site, "/", "moves").await;
     assert_eq!(browser.text("#verdict").await, "All is well");
-    // All nodes that are there, the focus and the selection are the same at the end; only texts and
-    // attributes are others.
+    // At the end, all nodes, the focus and the selection are the same. Only texts and attributes
+    // have changed.
     let keep = "window.kept = [...document.querySelectorAll('main *')];
         document.querySelector(\"tr[data-queue='moves'] a\").focus();
         getSelection().selectAllChildren(document.querySelector('thead th'));
@@ -50,13 +50,13 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
         && document.activeElement.textContent === 'moves' && getSelection().toString().trim() === 'Queue'";
     assert_eq!(browser.run(same, json!([])).await, true);
 
-    // A queue that comes gets a row of its own; the row of the other stays.
+    // A new queue gets a row of its own, and the other row stays.
     site.db.create_queue("another", &Settings::new("text")).await.expect("created");
     browser.until("return document.querySelectorAll('#queues tr').length === 2", json!([])).await;
     assert!(browser.run("return window.kept.every(node => node.isConnected)", json!([])).await == true);
     browser.is_quiet().await;
 
-    // Without the console, the page says so.
+    // When the console ends, the page says so.
     drop(browser);
     site.end().await;
 }
@@ -72,9 +72,8 @@ async fn the_first_page_comes_within_its_budget() {
             const all = [page, ...performance.getEntriesByType('resource').filter(one => !one.name.endsWith('/live'))];
             return page.domContentLoadedEventEnd > 0 && { took: page.domContentLoadedEventEnd, bytes: all.reduce((sum, one) => sum + one.encodedBodySize, 0),
                 files: all.length }";
-    // The machine may have other things to do; the best of some tries is what the console takes. A
-    // build for tests has a limit that only what hangs exceeds: 137 ms were seen beside other
-    // tests, and 97 ms alone.
+    // The best of several tries counts, because the machine may be busy. The limit of a test build
+    // catches hangs alone: pages took 137 ms beside other tests, and 97 ms alone.
     let most = if cfg!(debug_assertions) { 2_000.0 } else { 100.0 };
     let mut best = f64::MAX;
     for _ in 0..10 {

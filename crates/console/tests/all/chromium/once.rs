@@ -1,4 +1,4 @@
-//! Reloads, the browser's way back and second clicks do nothing again, and lose nothing that was
+//! Reloads, the browser's way back and second clicks act only once, and lose nothing that was
 //! typed.
 
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn reload_and_the_way_back_do_nothing_again() {
         browser.fits().await;
         browser.write("textarea[name=payload]", r#"{"good": 1}"#).await;
         browser.follow(ENQUEUE).await;
-        // A change of mind keeps it, too.
+        // Changing the form before the confirmation keeps the text, too.
         browser.follow("button[formaction$='/act/change']").await;
         assert_eq!(browser.run(typed, json!([])).await, json!([r#"{"good": 1}"#, "1h"]));
         browser.follow(ENQUEUE).await;
@@ -54,7 +54,7 @@ async fn reload_and_the_way_back_do_nothing_again() {
         assert!(browser.text("#notice").await.starts_with("This form has acted before"));
         assert_eq!(done(&site).await, (round, round));
     }
-    browser.said().await; // 400 is said, as it is meant
+    browser.said().await; // the browser logs the 400, as intended
     drop(browser);
     site.end().await;
 }

@@ -1,12 +1,12 @@
-//! Every page at both sizes: its numbers are those of SQL, nothing sticks out, nothing is
-//! complained about.
+//! Every page at both sizes: its numbers match SQL, nothing overflows, and the browser logs no
+//! error.
 
 use serde_json::{Value, json};
 
 use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
-/// Every page, with what it shows.
+/// Returns the path of every page, with a text that it shows.
 pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
     let dead = site.number("select min(id) from trunkline.dead_letters('webhooks')").await;
     let mail = site.number("select min(id) from trunkline.messages('emails')").await;
@@ -32,8 +32,7 @@ pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
 }
 
 impl Browser {
-    /// Nothing of the page is beyond its edge, where only a visitor finds it who scrolls the page
-    /// sideways.
+    /// Checks that no part of the page is beyond its right edge.
     pub async fn fits(&self) {
         let script = "const wide = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= wide) return [];
@@ -43,7 +42,7 @@ impl Browser {
         assert_eq!(out, json!([]), "at {}", self.url().await);
     }
 
-    /// Nothing ran that came from a payload, and the browser has nothing against the page.
+    /// Checks that no script of a payload ran, and that the browser logged no error.
     pub async fn is_quiet(&self) {
         assert!(!self.is_stopped().await, "a box is open at {}", self.url().await);
         let said: Vec<String> =
@@ -63,7 +62,7 @@ async fn every_page_fits_and_shows_what_it_is_for() {
         browser.resize(size).await;
         for (path, text) in all(&site).await {
             browser.open(&site, &path).await;
-            // An event of a look from before may still be on its way.
+            // An event of an earlier sample may still be on its way.
             browser.until("return document.body.innerText.includes(arguments[0])", json!([text])).await;
             browser.fits().await;
             browser.is_quiet().await;

@@ -1,4 +1,4 @@
-//! Pictures of the pages, for the guide and for a look at what a change did to them.
+//! Pictures of the pages, for the guide and for reviews of changes.
 
 use std::{fs, path::PathBuf};
 

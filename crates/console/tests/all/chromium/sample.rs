@@ -1,5 +1,5 @@
-//! A shop with something on every page: queues that are well and some that are not, dead letters,
-//! schedules; and, for pictures, with work under way.
+//! A shop with something on every page: healthy queues and troubled ones, dead letters, schedules
+//! and, for pictures, work under way.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn jsonb() -> Settings {
     Settings::new("jsonb")
 }
 
-/// Fills the database. What is due has been so for seconds, but for one queue's.
+/// Fills the database. Due messages have been due for seconds, except in one queue.
 pub async fn fill(site: &Site) {
     let emails = open(site, "emails", jsonb()).await;
     let mail = |n: usize| {
@@ -76,7 +76,7 @@ pub async fn fill(site: &Site) {
     .await;
 }
 
-/// A program of the shop, by its name.
+/// Connects as a program of the shop with this name.
 async fn program(site: &Site, name: &str) -> Db {
     let question = "select format('host=%s port=%s dbname=%s user=%s', trim(both '\"' from split_part(current_setting('unix_socket_directories'), ',', 1)),
         current_setting('port'), current_database(), current_user)";
@@ -84,7 +84,7 @@ async fn program(site: &Site, name: &str) -> Db {
     Db::connect(&format!("{url} application_name={name}")).await.expect("connected")
 }
 
-/// Work that goes on until the task is aborted: messages come, and workers that report handle them.
+/// Enqueues messages and runs workers that report, until the tasks are aborted.
 pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
     let mut tasks = Vec::new();
     let api = program(site, "shop-api").await;
@@ -112,8 +112,8 @@ pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
     tasks
 }
 
-/// The lines of an hour without waiting for it: invented like the rest of the shop, and drawn where
-/// the console draws its own.
+/// Draws invented lines of the last hour in place of the console's own, so that a picture need not
+/// wait for an hour.
 pub const HOUR: &str = "let seed = 7; const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
     const line = (width, height, calm) => Array.from({ length: 60 }, (_, at) => {
         const wave = .55 + .25 * Math.sin(at / 9 + calm) + .12 * Math.sin(at / 2.3) + .1 * (chance() - .5);

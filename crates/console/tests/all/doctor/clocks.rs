@@ -1,4 +1,4 @@
-//! What the doctor knows of times that cannot be right, and of schedules.
+//! Findings about impossible times, and about schedules.
 
 use std::time::Duration;
 

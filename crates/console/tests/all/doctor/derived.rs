@@ -1,5 +1,5 @@
-//! What is derived from messages and does not fit them is found; and the doctor calls nothing that
-//! another role planted.
+//! Finds derived data that does not fit its messages. The doctor calls no function that another
+//! role has planted.
 
 use trunkline::{Db, Draft, Settings};
 use trunkline_console::doctor::{Doctor, Severity};

@@ -1,4 +1,4 @@
-//! Many queues, few findings; and what is left out.
+//! Many queues with few findings, and skipped checks and queues.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ async fn many_queues_without_a_consumer_are_one_finding() {
     assert_eq!(examine(Doctor::new().skip_queue("nightly_*").skip_queue("orders")).await, []);
 }
 
-/// Nothing of the doctor's waits for what others hold.
+/// The doctor does not wait for the locks of other sessions.
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_queue_is_unchecked_in_time() {
     let ward = Ward::new().await;
@@ -38,7 +38,7 @@ async fn locked_queue_is_unchecked_in_time() {
     assert!(unchecked.count() >= 1, "{found:#?}");
 }
 
-/// Many rows die between two vacuums of a queue that works.
+/// Many rows die between two vacuums even if the queue is healthy.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_rows_of_a_moment_are_no_finding() {
     let ward = Ward::with(&[("autovacuum_naptime", "1d")]).await;
@@ -54,14 +54,14 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
     assert_eq!(of(long).await, [], "the queue is new, and autovacuum has yet to come");
     assert_eq!(of(none).await.len(), 1);
-    // A vacuum that could not clean away what a snapshot from before it holds.
+    // This vacuum cannot clean away the rows that an older snapshot holds.
     let holder = connect(&ward.server.url("postgres")).await;
     holder.batch_execute("begin isolation level repeatable read; select 1").await.expect("held");
     ward.say("vacuum trunkline.queue_q").await;
     ward.say(churn).await;
     ward.say("vacuum trunkline.queue_q").await;
-    // Statistics before PostgreSQL 15 may be half a second old, and the count alone holds before
-    // the first vacuum too.
+    // Statistics before PostgreSQL 15 may be half a second old, and the count alone also holds
+    // before the first vacuum.
     ward.until("select n_dead_tup >= 60000 and vacuum_count = 2 from pg_stat_user_tables where relname = 'queue_q'")
         .await;
     let found = of(long).await;

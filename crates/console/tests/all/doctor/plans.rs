@@ -1,4 +1,4 @@
-//! What the doctor asks the server to plan.
+//! Findings about plans.
 
 use trunkline::Settings;
 use trunkline_console::doctor::Severity;

@@ -1,4 +1,4 @@
-//! What the doctor says of the role that asks.
+//! Findings about the rights of the doctor's own role.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::Ward;
 async fn what_a_role_may_not_look_at_is_said() {
     let ward = Ward::new().await;
     ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
-    // A name that means another role where it is not quoted.
+    // Without quotes, the name would mean another role.
     ward.say(
         "create role \"Shop\" login; create role shop; select trunkline.grant_rights('\"Shop\"', 'producer', 'q')",
     )

@@ -1,4 +1,4 @@
-//! What the doctor knows by what workers report.
+//! Findings from the workers' reports.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use trunkline_console::doctor::{Doctor, Severity};
 
 use super::Ward;
 
-/// Rows as a worker that reports would have written them in the last minutes.
+/// Inserts the rows that a worker would have reported in the last minutes.
 async fn reports(ward: &Ward, worker: &str, version: &str, handled: i64, running: i64) {
     ward.say(&format!(
         "insert into trunkline.worker (at, worker, queue, name, process, version, started_at, ended, seconds, handled, failed, running, hands)

@@ -1,4 +1,4 @@
-//! A real Prometheus reads the metrics, and understands the rules and the board.
+//! A real Prometheus reads the metrics, the alert rules and the queries of the dashboard.
 
 use std::{
     fs,
@@ -22,7 +22,8 @@ use crate::browser::post;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Ends with the value, and with the process, as soon as its input is closed.
+/// The shell that runs Prometheus. It ends when its input closes: when the value is dropped, or
+/// this process ends.
 const RUN: &str = r#""$0" --config.file="$1/prometheus.yml" --storage.tsdb.path="$1/data" --web.listen-address="$2" >"$1/log" 2>&1 &
     cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
 
@@ -34,13 +35,13 @@ struct Prometheus {
 impl Drop for Prometheus {
     fn drop(&mut self) {
         drop(self.running.stdin.take());
-        let _ = self.running.wait(); // it has removed its folder
+        let _ = self.running.wait(); // the shell has removed its folder by then
     }
 }
 
 const MISSING: &str = "no prometheus and promtool: put their folder first in PATH (see .ci/prometheus)";
 
-/// The server, and the tool that comes with it.
+/// Returns the paths of the server and of the tool that comes with it.
 fn installed() -> (PathBuf, PathBuf) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let both = |folder: PathBuf| (folder.join("prometheus"), folder.join("promtool"));
@@ -52,7 +53,7 @@ fn console() -> &'static Path {
 }
 
 impl Prometheus {
-    /// One that scrapes a target, and evaluates the alert rules, ten times a second.
+    /// Starts a server that scrapes a target and evaluates the alert rules ten times a second.
     fn start(program: &Path, target: SocketAddr) -> Self {
         let folder = std::env::temp_dir().join(format!("trunkline-prometheus-{}", std::process::id()));
         fs::create_dir(&folder).expect("a folder is made");
@@ -63,7 +64,8 @@ impl Prometheus {
             rules.display(),
         );
         fs::write(folder.join("prometheus.yml"), text).expect("written");
-        // It takes no listener of ours, and tells no port of its own.
+        // Prometheus takes no listener that is open already, and does not report a port of its own
+        // choice.
         let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
         let address = free.expect("a port");
         let mut command = Command::new("/bin/sh");
@@ -79,12 +81,12 @@ impl Prometheus {
         }
     }
 
-    /// What it answers to a question, once there is something in it.
+    /// Runs a query until its answer has what `is_there` wants.
     async fn ask(&self, path: &str, query: &str, is_there: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + SOON;
         loop {
             let answer = post(self.address, path, &[("query", query)]).await;
-            // It says that it is not ready yet in words.
+            // The answer is plain text until the server is ready.
             let data = serde_json::from_str::<Value>(&answer.body).unwrap_or_default();
             if is_there(&data["data"]) {
                 return data["data"].clone();
@@ -95,7 +97,7 @@ impl Prometheus {
     }
 }
 
-/// Answers everything with the metrics of a database.
+/// Answers every request with the metrics of a database.
 async fn respond(listener: TcpListener, db: Db) {
     let metrics = Metrics::new();
     loop {
@@ -108,7 +110,8 @@ async fn respond(listener: TcpListener, db: Db) {
     }
 }
 
-/// Every query of the board, with its variable filled in as Grafana does for all queues.
+/// Returns every query of the dashboard, with its variable filled in as Grafana does for all
+/// queues.
 fn queries() -> Vec<String> {
     let board: Value = serde_json::from_str(include_str!("../../../grafana/trunkline.json")).expect("JSON");
     let panels = board["panels"].as_array().expect("panels").iter();

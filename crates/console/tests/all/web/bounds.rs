@@ -1,4 +1,4 @@
-//! What one visitor may take: connections to the database, connections to the console, and numbers
+//! Limits for one visitor: connections to the database, connections to the console, and numbers
 //! after a logout.
 
 use std::{net::SocketAddr, time::Duration};
@@ -70,8 +70,7 @@ async fn numbers_end_with_the_session() {
     site.end().await;
 }
 
-/// A visitor from another address of this machine, who asks for what is open to everybody, and
-/// stays.
+/// Connects from another address of this machine, requests a public file, and keeps the connection.
 async fn stranger(site: &Site, from: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).expect("bound");

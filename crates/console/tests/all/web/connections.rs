@@ -1,4 +1,4 @@
-//! Without a proxy before it: TLS, and visitors who take their time.
+//! A console without a proxy in front of it: TLS and slow visitors.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ use crate::browser::{form, get, over, send};
 const SOON: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Writes a new certificate of this machine and its key.
+/// Writes a new certificate of this machine, and its key.
 fn renew(folder: &Path) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     fs::write(folder.join("key.pem"), signing_key.serialize_pem()).expect("written");
@@ -99,7 +99,7 @@ fn a_key_of_another_certificate_is_refused_with_both_names() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// What comes until the console ends the connection.
+/// Reads until the console ends the connection.
 async fn told(stream: &mut TcpStream) -> String {
     let mut said = Vec::new();
     tokio::time::timeout(SOON, stream.read_to_end(&mut said)).await.expect("it is ended").expect("read");
@@ -121,7 +121,7 @@ async fn whoever_sends_slowly_is_left() {
         let said = told(&mut stream).await;
         assert!(said.contains(answer) && !said.contains(" 200 "), "{sent:?}: {said}");
     }
-    // One that is done with a request and sends no other.
+    // A visitor whose request is done, and who sends no other.
     let mut stream = TcpStream::connect(site.address).await.expect("connected");
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
     assert!(told(&mut stream).await.contains(" 200 "));
@@ -162,7 +162,7 @@ async fn forms_have_a_largest_size() {
         let mut part = vec![0; 512];
         let count = stream.read(&mut part).await.unwrap_or(0);
         let said = String::from_utf8_lossy(&part[..count]).into_owned();
-        // A visitor who still sends when the connection ends may not get to read why.
+        // A visitor who is still sending when the connection ends may not get to read the reason.
         assert!(said.is_empty() || said.contains(&status.to_string()), "{path}: {said:?}");
     }
     assert_eq!(send(site.address, "GET", "/", &[], "").await.status, 200);

@@ -1,4 +1,4 @@
-//! Every action: asked first, done, written down.
+//! Every action: the console asks first, acts, and writes the audit.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use trunkline::{Draft, Failure, Message, Queue, Settings, Worker};
 use super::Site;
 use crate::browser::{Answer, get, post, send};
 
-/// Asks, says yes, and returns the question and the page that follows.
+/// Asks and confirms. Returns the question and the page that follows.
 pub async fn act(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
     let (asked, answer) = sent(site, fields).await;
     (asked, followed(site, answer).await)
 }
 
-/// Asks, says yes, and returns the question and the answer.
+/// Asks and confirms. Returns the question and the answer.
 pub async fn sent(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
     let csrf = get(site.address, &format!("/queues/{}", field(fields, "queue"))).await.csrf();
     let all = [fields, &[("csrf", &csrf)]].concat();
@@ -29,7 +29,7 @@ pub async fn sent(site: &Site, fields: &[(&str, &str)]) -> (Answer, Answer) {
     (asked, answer)
 }
 
-/// The page to which an action leads, with the notice that it brings.
+/// Returns the page to which an action leads, with its notice.
 pub async fn followed(site: &Site, answer: Answer) -> Answer {
     let (303, Some(place)) = (answer.status, answer.header("location")) else { return answer };
     let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next()).expect("a notice");
@@ -38,7 +38,7 @@ pub async fn followed(site: &Site, answer: Answer) -> Answer {
     page
 }
 
-/// What the page says was done.
+/// Returns the notice on a page.
 fn notice(page: &Answer) -> String {
     page.text_after(r#"<p class="notice" role="status" id="notice">"#)
 }
@@ -173,7 +173,7 @@ async fn dead_letters_are_found_and_moved_by_what_they_have() {
         asked.body
     );
     assert_eq!(notice(&done), "Replayed 1 dead letter.");
-    // Letters without an error are a group of their own, and not all of them.
+    // Letters without an error are a group of their own, not all letters.
     let (_, done) = act(&site, &[("verb", "discard"), ("queue", "k"), ("error", "")]).await;
     assert_eq!(notice(&done), "Discarded 1 dead letter.");
     act(&site, &[("verb", "discard"), ("queue", "k"), ("until", &yesterday)]).await;

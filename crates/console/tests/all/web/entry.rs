@@ -1,4 +1,4 @@
-//! Who gets in, and who may do what.
+//! Logins, and the rights of visitors.
 
 use tokio::net::TcpListener;
 use trunkline::{Db, Settings};
@@ -21,7 +21,7 @@ async fn with_users() -> Site {
     site
 }
 
-/// Logs in, and returns the cookie.
+/// Logs in. Returns the cookie.
 async fn log_in(site: &Site, name: &str) -> String {
     let answer = post(site.address, "/login", &[("name", name), ("password", PASSWORD)]).await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/")), "{}", answer.body);
@@ -97,7 +97,7 @@ async fn nobody_sees_anything_without_a_password() {
     assert_eq!(send(site.address, "POST", "/act", &[("cookie", &cookie)], &body).await.status, 303);
     let who = site.sql.query_one("select who from trunkline.audit", &[]).await.expect("an entry").get::<_, String>(0);
     assert_eq!(who, "ada");
-    // What one session's forms bring along is worth nothing in another's.
+    // The token of one session's forms is worth nothing in another session.
     let other = log_in(&site, "ada").await;
     assert_eq!(send(site.address, "POST", "/act", &[("cookie", &other)], &body).await.status, 403);
     let out = form(&[("csrf", &csrf)]);
@@ -200,7 +200,7 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     assert_eq!(answer.status, 303, "{}", answer.body);
     let answer = post(site.address, "/act", &purge("other")).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
-    // What it may not do is disabled, queue by queue.
+    // Actions that the role may not do are disabled, queue by queue.
     let buttons = async |queue: &str| {
         let page = get(site.address, &format!("/queues/{queue}")).await.body;
         ["Pause …", "Purge …", "Enqueue …"].map(|label| page.contains(&format!("<button>{label}")))
@@ -209,7 +209,7 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
     assert_eq!(buttons("other").await, [false; 3]);
     let page = get(site.address, "/queues/other").await;
     assert!(page.body.contains("has no right to: ") && page.body.contains("purge, cancel"), "{}", page.body);
-    assert_eq!(get(site.address, "/audit").await.status, 403); // of all queues, it is for operators of all
+    assert_eq!(get(site.address, "/audit").await.status, 403); // the audit of all queues is for operators of all queues
     let overview = get(site.address, "/").await;
     assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Look here: 1 not to be seen");
     assert!(!overview.body.contains("The numbers stand still"), "{}", overview.body);

@@ -1,4 +1,4 @@
-//! The last hour outlives a console, and is the same in all of them.
+//! The last hour outlives a console, and is the same in all consoles.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ async fn last_hour_is_kept_for_the_next_console() {
     let queue: Queue<String> = site.db.queue("emails").await.expect("opened");
     queue.enqueue_many((0..12).map(|n| n.to_string())).await.expect("enqueued");
     until_shown(&site, "at most 12").await;
-    // What an earlier console saw: a peak half an hour ago, and what is too old.
+    // An earlier console saw a peak half an hour ago. One row is too old.
     site.sql
         .batch_execute(
             "insert into trunkline.history
@@ -57,7 +57,7 @@ async fn last_hour_is_kept_for_the_next_console() {
     one.end().await;
     two.end().await;
 
-    // A role that may not keep it shows what its own console saw.
+    // A role that may not store the history shows what its own console saw.
     let role = format!("looker_{}", site.address.port());
     site.sql.batch_execute(&format!("create role {role} login")).await.expect("a role");
     site.db.grant(&[(trunkline::Right::Operator, role.as_str())], Some("emails")).await.expect("granted");

@@ -1,5 +1,5 @@
-//! The console's pages over HTTP: what they show is what SQL says, what they do is done, written
-//! down, and done by no other visitor.
+//! The console's pages over HTTP: their numbers match SQL, and their actions are done and written
+//! to the audit, for the right visitors alone.
 
 mod pages;
 mod deeds;
@@ -22,7 +22,7 @@ use trunkline::Db;
 use trunkline_console::web::Console;
 use trunkline_embedded::test_database;
 
-/// A console of a database of its own, and a session that looks whether it tells the truth.
+/// A console with a database of its own, and a session that checks its numbers.
 pub struct Site {
     pub address: SocketAddr,
     pub url: String,
@@ -58,7 +58,7 @@ impl Site {
         self.sql.query_one(question, &[]).await.expect(question).get(0)
     }
 
-    /// Asked to end, the console ends.
+    /// Asks the console to end, and waits for its end.
     pub async fn end(mut self) {
         drop(self.end.take());
         self.ended.await.expect("no panic").expect("an orderly end");

@@ -1,4 +1,4 @@
-//! The page of a queue: lines of the last hour, who works on it, and what holds up its keys.
+//! The page of a queue: lines of the last hour, its workers, and what holds up its keys.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ async fn queue(site: &Site, name: &str, settings: Settings) -> Queue<String> {
     site.db.queue(name).await.expect("opened")
 }
 
-/// What stands in the rows of a table with this id.
+/// Returns the cells of the table with this id, row by row.
 fn rows(page: &str, id: &str) -> Vec<Vec<String>> {
     let at = page.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no table {id} in {page}"));
     let table = page[at..].split("</table>").next().unwrap_or_default();
@@ -23,7 +23,7 @@ fn rows(page: &str, id: &str) -> Vec<Vec<String>> {
     rows.map(|row| row.split("</t").map(text).collect()).collect()
 }
 
-/// Without what is in angle brackets.
+/// Returns the text of a cell without its tags.
 fn text(cell: &str) -> String {
     let parts = cell.split('<').map(|part| part.rsplit('>').next().unwrap_or_default());
     parts.collect::<String>().trim().to_owned()
@@ -51,7 +51,7 @@ async fn a_key_that_is_held_up_is_shown_with_what_holds_it_up_and_until_when() {
     assert!(why.contains("failed at attempt 1, and is tried again in 59 min"), "{why}");
     assert_eq!(error, "no &#60;room&#62; left");
     assert!(page.body.contains(&format!("/queues/bookings/messages/{blocked}")), "{}", page.body);
-    // Once it is cancelled, nothing holds up what waited behind it.
+    // Once the message is cancelled, nothing holds up the messages behind it.
     site.number(&format!("select count(*) from trunkline.cancel('bookings', array[{blocked}]::bigint[])")).await;
     let lease = "select count(*) from trunkline.lease_partition('bookings', 10) where payload = 'waits'";
     let deadline = Instant::now() + SOON;
@@ -84,7 +84,7 @@ async fn workers_that_report_are_shown_with_their_times_and_failures() {
     assert_eq!((worker[6].as_str(), worker[7].as_str()), ("40", "1"), "{worker:?}");
     assert_eq!(worker[10], env!("CARGO_PKG_VERSION"));
     assert!(page.body.contains("Time of a handler, last hour: p50 "), "{}", page.body);
-    // One that has told nothing for a while is not taken for one that works.
+    // A worker that has not reported for a while does not count as working.
     let silent = "update trunkline.worker set ended = false, at = at - interval '1 minute'";
     site.sql.batch_execute(silent).await.expect("updated");
     let page = get(site.address, "/queues/jobs").await;

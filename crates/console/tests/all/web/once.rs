@@ -1,4 +1,4 @@
-//! A form acts once, and one that fails keeps what was typed.
+//! A form acts only once. A form that fails keeps what was typed.
 
 use trunkline::{Db, Queue, Settings};
 
@@ -32,7 +32,7 @@ async fn form_that_is_sent_twice_acts_once() {
     let again = followed(&site, post(site.address, "/act", &form(&csrf)).await).await;
     assert!(again.body.contains("This form has acted before: nothing was done again."), "{}", again.body);
 
-    // Another console of the same database has not done it either.
+    // The form does not act in another console of the same database, either.
     let db = Db::connect(&site.url).await.expect("connected");
     let other = Site::of(site.url.clone(), db, connect(&site.url).await, |console| console).await;
     let csrf = get(other.address, "/queues/q").await.csrf();
@@ -40,7 +40,7 @@ async fn form_that_is_sent_twice_acts_once() {
     assert!(again.body.contains("This form has acted before"), "{}", again.body);
     assert_eq!((entries(&site).await, site.number("select due from trunkline.stats('q')").await), (1, 1));
 
-    // Two at once are one, too: the other waits, and is undone.
+    // Of two simultaneous requests, the second waits for the first and is rolled back.
     let asked = post(
         site.address,
         "/act/ask",
@@ -98,7 +98,8 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
         }
         assert!(answer.body.contains("<a href=\"/queues/j\">Go back</a>"), "{}", answer.body);
     }
-    // So does what is refused only when it is done, and what is changed before a yes.
+    // A form also keeps the text if it is refused only when it acts, or if it is changed before the
+    // confirmation.
     let form = [("verb", "enqueue"), ("queue", "j"), ("payload", "{worse"), ("csrf", &*csrf)];
     let token = [("token", "00112233445566778899aabbccddeeff")];
     let answer = post(site.address, "/act", &[&form[..], &token].concat()).await;

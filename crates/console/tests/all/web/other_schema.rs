@@ -1,4 +1,4 @@
-//! A schema of another name, with queues that are called like the usual one.
+//! A schema with another name, and queues with the name of the default schema.
 
 use trunkline::{Db, Queue, Settings};
 use trunkline_console::doctor::Doctor;

@@ -1,4 +1,4 @@
-//! What the pages show.
+//! The content of the pages.
 
 use std::time::{Duration, Instant};
 
@@ -231,7 +231,7 @@ async fn messages_are_found_by_id_key_metadata_and_state() {
     site.end().await;
 }
 
-/// Follows the pages, and returns the ids on them and how many pages there were.
+/// Follows the links to the next page. Returns the ids on all pages and the number of pages.
 async fn walk(site: &Site, path: &str, query: &str) -> (Vec<i64>, usize) {
     let (mut ids, mut pages, mut query) = (Vec::new(), 0, query.to_owned());
     loop {
@@ -261,7 +261,7 @@ async fn pages_have_each_message_once_whatever_rows_they_are_in() {
     assert_eq!(walk(&site, path, "").await.0, all);
     let of_51 = all[752..803].to_vec();
     assert_eq!(walk(&site, path, "?metadata=%2251%22").await, (of_51, 2));
-    // What is looked for among many: pages without it lead on.
+    // A search among many messages: pages without a match lead on.
     queue.enqueue_many((0..12_000).map(|n| format!("{n}"))).await.expect("enqueued");
     let last = queue.enqueue(Draft::new("here".to_owned()).with("size", "none")).await.expect("enqueued");
     let (found, pages) = walk(&site, path, "?metadata=none").await;
@@ -302,7 +302,7 @@ async fn what_is_not_there_says_so() {
     site.end().await;
 }
 
-/// The first page of 200 queues, with a line of an hour in each row, as a browser gets it.
+/// The overview of 200 queues, with a line of the last hour in each row, as a browser gets it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_overview_of_two_hundred_queues_is_no_more_than_a_hundred_kilobytes() {
     let site = Site::new().await;
@@ -330,7 +330,8 @@ async fn an_overview_of_two_hundred_queues_is_no_more_than_a_hundred_kilobytes()
     let mut unpacked = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&answer[end..]), &mut unpacked).expect("unpacked");
     assert_eq!(unpacked.matches("<tr data-queue=").count(), 200);
-    // With lines of an hour each row has some 200 bytes more, which pack as well as digits do.
+    // With a line of the last hour, each row has about 200 bytes more, which compress as well as
+    // digits.
     assert!(answer.len() + 200 * 100 < 100_000, "{} bytes, {} of them packed", whole.body.len(), answer.len());
     println!("overview of 200 queues: {} bytes, {} as sent", whole.body.len(), answer.len());
     site.end().await;

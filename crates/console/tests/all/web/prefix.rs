@@ -1,4 +1,4 @@
-//! Below a path of a proxy that serves other sites, too.
+//! The console below a path of a proxy that also serves other sites.
 
 use trunkline::{Queue, Settings};
 

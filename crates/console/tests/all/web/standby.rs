@@ -1,4 +1,4 @@
-//! A standby: pages and findings are those of what is there, and nothing can be done.
+//! A console of a standby shows the pages and findings that a standby has, and allows no action.
 
 use std::{
     fs,
