@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// Who runs the server: the caller or, as PostgreSQL refuses to run as root, an account that root
-/// drops to.
+/// The account that runs the server: the caller's, or the one that root drops to, because
+/// PostgreSQL refuses to run as root.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     dropped_to: Option<(u32, u32)>,
@@ -39,7 +39,7 @@ impl Account {
         ))
     }
 
-    /// Root runs a cluster that is there already as the one who owns it.
+    /// Lets root run an existing cluster as its owner.
     pub(crate) fn of_the_owner(self, data: &Path) -> Self {
         match (&self.dropped_to, data.metadata()) {
             (Some(account), Ok(found)) if found.uid() != 0 && found.uid() != account.0 => {
@@ -57,8 +57,8 @@ impl Account {
         &self.name
     }
 
-    /// A process of this account, in a folder it may enter and out of reach of the terminal's
-    /// Ctrl-C.
+    /// Returns a command of this account, in a folder that it may enter. Ctrl-C in the terminal
+    /// does not reach it, because it has its own process group.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").process_group(0).stdin(Stdio::null());
@@ -68,20 +68,20 @@ impl Account {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"PG")) {
             command.env_remove(name);
         }
-        // macOS needs a valid locale, or else the server stops with "became multithreaded during
-        // startup".
+        // macOS needs a valid locale; without one the server stops with "became multithreaded
+        // during startup".
         command.env("LC_ALL", "C");
         command
     }
 
-    /// Runs a line of shell script; its arguments are `$0`, `$1` ...
+    /// Runs a shell script with arguments `$0`, `$1` and so on.
     pub(crate) fn shell(&self, script: &str, arguments: &[&OsStr]) -> Result<Output> {
         let mut command = self.command("/bin/sh");
         command.arg("-c").arg(script).args(arguments);
         command.output().map_err(Error::because("cannot run /bin/sh"))
     }
 
-    /// Makes a new folder that only this account may enter; fails when there is one of that name.
+    /// Makes a new folder that only this account may enter. Fails if the name is taken.
     pub(crate) fn make_folder(&self, path: &Path) -> Result<()> {
         let made = self.shell(r#"mkdir -m 700 -- "$0""#, &[path.as_os_str()])?;
         if made.status.success() {
@@ -106,7 +106,7 @@ impl Account {
         Ok(self.shell(r#"cd -- "$0""#, &[path.as_os_str()])?.status.success())
     }
 
-    /// The account itself writes its file: root would follow a link that lies there.
+    /// Writes a file as this account, because root would follow a link at its path.
     pub(crate) fn write(&self, path: &Path, text: &str, mode: Mode) -> Result<()> {
         let script = match mode {
             Mode::Replace => r#"cat > "$0""#,
@@ -134,8 +134,8 @@ pub(crate) enum Mode {
     Append,
 }
 
-/// `id` asks every user directory of the system, where /etc/passwd is but one; `None` when there is
-/// no such user.
+/// Asks `id`, which reads every user directory of the system, not only /etc/passwd. Returns `None`
+/// if the user does not exist.
 fn id(arguments: &[&str]) -> Result<Option<u32>> {
     let output = Command::new("id").args(arguments).output().map_err(Error::because("cannot run `id`"))?;
     // macOS prints the number of `nobody` as -2.

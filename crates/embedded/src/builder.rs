@@ -11,7 +11,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 impl Cluster {
-    /// A cluster in a folder of its own, which is removed at the end. It allows 200 connections.
+    /// Builds a temporary cluster in a new folder, which is removed at the end. It allows 200
+    /// connections.
     ///
     /// ```no_run
     /// let cluster = trunkline_embedded::Cluster::temporary().start()?;
@@ -21,7 +22,7 @@ impl Cluster {
         Builder::new(None)
     }
 
-    /// A cluster whose data is kept in the folder `path`, which is created when it is first needed.
+    /// Builds a cluster that is kept in the folder `path`. The folder is created on demand.
     ///
     /// ```no_run
     /// let cluster = trunkline_embedded::Cluster::at("/srv/queue").stay(true).start()?;
@@ -31,11 +32,11 @@ impl Cluster {
         Builder::new(Some(path.as_ref().to_owned()))
     }
 
-    /// A folder for a kept cluster, where nothing else tells one: `trunkline/postgres` in
-    /// `XDG_DATA_HOME`, `~/.local/share` or `~/Library/Application Support`; in `/var/lib` for
-    /// root, when the account that runs the server may not enter those.
+    /// Returns the default folder of a kept cluster: `trunkline/postgres` in `XDG_DATA_HOME`,
+    /// `~/.local/share` or `~/Library/Application Support`. For root it is in `/var/lib` if the
+    /// server's account may not enter these.
     ///
-    /// Fails when neither that variable nor `HOME` is set.
+    /// Fails if neither that variable nor `HOME` is set.
     ///
     /// ```
     /// let folder = trunkline_embedded::Cluster::usual_place()?;
@@ -46,8 +47,8 @@ impl Cluster {
         places::data()
     }
 
-    /// The cluster that runs now in the folder `path`, to stop it or to start it again; `None` when
-    /// there is none. It is left alone at the end of the value.
+    /// Returns the cluster that runs in the folder `path`, to stop or restart it; `None` if none
+    /// runs. Dropping the value leaves the server alone.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -64,7 +65,7 @@ impl Cluster {
     }
 }
 
-/// What a cluster shall be; [`Builder::start`] makes it so.
+/// The options of a cluster. [`Builder::start`] starts it.
 ///
 /// ```no_run
 /// # use trunkline_embedded::Cluster;
@@ -88,9 +89,9 @@ impl Builder {
         Self { path, stay: false, settings, environment: Vec::new(), binaries: None, progress: Box::new(|_, _| {}) }
     }
 
-    /// A server setting, as in postgresql.conf; the later of two of the same name counts.
+    /// Adds a server setting, as in postgresql.conf. The last value of a name counts.
     /// `listen_addresses`, `port` and `unix_socket_directories` have no effect. A server that
-    /// already runs keeps the settings it has.
+    /// already runs keeps its settings.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary().setting("synchronous_commit", "off");
@@ -100,25 +101,26 @@ impl Builder {
         self
     }
 
-    /// An environment variable of the server's processes, beside those that they inherit from this
-    /// one; the later of two of the same name counts. Variables whose names begin with `PG` are not
-    /// inherited, but may be given here. It counts at every start, and for `pg_ctl`, which starts
-    /// the server, too, but not while the cluster is created. A server that already runs keeps the
-    /// environment it has.
+    /// Adds an environment variable of the server's processes, beside the variables inherited from
+    /// this process. The last value of a name counts. Variables whose names begin with `PG` are not
+    /// inherited, but may be given here. The variable applies at every start, also to `pg_ctl`,
+    /// which starts the server. It does not apply while the cluster is created. A server that
+    /// already runs keeps its environment.
     ///
-    /// A name that is empty or has `=` in it makes [`start`](Builder::start) fail, and so does a
-    /// zero byte.
+    /// A name that is empty or contains `=` makes [`start`](Builder::start) fail. So does a zero
+    /// byte in name or value.
     ///
     /// ```
-    /// let builder = trunkline_embedded::Cluster::temporary().env("LD_PRELOAD", "/usr/lib/libfaketime.so.1");
+    /// let builder = trunkline_embedded::Cluster::temporary()
+    ///     .env("LD_PRELOAD", "/usr/lib/libfaketime.so.1");
     /// ```
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Whether the server shall run on when this process has ended. Only for a cluster that is
-    /// kept.
+    /// Keeps the server running after this process has ended if `stay` is true. Only a kept cluster
+    /// may stay.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::at("/srv/queue").stay(true);
@@ -128,7 +130,7 @@ impl Builder {
         self
     }
 
-    /// The programs to run it with, instead of what [`Binaries::find_or_fetch`] chooses.
+    /// Sets the programs to run, instead of the choice of [`Binaries::find_or_fetch`].
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Binaries, Cluster};
@@ -140,24 +142,25 @@ impl Builder {
         self
     }
 
-    /// Is told the bytes done and the bytes in all when a PostgreSQL must be fetched; see
-    /// [`Binaries::fetch`].
+    /// Sets the function that is called with the bytes done and the bytes in all while a PostgreSQL
+    /// is fetched; see [`Binaries::fetch`].
     ///
     /// ```
-    /// let builder = trunkline_embedded::Cluster::temporary().progress(|done, all| eprint!("\r{done} of {all}"));
+    /// let builder = trunkline_embedded::Cluster::temporary()
+    ///     .progress(|done, all| eprint!("\r{done} of {all}"));
     /// ```
     pub fn progress(mut self, progress: impl FnMut(u64, u64) + 'static) -> Self {
         self.progress = Box::new(progress);
         self
     }
 
-    /// Returns when the server takes connections. Finds the programs, creates the cluster and
-    /// starts the server as far as that has not happened before; several processes may do this to
-    /// the same folder at the same time.
+    /// Starts the cluster, and returns when the server takes connections. Finds the programs,
+    /// creates the cluster and starts the server, if this has not happened before. Several
+    /// processes may do so for the same folder at the same time.
     ///
-    /// Fails when there are no programs, when those found are of another major version than the
-    /// cluster, when the folder cannot be used by the account that runs the server, and when the
-    /// server does not start within two minutes; then the end of its log is part of the error.
+    /// Fails if there are no programs, if their major version differs from the cluster's, or if the
+    /// server's account cannot use the folder. Fails also if the server does not start within two
+    /// minutes; then the error contains the end of its log.
     ///
     /// ```no_run
     /// let cluster = trunkline_embedded::Cluster::temporary().start()?;

@@ -10,12 +10,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A private PostgreSQL, which only its socket's folder leads to; that folder is closed to other
-/// users.
+/// A private PostgreSQL. Its only address is a socket in a folder that is closed to other users.
 ///
-/// At the end of the value, and also when its process is killed, a temporary cluster is stopped and
-/// removed, one that is kept is stopped, and one that stays ([`stay`](crate::Builder::stay)) or
-/// that was running before is left alone.
+/// The cluster ends when the value is dropped, and also when its process is killed. A temporary
+/// cluster is then stopped and removed, and a kept one is stopped. A cluster that stays
+/// ([`stay`](crate::Builder::stay)), or that ran before, is left alone.
 ///
 /// ```no_run
 /// # use trunkline_embedded::{Cluster, Stop};
@@ -32,12 +31,12 @@ pub struct Cluster {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) end: End,
-    /// What it found running keeps the socket folder that it was started with.
+    /// A server that already runs keeps the socket folder of its start.
     pub(crate) socket_dir: PathBuf,
     pub(crate) watchdog: Option<Watchdog>,
 }
 
-/// What the end of the value means to the server.
+/// The effect of dropping the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Remove,
@@ -46,7 +45,7 @@ pub(crate) enum End {
 }
 
 impl Cluster {
-    /// The server that runs now in the folder `path` of [`Cluster::at`]; `None` when there is none.
+    /// Returns the server that runs in the folder `path` of [`Cluster::at`]; `None` if none runs.
     ///
     /// ```
     /// assert_eq!(trunkline_embedded::Cluster::status("/nowhere"), None);
@@ -55,58 +54,58 @@ impl Cluster {
         Running::in_data(&path.as_ref().canonicalize().ok()?.join("data"))
     }
 
-    /// A connection string to one of its databases, as libpq and `tokio-postgres` read it:
+    /// Returns a connection string for a database, in the format of libpq and `tokio-postgres`:
     /// `host=/folder port=5432 user=trunkline dbname=postgres`.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         running::url(&self.socket_dir, PORT, database)
     }
 
-    /// The folder of the socket.
+    /// Returns the folder of the socket.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
         &self.socket_dir
     }
 
-    /// The port, which is a part of the socket's name; no network port is open.
+    /// Returns the port, which is part of the socket's name. The server opens no network port.
     #[must_use]
     pub fn port(&self) -> u16 {
         PORT
     }
 
-    /// The superuser, who needs no password.
+    /// Returns the superuser, who needs no password.
     #[must_use]
     pub fn user(&self) -> &'static str {
         USER
     }
 
-    /// PostgreSQL's data folder.
+    /// Returns PostgreSQL's data folder.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         self.home.data()
     }
 
-    /// The file that the server writes its log to.
+    /// Returns the server's log file.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.home.log()
     }
 
-    /// The programs that run it.
+    /// Returns the programs of the cluster.
     #[must_use]
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// The process id of the server; `None` while it is stopped. It changes at every start.
+    /// Returns the process id of the server; `None` while it is stopped. Each start changes it.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         Running::in_data(&self.home.data()).map(|running| running.pid())
     }
 
-    /// Stops the server and returns when it has ended; nothing happens when it does not run.
+    /// Stops the server and returns when it has ended. Does nothing if it does not run.
     ///
-    /// Fails after a minute, as when clients stay connected during [`Stop::Smart`].
+    /// Fails after a minute, for example if clients stay connected during [`Stop::Smart`].
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -120,8 +119,8 @@ impl Cluster {
         server::stop(&self.account, &self.home.data(), how)
     }
 
-    /// Starts the server after [`Cluster::stop`], with the same settings and environment; nothing
-    /// happens when it runs.
+    /// Starts the server after [`Cluster::stop`], with the same settings and environment. Does
+    /// nothing if it runs.
     ///
     /// Fails as [`Builder::start`](crate::Builder::start) does.
     ///
@@ -137,8 +136,8 @@ impl Cluster {
         self.run().map(drop)
     }
 
-    /// [`Cluster::stop`] and [`Cluster::start_again`], between which no other process gets at the
-    /// cluster.
+    /// Calls [`Cluster::stop`] and [`Cluster::start_again`] under one lock, so no other process can
+    /// use the cluster in between.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -152,8 +151,8 @@ impl Cluster {
         self.run().map(drop)
     }
 
-    /// Creates what is missing, and starts the server if it does not run. The caller holds the
-    /// lock.
+    /// Creates the cluster if it is missing, and starts the server if it does not run. The caller
+    /// holds the lock.
     pub(crate) fn run(&self) -> Result<Running> {
         let data = self.home.data();
         if Running::in_data(&data).is_some() {

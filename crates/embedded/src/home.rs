@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-/// Of a socket's path; Linux takes 107 bytes, the others 103.
+/// The bound of bytes of a socket's path. Linux takes 107 bytes, other systems 103.
 const LONGEST_SOCKET: usize = 103;
 
-/// The folder of a cluster: `data`, `server.log`, the lock file and, where its path is short
-/// enough, the socket.
+/// The folder of a cluster: `data`, `server.log`, the lock file and, if its path is short enough,
+/// the socket.
 #[derive(Debug)]
 pub(crate) struct Home {
     root: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// A new folder in the first temporary place where the account may create one.
+    /// Creates a folder in the first temporary place where the account may create one.
     pub(crate) fn temporary(account: &Account) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let nanos = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.subsec_nanos());
@@ -34,7 +34,7 @@ impl Home {
         Err(failed)
     }
 
-    /// A folder to keep, which is created when there is none.
+    /// Opens the folder of a kept cluster, and creates it if it is missing.
     pub(crate) fn kept(path: &Path, account: &Account) -> Result<Self> {
         fs::create_dir_all(path).map_err(Error::at("cannot create the folder", path))?;
         let root = path.canonicalize().map_err(Error::at("cannot find the folder", path))?;
@@ -42,7 +42,7 @@ impl Home {
         let lock = root.join("lock");
         if !lock.exists() {
             let mut others = root.read_dir().map_err(Error::at("cannot read the folder", &root))?.flatten();
-            // Another process may be creating the same cluster at this moment.
+            // Another process may be creating the same cluster now.
             if others.any(|entry| entry.file_name() != "lock") && !lock.exists() {
                 let root = root.display();
                 return Err(Error::new(format!(
@@ -65,7 +65,7 @@ impl Home {
 
     fn with_socket(root: PathBuf, account: &Account) -> Result<Self> {
         let fits = root.join(".s.PGSQL.5432").as_os_str().len() <= LONGEST_SOCKET;
-        // Clients take a comma as the end of one host and the start of another.
+        // Clients split a list of hosts at commas.
         if fits && !root.to_string_lossy().contains(',') {
             return Ok(Self { socket_dir: root.clone(), root });
         }
@@ -94,8 +94,8 @@ impl Home {
         self.root.join("server.log")
     }
 
-    /// One process at a time creates, starts or stops; the lock goes with the file that is
-    /// returned.
+    /// Locks the cluster while one process creates, starts or stops it. Dropping the file releases
+    /// the lock.
     pub(crate) fn lock(&self) -> Result<File> {
         let path = self.root.join("lock");
         let mut options = OpenOptions::new();
@@ -111,7 +111,7 @@ impl Home {
     }
 }
 
-/// `pg_ctl` puts the paths into a line of shell script, within double quotes and as they are.
+/// Checks the path for `pg_ctl`, which puts it into a shell command in double quotes, unescaped.
 fn check_name(root: &Path) -> Result<()> {
     match root.to_str() {
         Some(name) if !name.contains(['"', '$', '`', '\\', '\n']) => Ok(()),
@@ -122,7 +122,7 @@ fn check_name(root: &Path) -> Result<()> {
     }
 }
 
-/// The same number for the same path in every version of this library.
+/// Hashes a path. All versions of this library must give the same result.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -24,7 +24,7 @@
 //!
 //! const DAY: Duration = Duration::from_secs(86_400);
 //!
-//! /// The program: who signs up is welcomed a day later.
+//! /// Welcomes a new user a day later.
 //! async fn sign_up(mails: &Queue<Json<Mail>>, to: &str) -> trunkline::Result<()> {
 //!     let mail = Mail { to: to.to_owned(), text: "welcome".to_owned() };
 //!     mails.enqueue(Draft::new(Json(mail)).after(DAY)).await.map(drop)

@@ -5,20 +5,20 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where what was fetched is kept.
+/// Returns the folder of fetched programs.
 pub(crate) fn cache() -> Result<PathBuf> {
     let in_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     of_the_user("XDG_CACHE_HOME", in_home, "/var/cache")
 }
 
-/// Where a cluster is kept that was not given a folder.
+/// Returns the default folder of a kept cluster.
 pub(crate) fn data() -> Result<PathBuf> {
     let in_home = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/share" };
     of_the_user("XDG_DATA_HOME", in_home, "/var/lib").map(|folder| folder.join("postgres"))
 }
 
-/// When root runs this, another account must be able to enter it: then `of_root` is used in place
-/// of a closed home.
+/// Returns a folder of the user. Root needs a folder that another account can enter, so `of_root`
+/// replaces a closed home.
 fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> {
     let account = Account::of_the_server()?;
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -34,7 +34,7 @@ fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> 
     Err(Error::new(format!("neither {variable} nor HOME is set: set {variable} to a folder that you may write to")))
 }
 
-/// Whatever the umask, the account that runs the server can read it.
+/// Makes a folder that the server's account can read, with any umask.
 pub(crate) fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::at("cannot create the folder", folder))?;
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::at("cannot change the mode of", folder))

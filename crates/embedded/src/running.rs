@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const USER: &str = "trunkline";
 
-/// A server that runs now, as its `postmaster.pid` tells.
+/// A server that runs now, as described by its `postmaster.pid`.
 ///
 /// ```no_run
 /// # use trunkline_embedded::Cluster;
@@ -22,15 +22,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// `None` when no server runs in that folder, whatever the file says.
+    /// Reads the file, and checks that its process is a server in this folder. Returns `None` if
+    /// none runs.
     pub(crate) fn in_data(data: &Path) -> Option<Self> {
         let found = Self::parse(&std::fs::read_to_string(data.join("postmaster.pid")).ok()?)?;
         let line = command_line(found.pid)?;
         (is_postgres(&line) && line.contains(data.to_str()?)).then_some(found)
     }
 
-    /// The lines: process, data folder, start time, port, socket folder, address, shared memory,
-    /// state.
+    /// Parses the lines: process, data folder, start time, port, socket folder, address, shared
+    /// memory, state.
     fn parse(text: &str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let line = |at: usize| lines.get(at).copied().unwrap_or_default();
@@ -42,37 +43,37 @@ impl Running {
         })
     }
 
-    /// The process id of the server.
+    /// Returns the process id of the server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The port, which is a part of the socket's name.
+    /// Returns the port, which is part of the socket's name.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder of the socket.
+    /// Returns the folder of the socket.
     #[must_use]
     pub fn socket_dir(&self) -> &Path {
         &self.socket_dir
     }
 
-    /// The superuser.
+    /// Returns the superuser.
     #[must_use]
     pub fn user(&self) -> &'static str {
         USER
     }
 
-    /// Whether it takes connections by now.
+    /// Returns true if the server takes connections.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.ready
     }
 
-    /// A connection string to one of its databases, as libpq and `tokio-postgres` read it.
+    /// Returns a connection string for a database, in the format of libpq and `tokio-postgres`.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         url(&self.socket_dir, self.port, database)
@@ -92,9 +93,8 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// A `postmaster.pid` left by a crash can name a process that has nothing to do with PostgreSQL,
-/// and then the server refuses to start. Whether another server is in the way is left to PostgreSQL
-/// to judge.
+/// Removes a `postmaster.pid` that a crash left and that names a process other than PostgreSQL; the
+/// server would refuse to start. PostgreSQL itself checks for another server.
 pub(crate) fn forget_stale(data: &Path) {
     let file = data.join("postmaster.pid");
     let Some(found) = std::fs::read_to_string(&file).ok().and_then(|text| Running::parse(&text)) else { return };
@@ -103,8 +103,8 @@ pub(crate) fn forget_stale(data: &Path) {
     }
 }
 
-/// The arguments, zero bytes between them on Linux; `None` when there is no such process, or only
-/// its exit status.
+/// Returns the arguments of a process, with zero bytes between them on Linux. Returns `None` if the
+/// process does not exist, or has ended and only its exit status is left.
 fn command_line(pid: u32) -> Option<String> {
     let line = if cfg!(target_os = "linux") {
         std::fs::read(format!("/proc/{pid}/cmdline")).ok()?
@@ -118,7 +118,7 @@ fn is_postgres(line: &str) -> bool {
     line.contains("postgres") || line.contains("postmaster")
 }
 
-/// Polls, as nothing tells a process that is not the parent of another when that one changes.
+/// Polls, because only a parent process is notified of changes.
 pub(crate) fn wait_until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     let deadline = Instant::now() + limit;
     loop {

@@ -5,16 +5,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A server that does not answer must not hold a test without end.
+/// A server that does not answer must not block a test forever.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs one statement as the superuser, who needs no password, and throws its rows away. There is
-/// no client library here, and this is all that is needed of one.
+/// Runs one statement as the superuser, who needs no password, and discards its rows. This crate
+/// has no client library, and needs no more than this.
 pub(crate) fn say(socket: &Path, statement: &str) -> Result<()> {
     let doing = || Error::at("cannot speak to the server at", socket);
     let mut stream = UnixStream::connect(socket).map_err(doing())?;
     stream.set_read_timeout(Some(ANSWER_LIMIT)).map_err(doing())?;
-    // Version 3.0, and who we are.
+    // Version 3.0, and the user.
     let hello = [&196_608_u32.to_be_bytes()[..], b"user\0", USER.as_bytes(), b"\0database\0postgres\0\0"].concat();
     send(&mut stream, &[], &hello).map_err(doing())?;
     until_ready(&mut stream, "the session").map_err(doing())??;
@@ -22,19 +22,19 @@ pub(crate) fn say(socket: &Path, statement: &str) -> Result<()> {
     until_ready(&mut stream, &format!("`{statement}`")).map_err(doing())?
 }
 
-/// A message is its kind, if it has one, its length and its body.
+/// Sends a message: its kind, if it has one, its length and its body.
 fn send(stream: &mut UnixStream, kind: &[u8], body: &[u8]) -> std::io::Result<()> {
     let length = (body.len() as u32 + 4).to_be_bytes();
     stream.write_all(&[kind, &length, body].concat())
 }
 
-/// Reads all that was answered: an error of the server's is the inner one.
+/// Reads the answer to its end. An error of the server is the inner result.
 fn until_ready(stream: &mut UnixStream, doing: &str) -> std::io::Result<Result<()>> {
     let mut outcome = Ok(());
     loop {
         let mut head = [0; 5];
         match stream.read_exact(&mut head) {
-            Err(_) if outcome.is_err() => return Ok(outcome), // nothing follows where it ends the session
+            Err(_) if outcome.is_err() => return Ok(outcome), // a fatal error ends the session
             read => read?,
         }
         let [kind, length @ ..] = head;
@@ -48,7 +48,7 @@ fn until_ready(stream: &mut UnixStream, doing: &str) -> std::io::Result<Result<(
     }
 }
 
-/// The field that is for people; each begins with a letter and ends with a zero.
+/// Returns the error's message for people. Each field begins with a letter and ends with a zero.
 fn reason(body: &[u8]) -> String {
     let mut fields = body.split(|byte| *byte == 0);
     let text = fields.find_map(|field| field.strip_prefix(b"M")).unwrap_or_default();

@@ -11,24 +11,24 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Enough for a recovery after a crash of what a private cluster holds.
+/// Enough for a private cluster's recovery after a crash.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LOG: u64 = 16 << 20;
 
-/// How a server ends.
+/// The mode of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Waits until the last client has gone, a minute at most.
+    /// Waits until the last client has gone, at most a minute.
     Smart,
-    /// Ends the clients' sessions, rolls back their transactions, and writes everything out.
+    /// Ends the clients' sessions, rolls back their transactions, and writes a checkpoint.
     Fast,
-    /// Ends at once, as in a crash: the next start recovers from the log, and nothing committed is
+    /// Ends at once, as in a crash: the next start recovers from the log, and no committed data is
     /// lost.
     Immediate,
 }
 
-/// Creates the data folder, whole or not at all.
+/// Creates the data folder atomically.
 pub(crate) fn create(account: &Account, binaries: &Binaries, home: &Home, durable: bool, input: Stdio) -> Result<()> {
     let (data, new) = (home.data(), home.root().join("data.new"));
     if new.exists() {
@@ -64,8 +64,7 @@ pub(crate) fn start(
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
     pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
-    // Where it was unpacked, and not installed, what it loads later (for replication) would look
-    // elsewhere for its libpq.
+    // Unpacked programs need their own libpq for modules that they load later, for replication.
     let libraries = binaries.dir().join("../lib");
     if libraries.join("libpq.so.5").exists() {
         pg_ctl.env("LD_LIBRARY_PATH", libraries);
@@ -75,7 +74,7 @@ pub(crate) fn start(
     ready(&data)
 }
 
-/// A server that another process has just started may not take connections yet.
+/// Waits until the server takes connections. Another process may just have started it.
 pub(crate) fn ready(data: &Path) -> Result<Running> {
     let what = format!("the server in {} did not get ready", data.display());
     running::wait_until(START_LIMIT, &what, || Running::in_data(data).filter(Running::is_ready))
@@ -99,7 +98,7 @@ pub(crate) fn stop(account: &Account, data: &Path, how: Stop) -> Result<()> {
     running::wait_until(STOP_LIMIT, &what, || Running::in_data(data).is_none().then_some(()))
 }
 
-/// `log` and how much of it was there before.
+/// Runs a command. `log` is the server's log file and its previous length.
 fn run(command: &mut Command, what: &str, log: Option<(&Path, u64)>) -> Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(Error::because(format!("cannot run {program}")))?;

@@ -5,11 +5,12 @@ use std::path::Path;
 
 pub(crate) const PORT: u16 = 5432;
 
-/// The file that postgresql.conf includes last. A cluster that is kept may thus be tuned in
-/// postgresql.conf by hand.
+/// The file that postgresql.conf includes last. So a user may edit postgresql.conf of a kept
+/// cluster.
 pub(crate) const FILE: &str = "trunkline.conf";
 
-/// Where a name is set twice the later one counts: what clients find the server by is ours alone.
+/// Returns the file's text. The last value of a name counts, so the socket's settings come last and
+/// cannot be changed.
 pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<String> {
     let mut text = String::from("# Written at every start.\n");
     for (name, value) in settings {
@@ -26,7 +27,7 @@ pub(crate) fn file(settings: &[(String, String)], socket_dir: &Path) -> Result<S
     Ok(text)
 }
 
-/// Whether a process can have these variables: std's `Command` would fail with no word of which.
+/// Checks the variables, because an error of std's `Command` does not name the wrong one.
 pub(crate) fn environment(variables: &[(OsString, OsString)]) -> Result<()> {
     for (name, value) in variables {
         let (bytes, zero) = (name.as_encoded_bytes(), |text: &OsString| text.as_encoded_bytes().contains(&0));

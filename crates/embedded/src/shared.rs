@@ -4,19 +4,19 @@ use crate::say::say;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The address of a new, empty database, for a test that wants one of its own: a connection string
-/// to be used as it is.
+/// Creates an empty database for a test, and returns its connection string.
 ///
-/// The databases of a process are on one temporary cluster, which the first call starts in a second
-/// or two; each further one takes some hundredths of a second. It ends with the process, however
-/// that one ends, and its folder with it; databases are not dropped before. Nothing is shared with
-/// other processes, nor is any server that runs already touched. With `cargo nextest`, which runs a
-/// process a test, each test so starts a cluster.
+/// The databases of a process are on one temporary cluster. The first call starts it in a second or
+/// two; each later call takes some hundredths of a second. The cluster and its folder end with the
+/// process, even if it is killed; databases are not dropped before. The cluster shares nothing with
+/// other processes, and touches no server that already runs. `cargo nextest` runs one process per
+/// test, so each test starts a cluster.
 ///
-/// The server flushes nothing to disk (`fsync=off`), and takes 400 connections. Blocks the thread
-/// for as long as it takes.
+/// The server flushes nothing to disk (`fsync=off`), and takes 400 connections. The call blocks its
+/// thread.
 ///
-/// Fails as [`Builder::start`](crate::Builder::start) does; the next call tries again.
+/// Fails for the same reasons as [`Builder::start`](crate::Builder::start); the next call tries
+/// again.
 ///
 /// ```no_run
 /// let url = trunkline_embedded::test_database()?;
@@ -31,8 +31,8 @@ pub fn test_database() -> Result<String> {
     Ok(cluster.url(&name))
 }
 
-/// The cluster that [`test_database`] makes databases on, for tests that look at the server, or
-/// make a database of a template.
+/// Returns the cluster of [`test_database`], for tests that inspect the server, or create a
+/// database from a template.
 ///
 /// ```no_run
 /// let cluster = trunkline_embedded::test_cluster()?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// The jar holds one tar archive, packed with xz.
+/// Unpacks the jar's only tar archive, which is compressed with xz.
 pub(crate) fn unpack(jar: &Path, to: &Path) -> Result<()> {
     let failed = |why: String| Error::new(format!("cannot unpack {} into {}: {why}", jar.display(), to.display()));
     let file = File::open(jar).map_err(Error::at("cannot open", jar))?;

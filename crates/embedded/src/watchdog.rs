@@ -6,8 +6,8 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// `$0` data folder, `$1` signal, `$2` and `$3` the folders to remove or nothing. The end of the
-/// input is the end of the owner; a line is its farewell. Waits a minute for an orderly end of the
+/// `$0` is the data folder, `$1` the signal, `$2` and `$3` the folders to remove, or nothing. The
+/// input ends with the owner; a line means an orderly end. Waits a minute for an orderly end of the
 /// server before it uses force.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
@@ -31,8 +31,7 @@ for folder in "$2" "$3"; do
 done
 "#;
 
-/// A shell that outlives its owner, however that one ends, by as long as it takes to end the
-/// server.
+/// A shell that outlives its owner until it has ended the server, even if the owner is killed.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
@@ -52,8 +51,8 @@ impl Watchdog {
         Ok(Self { shell, leash })
     }
 
-    /// As its input this keeps the watchdog waiting until a program has ended too: a server that is
-    /// about to start when its owner dies is seen.
+    /// Returns an input for a program that the watchdog must wait for. So it also ends a server
+    /// that is about to start when its owner dies.
     pub(crate) fn leash(&self) -> Stdio {
         let copy = self.leash.as_ref().and_then(|leash| leash.try_clone().ok());
         copy.map_or_else(Stdio::null, Stdio::from)

@@ -1,4 +1,4 @@
-//! What came of a call, for Python.
+//! The outcome of a call, for Python.
 
 use pyo3::{IntoPyObjectExt, exceptions::PyRuntimeError, prelude::*};
 use trunkline::{Enqueued, Error};
@@ -7,13 +7,12 @@ use crate::error::raised;
 
 type Make = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// What came of a call.
 pub enum Answer {
     Id(i64),
     Outcome(Enqueued),
     Made(Make),
     Failed(Error),
-    /// Its task panicked, or ended with the runtime.
+    /// The call's task panicked, or ended with the runtime.
     Gone,
 }
 

@@ -1,6 +1,6 @@
-//! Between the runtime's threads and an event loop: outcomes gather in a list, and a byte in a pipe
-//! wakes the loop, which resolves all of them in one go. No thread of the runtime waits for
-//! Python's lock, and no call costs a wake-up of its own.
+//! Connects the runtime's threads with an event loop. Outcomes collect in a list, and a byte in a
+//! pipe wakes the loop, which resolves all of them at once. No thread of the runtime waits for
+//! Python's lock, and calls share their wake-ups.
 
 use std::{
     collections::VecDeque,
@@ -20,9 +20,9 @@ use trunkline::{Draft, Queue};
 use crate::{answer::Answer, raw::Raw, runtime};
 
 /// Calls of one turn of the loop that are sent before its end, so that the server works while
-/// Python goes on.
+/// Python continues.
 const CHUNK: usize = 256;
-/// Outcomes that are handed over at a time at most.
+/// The bound of outcomes per wake-up.
 const READY: usize = 4096;
 
 /// The bridge of one event loop.
@@ -35,15 +35,14 @@ pub struct Bridge {
     out: Mutex<Out>,
 }
 
-/// Enqueues of this turn of the loop.
+/// Enqueues of the current turn of the loop.
 #[derive(Default)]
 struct Out {
     calls: Vec<Enqueue>,
-    /// The loop will flush them.
+    /// True if the loop will call `flush`.
     is_scheduled: bool,
 }
 
-/// An enqueue on its way.
 struct Enqueue {
     queue: Queue<Raw>,
     draft: Draft<Raw>,
@@ -51,7 +50,7 @@ struct Enqueue {
     owed: Owed,
 }
 
-/// Outcomes that the loop has not seen.
+/// Outcomes that the loop has not read.
 struct List {
     done: Mutex<VecDeque<Done>>,
     wake: UnixStream,
@@ -77,17 +76,17 @@ impl List {
             was_empty
         };
         if was_empty {
-            // A full pipe has woken it already; a closed one has no reader.
+            // If the pipe is full, the loop is awake already; if it is closed, no reader is left.
             let _ = (&self.wake).write(&[1]);
         }
     }
 }
 
-/// An answer that is owed to a future. Dropped, it says that there will be none.
+/// A promise of an answer to a future. Dropping it reports that no answer will come.
 pub struct Owed {
     list: Arc<List>,
     future: Option<Py<PyAny>>,
-    /// Set under the list's lock once no caller waits for it.
+    /// Set under the list's lock when no caller waits any more.
     gone: Option<Arc<AtomicBool>>,
 }
 
@@ -105,7 +104,7 @@ impl Owed {
         let mut done = self.list.done();
         if self.gone.as_ref().is_some_and(|gone| gone.load(Ordering::Relaxed)) {
             drop(done);
-            drop(answer); // within the runtime, so what it holds goes back
+            drop(answer); // in the runtime, so its messages are released
             return;
         }
         let was_empty = done.is_empty();
@@ -149,7 +148,7 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// The caller leaves: what comes, or has come and was not looked at, goes back.
+    /// Ends the call. Messages that come, or that the caller has not read, are released.
     fn leave(&self) {
         let left = {
             let mut done = self.list.done();
@@ -159,13 +158,13 @@ impl Call {
         if let Some(task) = &self.task {
             task.abort();
         }
-        let _ = Python::attach(|py| resolve(py, left)); // an event loop that refuses callbacks is closed
+        let _ = Python::attach(|py| resolve(py, left)); // fails only if the event loop is closed
     }
 }
 
 #[pymethods]
 impl Bridge {
-    /// `event_loop` is the one that runs in this thread.
+    /// `event_loop` is the running loop of this thread.
     #[new]
     fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (wake, wakes) = UnixStream::pair()?;
@@ -181,12 +180,12 @@ impl Bridge {
         })
     }
 
-    /// What the loop has to watch.
+    /// Returns the descriptor that the loop watches.
     fn fileno(&self) -> i32 {
         self.wakes.as_raw_fd()
     }
 
-    /// Resolves the futures whose outcomes are there.
+    /// Resolves the futures whose outcomes have come.
     fn resolve(&self, py: Python<'_>) -> PyResult<()> {
         let mut bytes = [0; 64];
         loop {
@@ -200,7 +199,7 @@ impl Bridge {
         resolve(py, done)
     }
 
-    /// Sends the enqueues of this turn.
+    /// Sends the enqueues of the current turn.
     fn flush(&self) -> PyResult<()> {
         let calls = {
             let mut out = self.out();
@@ -236,8 +235,8 @@ impl Bridge {
         self.create_future.call0(py)
     }
 
-    /// Enqueues together with the other calls of this turn of the loop; at once where nothing is on
-    /// its way.
+    /// Adds an enqueue to the other calls of this turn of the loop. Sends it at once if no enqueue
+    /// is under way.
     pub fn enqueue(
         bridge: &Bound<'_, Self>,
         queue: &Queue<Raw>,
@@ -296,7 +295,7 @@ impl Enqueue {
     }
 }
 
-/// Counts enqueues that are under way, for as long as they are.
+/// Counts enqueues while they are under way.
 struct UnderWay {
     list: Arc<List>,
     count: usize,

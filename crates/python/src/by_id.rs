@@ -1,4 +1,4 @@
-//! Messages by their ids, and the pages of those that wait, died or are archived.
+//! Messages by their ids, and pages of waiting, dead and archived messages.
 
 use std::time::SystemTime;
 
@@ -49,7 +49,7 @@ impl Queue {
         self.look(py, &bridge, find, pages::found)
     }
 
-    /// Without ids, all.
+    /// Replays the dead letters with these ids, or all with `None`.
     #[pyo3(signature = (bridge, ids))]
     fn replay(&self, py: Python<'_>, bridge: Loop<'_>, ids: Option<Vec<i64>>) -> Answered {
         let work = |queue: trunkline::Queue<Raw>| async move {
@@ -61,7 +61,7 @@ impl Queue {
         self.reply(py, &bridge, work, |py, count| count.into_py_any(py))
     }
 
-    /// Without ids, all.
+    /// Discards the dead letters with these ids, or all with `None`.
     #[pyo3(signature = (bridge, ids))]
     fn discard(&self, py: Python<'_>, bridge: Loop<'_>, ids: Option<Vec<i64>>) -> Answered {
         let work = |queue: trunkline::Queue<Raw>| async move {

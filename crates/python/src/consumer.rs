@@ -1,4 +1,4 @@
-//! A consumer: waits until something is due.
+//! A consumer, which waits until a message is due.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use crate::{
     runtime::{self, Owner},
 };
 
-/// A consumer of one queue.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Consumer {
     consumer: Option<Arc<Mutex<trunkline::Consumer<Raw>>>>,

@@ -13,7 +13,6 @@ use crate::{
     settings::{changes, described, limits, settings},
 };
 
-/// A database.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Db {
     db: trunkline::Db,

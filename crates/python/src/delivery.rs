@@ -1,4 +1,4 @@
-//! One call of a handler: its messages, and what came of them.
+//! One call of a handler: its messages and their outcomes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,10 +18,10 @@ use crate::{
     reply::{Loop, none, reply},
 };
 
-/// One call of a handler. Dropped without an answer, it has failed.
+/// One call of a handler. Dropping it without an answer makes it a failure.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Delivery {
-    /// Which of the worker's tasks it is for, and its number among all calls.
+    /// The task's index in the worker, and the call's number.
     #[pyo3(get)]
     task: usize,
     #[pyo3(get)]
@@ -32,7 +32,7 @@ pub struct Delivery {
     answer: Mutex<Option<oneshot::Sender<Answers>>>,
 }
 
-/// The same before Python sees it.
+/// A delivery before Python receives it.
 pub struct Call {
     pub task: usize,
     pub nr: u64,
@@ -49,7 +49,8 @@ impl From<Call> for Delivery {
 }
 
 impl Delivery {
-    /// How its messages ended, with the way to the worker; nothing if that was said before.
+    /// Takes the outcomes of the messages, with the way back to the worker. Returns nothing the
+    /// second time.
     pub fn ended(&self, ending: &Bound<'_, PyAny>, ends: bool) -> Option<Ended> {
         let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let mut endings: Vec<Ending> = match ending.cast::<PyList>() {
@@ -76,7 +77,7 @@ impl Delivery {
 
 #[pymethods]
 impl Delivery {
-    /// Of the first message.
+    /// The payload of the first message.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let Raw(bytes) = &self.first()?.payload;
@@ -88,7 +89,7 @@ impl Delivery {
         metadata(py, &self.first()?.metadata)
     }
 
-    /// Whether the first message carries a trace.
+    /// True if the first message has metadata, which may carry a trace.
     #[getter]
     fn has_metadata(&self) -> PyResult<bool> {
         Ok(!self.first()?.metadata.is_empty())
@@ -99,12 +100,12 @@ impl Delivery {
         Ok(self.first()?.attempts())
     }
 
-    /// The first message, with this payload.
+    /// Returns the first message with another payload.
     fn message(&self, payload: Py<PyAny>) -> PyResult<Message> {
         Ok(Message::of(with(self.first()?, payload)))
     }
 
-    /// All messages, each with its payload as bytes.
+    /// Returns all messages, each with its payload as bytes.
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = self.messages.iter().map(|message| {
             let Raw(bytes) = &message.payload;
@@ -113,21 +114,21 @@ impl Delivery {
         PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The lease ends this many seconds from now.
+    /// Extends the lease: it ends `by` seconds from now.
     #[pyo3(signature = (bridge, by))]
     fn extend(&self, py: Python<'_>, bridge: Loop<'_>, by: f64) -> PyResult<Py<PyAny>> {
         let (attempt, by) = (self.attempt()?, seconds(by)?);
         reply(py, bridge.as_deref(), async move { attempt.extend(by).await }, none)
     }
 
-    /// The message goes back unharmed.
+    /// Releases the message without counting the attempt.
     #[pyo3(signature = (bridge))]
     fn release(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
         let attempt = self.attempt()?;
         reply(py, bridge.as_deref(), async move { attempt.release().await }, none)
     }
 
-    /// The handler acknowledges it on a connection of its own.
+    /// Leaves the acknowledgement to the handler, which uses a connection of its own.
     #[pyo3(signature = (bridge))]
     fn ends_elsewhere(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
         let attempt = self.attempt()?;
@@ -139,7 +140,7 @@ impl Delivery {
     }
 }
 
-/// A copy with another payload.
+/// Returns a copy with another payload.
 fn with(message: &trunkline::Message<Raw>, payload: Py<PyAny>) -> trunkline::Message<Py<PyAny>> {
     message.clone().map(|_| payload)
 }

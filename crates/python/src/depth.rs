@@ -1,8 +1,8 @@
-//! How deep JSON is nested.
+//! The nesting depth of JSON.
 
 use pyo3::prelude::*;
 
-/// The levels of lists and objects in a JSON text.
+/// Returns the number of nested lists and objects in a JSON text.
 #[pyfunction]
 pub fn depth(json: &str) -> usize {
     let (mut depth, mut most, mut is_text) = (0_usize, 0, false);

@@ -58,7 +58,7 @@ impl Draft {
     }
 }
 
-/// A draft, or a payload without options.
+/// Reads a draft, or a payload without options.
 pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
     if let Ok(payload) = message.cast::<PyBytes>() {
         return Ok(trunkline::Draft::new(Raw::copy(payload.as_bytes())));
@@ -68,7 +68,7 @@ pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
     Ok(draft.get().0.clone())
 }
 
-/// A duration in seconds.
+/// Converts seconds to a duration. Fails for negative and infinite numbers.
 pub fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         PyValueError::new_err(format!("{seconds} seconds are out of bounds: a time is at least zero, and finite"))

@@ -1,4 +1,4 @@
-//! A private PostgreSQL, for tests and for the demo.
+//! A private PostgreSQL for tests and the demo.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,8 @@ fn failed(error: trunkline_embedded::Error) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// The address of a new, empty database on a server that the tests of this process share.
+/// Creates an empty database on a server that the tests of this process share, and returns its
+/// connection string.
 #[pyfunction]
 pub fn test_database(py: Python<'_>) -> PyResult<String> {
     detached(py, trunkline_embedded::test_database).map_err(failed)

@@ -1,4 +1,4 @@
-//! How the messages of a call ended, as Python says it.
+//! The outcomes of a call's messages, as Python reports them.
 
 use pyo3::{
     prelude::*,
@@ -9,14 +9,14 @@ use trunkline::{Attempt, Failure, Lease, Queue};
 
 use crate::{draft::seconds, raw::Raw};
 
-/// What a handler answers: for each of its messages nothing, or why it failed.
+/// The handler's outcome for each of its messages.
 pub type Answers = Vec<Result<(), Failure>>;
 
-/// How one message ended.
+/// The outcome of a message.
 pub enum Ending {
     Done,
     Failed(Failure),
-    /// Given back, and the attempt is not counted.
+    /// The message is released, and the attempt is not counted.
     Released,
 }
 
@@ -25,9 +25,9 @@ impl Ending {
         Self::Failed(Failure::retry(reason))
     }
 
-    /// Reads `None`, which is done, or the kind ("retry", "after", "dead", "release", or
-    /// "cancelled", which is a release if the worker `ends`), the seconds, and the reason.
-    /// Everything else is a failure.
+    /// Reads `None`, which means done, or a tuple of kind, seconds and reason. The kind is "retry",
+    /// "after", "dead", "release", or "cancelled", which means a release if the worker `ends`. Any
+    /// other value is a failure.
     pub fn read(ending: &Bound<'_, PyAny>, ends: bool) -> Self {
         if ending.is_none() {
             return Self::Done;
@@ -36,7 +36,7 @@ impl Ending {
             let ending = ending.cast::<PyTuple>()?;
             let kind = ending.get_item(0)?;
             let reason = ending.get_item(2)?;
-            // A text of Python's may hold what is no character.
+            // A Python text may contain lone surrogates.
             let (kind, reason) =
                 (kind.cast::<PyString>()?.to_string_lossy(), reason.cast::<PyString>()?.to_string_lossy());
             Ok(match &*kind {
@@ -56,8 +56,8 @@ impl Ending {
         read().unwrap_or_else(|_| Self::failed("the handler's ending cannot be read"))
     }
 
-    /// As the worker takes it. What is given back has failed for the worker, which then finds that
-    /// the lease has ended.
+    /// Returns the outcome for the worker. A release is a failure to the worker, which then finds
+    /// that the lease has ended.
     pub fn answer(self) -> Result<(), Failure> {
         match self {
             Self::Done => Ok(()),
@@ -67,11 +67,10 @@ impl Ending {
     }
 }
 
-/// A call that has ended.
 pub struct Ended {
     pub sender: oneshot::Sender<Answers>,
     pub answers: Answers,
-    /// Messages to give back before.
+    /// Messages to release before the answer.
     pub releases: Vec<Lease>,
     pub attempt: Option<Attempt<Raw>>,
     pub queue: Queue<Raw>,
@@ -82,7 +81,7 @@ impl Ended {
         !self.releases.is_empty()
     }
 
-    /// Gives back what is to be given back, then answers. Where that fails the message has failed.
+    /// Releases messages, and then answers. If a release fails, the answer counts as a failure.
     pub async fn settle(self) {
         let _ = match &self.attempt {
             Some(attempt) => attempt.release().await,
@@ -92,6 +91,6 @@ impl Ended {
     }
 
     pub fn send(self) {
-        let _ = self.sender.send(self.answers); // the worker may have given the call up
+        let _ = self.sender.send(self.answers); // the worker may have abandoned the call
     }
 }

@@ -1,11 +1,11 @@
-//! The library's errors as exceptions: the classes are in `python/trunkline/errors.py`.
+//! Converts the library's errors to exceptions. Their classes are in `python/trunkline/errors.py`.
 
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 use trunkline::Error;
 
 static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// The exception for an error, with everything that its predicates say.
+/// Returns the exception for an error, with the values of all its predicates.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let make = MAKE

@@ -1,4 +1,4 @@
-//! An event of the library, as a record of Python's `logging` is made of it.
+//! An event of the library, for a record of Python's `logging`.
 
 use std::{
     fmt::{Debug, Write},
@@ -11,11 +11,11 @@ use tracing::{
     field::{Field, Visit},
 };
 
-/// What was told, and where.
+/// An event, with its source.
 pub struct Event {
     about: &'static Metadata<'static>,
     at: SystemTime,
-    /// What people read: the message, and the fields behind it.
+    /// The text for people: the message and its fields.
     text: String,
     fields: Vec<(&'static str, Value)>,
 }
@@ -37,13 +37,13 @@ impl Event {
         this
     }
 
-    /// How much memory it takes, roughly.
+    /// Returns the approximate size in memory.
     pub fn bytes(&self) -> usize {
         let texts = self.fields.iter().map(|(_, value)| if let Value::Text(text) = value { text.len() } else { 0 });
         size_of::<Self>() + self.text.len() + self.fields.len() * size_of::<(&str, Value)>() + texts.sum::<usize>()
     }
 
-    /// Level, logger, text, seconds since 1970, file, line, and the fields.
+    /// Returns level, logger, text, seconds since 1970, file, line, and the fields.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let Self { about, at, text, fields } = self;
         let dict = PyDict::new(py);
@@ -62,17 +62,17 @@ impl Event {
     }
 }
 
-/// A file within the library, wherever that was built.
+/// Returns a file's path within the library, independent of the build's folder.
 fn source(file: &str) -> &str {
     file.rfind("src/").map_or(file, |place| &file[place..])
 }
 
-/// The logger of a module.
+/// Returns the logger of a module.
 pub fn logger(target: &str) -> String {
     target.replace("::", ".")
 }
 
-/// A level as Python counts.
+/// Returns Python's number of a level.
 pub fn level(level: Level) -> i32 {
     match level {
         Level::ERROR => 40,
@@ -83,7 +83,7 @@ pub fn level(level: Level) -> i32 {
     }
 }
 
-/// Looks at the fields of an event.
+/// Collects the fields of an event.
 struct Seen<'a> {
     event: &'a mut Event,
     message: &'a mut String,
@@ -91,7 +91,7 @@ struct Seen<'a> {
 
 impl Seen<'_> {
     fn add(&mut self, field: &Field, shown: impl Debug, value: Value) {
-        let _ = write!(self.event.text, " {}={shown:?}", field.name()); // a String takes everything
+        let _ = write!(self.event.text, " {}={shown:?}", field.name()); // cannot fail
         self.event.fields.push((field.name(), value));
     }
 }
@@ -99,7 +99,7 @@ impl Seen<'_> {
 impl Visit for Seen<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
-            let _ = write!(self.message, "{value:?}"); // a String takes everything
+            let _ = write!(self.message, "{value:?}"); // cannot fail
         } else {
             self.add(field, value, Value::Text(format!("{value:?}")));
         }

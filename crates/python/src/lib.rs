@@ -1,5 +1,5 @@
-//! What the Python package stands on: the Rust library behind a few classes. The Python around it
-//! is in `python/trunkline/`.
+//! The native module of the Python package: a few classes around the Rust library. The package's
+//! Python code is in `python/trunkline/`.
 
 mod runtime;
 mod error;

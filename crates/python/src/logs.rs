@@ -1,6 +1,6 @@
-//! The library's events on their way to Python's `logging`: they gather in a list of bounded size,
-//! which a thread of Python's empties. No thread of the runtime waits for Python's lock, and an
-//! event that no logger wants costs the read of an atomic.
+//! Passes the library's events to Python's `logging`. They collect in a bounded list, which a
+//! Python thread empties. No thread of the runtime waits for Python's lock, and an event that no
+//! logger wants costs one atomic read.
 
 use std::{
     collections::BTreeMap,
@@ -23,18 +23,17 @@ use crate::{
     runtime,
 };
 
-/// Bytes that wait at most. What comes beyond is counted, and dropped.
+/// The bound of waiting bytes. Further events are counted and dropped.
 const MOST: usize = 8 << 20;
 
 /// The events of one process, until Python asks for them.
 struct Logs {
     process: u32,
-    /// From which level on a logger wants events. One that is not named wants what its nearest
-    /// parent does.
+    /// The lowest level of each logger. A logger without an entry uses its nearest parent's.
     levels: RwLock<BTreeMap<String, i32>>,
     list: Mutex<List>,
     came: Condvar,
-    /// That of a fork, which must not touch a lock that a thread of its parent's may have held.
+    /// The events of a fork. It must not touch a lock that a thread of its parent may have held.
     fork: OnceLock<&'static Logs>,
 }
 
@@ -43,7 +42,7 @@ struct List {
     events: Vec<Event>,
     bytes: usize,
     dropped: u64,
-    /// The reader is gone.
+    /// True after the reader's end.
     is_closed: bool,
 }
 
@@ -60,7 +59,7 @@ impl Logs {
         }))
     }
 
-    /// The newest.
+    /// Returns the events of the latest fork.
     fn current() -> Option<&'static Self> {
         let mut logs = *FIRST.get()?;
         while let Some(fork) = logs.fork.get() {
@@ -109,8 +108,8 @@ impl Logs {
         }
     }
 
-    /// What has come; waits until something does, for a limited time. Nothing once all was asked
-    /// for after the end.
+    /// Waits for events, for a limited time, and returns them. Returns nothing after the end, once
+    /// all events are read.
     fn next(&self, longest: Duration) -> Option<(Vec<Event>, u64)> {
         let is_idle = |list: &mut List| list.events.is_empty() && !list.is_closed;
         let waited = self.came.wait_timeout_while(self.list(), longest, is_idle);
@@ -123,8 +122,8 @@ impl Logs {
     }
 }
 
-/// What `tracing` tells events to. It knows no spans: those of the library are for Rust's
-/// subscribers, Python's are in `tracing.py`.
+/// The subscriber of `tracing`. It ignores spans: the library's spans are for Rust subscribers, and
+/// Python's are in `tracing.py`.
 struct Door;
 
 impl Subscriber for Door {
@@ -150,7 +149,7 @@ impl Subscriber for Door {
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1) // all are one: none is wanted
+        span::Id::from_u64(1) // one id for all, because no span is recorded
     }
 
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
@@ -159,7 +158,7 @@ impl Subscriber for Door {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// Whether this process had no list of events before; it has one now.
+/// Starts the list of events. Returns true if this process had none before.
 #[pyfunction]
 pub fn begin_logs() -> bool {
     let is_new = match Logs::current() {
@@ -167,11 +166,11 @@ pub fn begin_logs() -> bool {
         Some(logs) if logs.process != process::id() => logs.fork.set(Logs::new()).is_ok(),
         Some(_) => false,
     };
-    let _ = set_global_default(Door); // it is there, from the first time on
+    let _ = set_global_default(Door); // fails if it is set already
     is_new
 }
 
-/// Says from which level on each logger wants events. Cheap where nothing has changed.
+/// Sets the lowest level of each logger. Cheap if no level has changed.
 #[pyfunction]
 pub fn log_levels(levels: BTreeMap<String, i32>) {
     let Some(logs) = Logs::current() else { return };
@@ -185,8 +184,8 @@ pub fn log_levels(levels: BTreeMap<String, i32>) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-/// The events that have come, and how many were dropped; waits for them, at most `seconds`.
-/// `None` once all is told after the end.
+/// Waits at most `longest` seconds for events, and returns them with the number of dropped events.
+/// Returns `None` after the end, once all events are read.
 #[pyfunction]
 pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>>, u64)>> {
     let longest = seconds(longest)?;
@@ -195,7 +194,7 @@ pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>
     Ok(Some((events, dropped)))
 }
 
-/// For tests: a number of warnings, or traces, from a thread of the runtime.
+/// Logs `count` warnings or traces from a thread of the runtime, for tests.
 #[pyfunction]
 pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     let task = runtime::handle()?.spawn(async move {
@@ -215,7 +214,7 @@ pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// Takes no more events, and wakes the reader.
+/// Refuses further events, and wakes the reader.
 #[pyfunction]
 pub fn end_logs() {
     if let Some(logs) = Logs::current() {

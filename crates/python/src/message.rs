@@ -1,4 +1,4 @@
-//! A message and the name of its lease.
+//! A message and its lease.
 
 use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
@@ -24,7 +24,7 @@ impl Lease {
         Self { id, attempt }
     }
 
-    /// Its parts, so that it can be pickled and copied.
+    /// Returns the arguments of `__new__`, for pickling and copying.
     fn __getnewargs__(&self) -> (i64, i32) {
         (self.id, self.attempt)
     }
@@ -40,7 +40,7 @@ impl From<Lease> for trunkline::Lease {
     }
 }
 
-/// A message as a consumer gets it.
+/// A message as a consumer receives it.
 #[pyclass(frozen, generic, module = "trunkline._trunkline")]
 pub struct Message {
     #[pyo3(get)]
@@ -66,7 +66,7 @@ impl Message {
 
 #[pymethods]
 impl Message {
-    /// As a pickle or a copy makes it.
+    /// Restores a message from a pickle or a copy.
     #[new]
     fn new(
         id: i64,
@@ -81,7 +81,7 @@ impl Message {
         Self { id, attempt, charged, payload, enqueued_at, metadata, key }
     }
 
-    /// Its parts, so that it can be pickled and copied.
+    /// Returns the arguments of `__new__`, for pickling and copying.
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let metadata = metadata(py, &self.metadata)?;
         let payload = self.payload.bind(py);
@@ -108,7 +108,7 @@ impl Message {
         Lease { id: self.id, attempt: self.attempt }
     }
 
-    /// The same message with another payload.
+    /// Returns the same message with another payload.
     fn with_payload(&self, payload: Py<PyAny>) -> Self {
         let Self { id, attempt, charged, enqueued_at, .. } = *self;
         Self { id, attempt, charged, payload, enqueued_at, metadata: self.metadata.clone(), key: self.key.clone() }
@@ -120,7 +120,7 @@ impl Message {
     }
 }
 
-/// Names and texts as a dictionary.
+/// Returns metadata as a dictionary.
 pub fn metadata<'py>(py: Python<'py>, metadata: &Metadata) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, text) in metadata.iter() {
@@ -129,7 +129,7 @@ pub fn metadata<'py>(py: Python<'py>, metadata: &Metadata) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// The leases of a message, a lease, or several of either.
+/// Reads the leases of one or several messages or leases.
 pub fn leases(of: &Bound<'_, PyAny>) -> PyResult<Vec<trunkline::Lease>> {
     if let Some(lease) = one(of) {
         return Ok(vec![lease]);

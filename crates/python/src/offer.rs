@@ -1,4 +1,4 @@
-//! What was dequeued for a caller who may be gone.
+//! Messages that were dequeued for a caller who may have left.
 
 use std::{
     cell::RefCell,
@@ -13,7 +13,7 @@ use pyo3::{
 
 use crate::{error::raised, message::Message, raw::Raw, runtime};
 
-/// Messages that go back unless they are accepted.
+/// Messages that are released unless the caller accepts them.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Offer(Mutex<Option<trunkline::Offer<Raw>>>);
 
@@ -37,21 +37,21 @@ impl Drop for Offer {
 
 #[pymethods]
 impl Offer {
-    /// How many messages.
+    /// Returns the number of messages.
     fn __len__(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, trunkline::Offer::len)
     }
 
-    /// The messages go back.
+    /// Releases the messages.
     fn refuse(&self) {
         if let Some(offer) = self.take() {
             runtime::drop_within(offer);
         }
     }
 
-    /// The messages, each payload as `decode` makes it of its bytes. One that it raises an
-    /// exception for fails its attempt. Where `decode` is interrupted, as by Ctrl-C, all messages
-    /// go back and that is raised.
+    /// Returns the messages, with each payload decoded by `decode`. A message whose decoding raises
+    /// an exception fails its attempt. If `decode` is interrupted, for example by Ctrl-C, all
+    /// messages are released and the exception is raised.
     fn accept<'py>(&self, py: Python<'py>, decode: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyList>> {
         let offer = self.take().ok_or_else(|| PyRuntimeError::new_err("the messages were accepted before"))?;
         let handle = runtime::handle()?;
@@ -74,8 +74,7 @@ impl Offer {
         let make = |messages: Vec<trunkline::Message<Py<PyAny>>>| {
             let list = messages.into_iter().map(|message| Py::new(py, Message::of(message)));
             let list = list.collect::<PyResult<Vec<_>>>().and_then(|list| PyList::new(py, list));
-            // What comes behind this line is raised behind the call, when the messages are the
-            // caller's.
+            // A later signal is raised after the call, when the caller owns the messages.
             let outcome = interrupted.take().map_or(list, Err).and_then(|list| py.check_signals().map(|()| list));
             outcome.map_err(|error| interrupted.replace(Some(error))).ok()
         };
@@ -84,8 +83,9 @@ impl Offer {
     }
 }
 
-/// Whether the payload is the reason of an error of `decode`: then it comes again. What a handler
-/// of signals raises does not, and neither Ctrl-C nor the end of the interpreter is of any payload.
+/// Returns true if the payload causes the error, so that `decode` raises it again. An exception of
+/// a signal handler does not repeat, and neither Ctrl-C nor the interpreter's end depends on a
+/// payload.
 fn is_of_the_payload(py: Python<'_>, error: &PyErr, decode: &Bound<'_, PyAny>, bytes: &Bound<'_, PyBytes>) -> bool {
     error.is_instance_of::<PyException>(py) && decode.call1((bytes,)).is_err()
 }

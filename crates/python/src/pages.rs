@@ -1,5 +1,5 @@
-//! Messages that are looked at, as dictionaries: dead letters, the archive, what waits, one by its
-//! id.
+//! Messages for inspection, as dictionaries: dead letters, the archive, waiting messages, one
+//! message by its id.
 
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use crate::{message::metadata, raw::Raw};
 
 pub type Seen = Readable<Raw>;
 
-/// A page of them.
+/// Returns a page of messages as a list.
 pub fn list<T>(
     py: Python<'_>,
     all: Vec<T>,
@@ -28,7 +28,7 @@ pub fn list<T>(
     Ok(list.into_any().unbind())
 }
 
-/// What all of them have.
+/// Sets the fields that all of them have.
 fn seen(
     dict: &Bound<'_, PyDict>,
     (id, enqueued_at, attempt): (i64, SystemTime, i32),

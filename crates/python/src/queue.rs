@@ -1,4 +1,4 @@
-//! A queue: its verbs but for those by id, which are in `by_id`.
+//! A queue and its verbs. The verbs by id are in `by_id`.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Queue {
     pub queue: trunkline::Queue<Raw>,
-    /// The same, for looks at what may be no such payload.
+    /// The same queue, for inspecting payloads that may not decode.
     pub seen: trunkline::Queue<Seen>,
     pub owner: Owner,
 }
@@ -53,13 +53,13 @@ impl Queue {
         &self.queue.description().payload
     }
 
-    /// How long a lease lasts, in seconds.
+    /// The length of a lease, in seconds.
     #[getter]
     fn lease_seconds(&self) -> f64 {
         self.queue.description().lease.as_secs_f64()
     }
 
-    /// A payload, or a draft.
+    /// Enqueues a payload or a draft.
     #[pyo3(signature = (bridge, message, says_outcome=false))]
     fn enqueue(
         &self,
@@ -122,7 +122,7 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
     }
 
-    /// As `release`, without reporting the outcome.
+    /// Does the same as `release`, without reporting the outcome.
     fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
         self.owner.check()?;
         let (queue, leases) = (self.queue.clone(), leases(of)?);
@@ -188,7 +188,7 @@ impl Queue {
         self.reply(py, &bridge, work, |py, changed| changed.into_py_any(py))
     }
 
-    /// Lets time pass, for tests.
+    /// Simulates the passing of time, for tests.
     #[pyo3(signature = (bridge, by))]
     fn shift(&self, py: Python<'_>, bridge: Loop<'_>, by: f64) -> Answered {
         let by = seconds(by)?;
@@ -196,14 +196,14 @@ impl Queue {
         self.reply(py, &bridge, work, |py, count| count.into_py_any(py))
     }
 
-    /// `wait` is "adaptive", "notify", or seconds between polls.
+    /// Creates a consumer. `wait` is "adaptive", "notify", or the seconds between polls.
     fn consumer(&self, wait: &Bound<'_, PyAny>) -> PyResult<Consumer> {
         self.owner.check()?;
         Ok(Consumer::new(self.queue.consumer(wait_of(wait)?), self.owner))
     }
 }
 
-/// A way to wait.
+/// Reads the way to wait.
 pub fn wait_of(wait: &Bound<'_, PyAny>) -> PyResult<Wait> {
     if let Ok(every) = wait.extract::<f64>() {
         return Ok(Wait::Poll(seconds(every)?.max(Duration::from_millis(1))));

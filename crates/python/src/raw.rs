@@ -1,9 +1,9 @@
-//! Payloads as they travel: the codec that makes values of them is Python's.
+//! Payloads as bytes. Python's codecs convert them to values.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// The version byte before a `jsonb`'s text.
+/// The version byte before the text of a `jsonb`.
 const VERSION: u8 = 1;
 
 /// A payload in the binary format of its column: JSON as its text, an `int8` as eight bytes, a

@@ -1,4 +1,4 @@
-//! The way of an answer back to Python: to a future of an event loop, or to a thread that waits.
+//! Returns an answer to Python: to a future of an event loop, or to a waiting thread.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, channel},
@@ -18,16 +18,16 @@ use crate::{
 pub type Loop<'a> = Option<PyRef<'a, Bridge>>;
 pub type Answered = PyResult<Py<PyAny>>;
 
-/// The pause between a waiting thread's checks for signals, so that it obeys Ctrl-C.
+/// The pause between a waiting thread's checks for signals such as Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The answer of a call that returns nothing.
+/// Returns `None`, for calls without a result.
 pub fn none(py: Python<'_>, (): ()) -> PyResult<Py<PyAny>> {
     Ok(py.None())
 }
 
-/// Does the work in the background. With an event loop, returns a future of it; without, waits for
-/// the outcome and returns that.
+/// Runs the work in the background. Returns a future if there is an event loop, else waits for the
+/// outcome and returns it.
 pub fn reply<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,
@@ -37,8 +37,8 @@ pub fn reply<R: Send + 'static>(
     deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
 }
 
-/// As [`reply`]; an answer whose caller has left is dropped, which gives it back. Returns a pair
-/// with what a caller that leaves has to end.
+/// Does the same as [`reply`], but drops the answer if its caller has left, which releases its
+/// messages. Returns the future and the call, which the caller ends when it leaves.
 pub fn reply_or_leave<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,
@@ -70,7 +70,7 @@ fn deliver(
 fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Send + 'static) -> PyResult<Py<PyAny>> {
     let (answer, mut answered) = channel();
     let task = handle.spawn(async move {
-        let _ = answer.send(work.await); // dropped here where the caller is gone
+        let _ = answer.send(work.await); // dropped if the caller is gone
     });
     loop {
         let (came, back) = runtime::detached(py, move || (answered.recv_timeout(LOOK), answered));

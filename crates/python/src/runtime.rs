@@ -1,5 +1,4 @@
-//! The runtime that all handles of a process share, in threads of its own. None of them ever waits
-//! for Python's lock.
+//! The runtime of all handles of a process. Its threads never wait for Python's lock.
 
 use std::{
     process,
@@ -11,13 +10,13 @@ use std::{
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::runtime::{Builder, Handle};
 
-/// Python keeps one core busy, the server another.
+/// Two threads, because Python keeps one core busy and the server another.
 const THREADS: usize = 2;
 
-/// With the process that started it: the threads do not come along through a fork.
+/// The runtime with its process, because a fork has no copy of the threads.
 static RUNTIME: RwLock<Option<(u32, Handle)>> = RwLock::new(None);
 
-/// That of this process, which ends with it.
+/// Returns the runtime of this process, and starts it on first use.
 pub fn handle() -> PyResult<Handle> {
     let own = process::id();
     if let Some((of, handle)) = &*RUNTIME.read().unwrap_or_else(PoisonError::into_inner)
@@ -34,19 +33,19 @@ pub fn handle() -> PyResult<Handle> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("trunkline").enable_all().build();
     let runtime = runtime.map_err(|cause| PyRuntimeError::new_err(format!("cannot start threads: {cause}")))?;
     let handle = runtime.handle().clone();
-    std::mem::forget(runtime); // it must not wait for anything at the interpreter's exit
+    std::mem::forget(runtime); // its drop would wait at the interpreter's exit
     *place = Some((own, handle.clone()));
     Ok(handle)
 }
 
-/// The thread that ends the interpreter, once one does.
+/// The thread that ends the interpreter, once it does.
 static ENDS: OnceLock<ThreadId> = OnceLock::new();
-/// How long threads that come back to Python just then have for it.
+/// The time for threads that return to Python at that moment.
 const LAST: Duration = Duration::from_millis(5);
 
-/// Does what needs no Python without its lock. Does not return in a thread that outlives the
-/// interpreter: Python would end the thread where it asks for the lock, which with Rust's frames
-/// below aborts the process.
+/// Runs work without Python's lock. Does not return in a thread that outlives the interpreter.
+/// Python would end such a thread when it takes the lock, and with Rust's frames on the stack that
+/// aborts the process.
 pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     py.detach(|| {
         let done = work();
@@ -57,14 +56,14 @@ pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// The interpreter is about to end, in this thread.
+/// Notes that this thread is about to end the interpreter.
 #[pyfunction]
 pub fn at_exit(py: Python<'_>) {
-    let _ = ENDS.set(thread::current().id()); // it ends once
+    let _ = ENDS.set(thread::current().id()); // only the first call counts
     py.detach(|| thread::sleep(LAST));
 }
 
-/// The process that made something which cannot be used in another.
+/// The process that opened a handle. Its forks cannot use the handle.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner(u32);
 
@@ -86,7 +85,7 @@ impl Owner {
     }
 }
 
-/// Drops something that goes back to the queue in a task.
+/// Drops a value in the runtime, because its messages are released in a task.
 pub fn drop_within<T>(what: T) {
     match handle() {
         Ok(handle) => {

@@ -1,4 +1,4 @@
-//! Schedules, from and to Python.
+//! Converts schedules from and to Python.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use trunkline::{Metadata, Missed, Schedule, Scheduled};
 
 use crate::message::metadata;
 
-/// As Python declares one: its name, its expression, its zone, what becomes of missed ticks, and
+/// A schedule as Python declares it: name, expression, time zone, handling of missed ticks, and
 /// options of each message.
 #[derive(FromPyObject)]
 pub struct Declared {

@@ -1,4 +1,4 @@
-//! Settings of queues, from and to Python.
+//! Converts settings of queues from and to Python.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A worker whose handlers are Python's: calls gather in a list for the event loop, and answers
-//! come back many at a time.
+//! A worker with Python handlers. Calls collect in a list for the event loop, and answers return in
+//! batches.
 
 use std::{
     io::{Read, Write},
@@ -31,16 +31,16 @@ use crate::{
     runtime,
 };
 
-/// What the event loop has to know.
+/// An event for the event loop.
 enum News {
     Call(Call),
-    /// The call's lease is lost, or the worker gives up on it soon.
+    /// The call's lease is lost, or the worker will soon abandon the call.
     Lost(u64),
     /// The call's caller has left.
     Over(u64),
 }
 
-/// News for the event loop.
+/// Events for the event loop.
 struct Inbox {
     news: Mutex<Vec<News>>,
     wake: UnixStream,
@@ -55,11 +55,11 @@ impl Inbox {
             all.len() == 1
         };
         if was_empty {
-            let _ = (&self.wake).write(&[1]); // a full pipe has woken it already; a closed one has no reader
+            let _ = (&self.wake).write(&[1]); // full: awake already; closed: no reader
         }
     }
 
-    /// Calls the handler of a task, in Python.
+    /// Calls the handler of a task in Python.
     async fn call(
         self: Arc<Self>,
         task: usize,
@@ -78,7 +78,7 @@ impl Inbox {
     }
 }
 
-/// A call that runs in Python, which is notified when its caller has left.
+/// A call that runs in Python. Dropping it notifies Python that the caller has left.
 struct Running {
     inbox: Arc<Inbox>,
     nr: u64,
@@ -110,14 +110,13 @@ impl Drop for Running {
     }
 }
 
-/// The options of one task.
 #[derive(FromPyObject)]
 struct Task {
     #[pyo3(item)]
     queue: Py<Queue>,
     #[pyo3(item)]
     weight: u32,
-    /// Messages a call, where the handler gets several.
+    /// The bound of messages per call, if the handler takes batches.
     #[pyo3(item)]
     batch: Option<usize>,
     #[pyo3(item)]
@@ -126,10 +125,10 @@ struct Task {
     lease: Option<f64>,
     #[pyo3(item)]
     shutdown_after: f64,
-    /// Handlers at a time, where each takes a process; all such tasks share them.
+    /// The number of processes for handlers, if they run in processes; all such tasks share them.
     #[pyo3(item)]
     processes: Option<usize>,
-    /// Whether delays grow, the first and the longest of them, and how many attempts there are.
+    /// True if delays grow, the first delay and the longest in seconds, and the bound of attempts.
     #[pyo3(item)]
     retry: (bool, f64, f64, Option<u32>),
 }
@@ -174,8 +173,8 @@ pub struct Station {
     workers: Mutex<Option<Work>>,
 }
 
-/// What a station runs: workers that share handlers, those that share processes, and those that end
-/// once nothing is due.
+/// The workers of a station: workers that share handlers, workers that share processes, and workers
+/// that end once no message is due.
 struct Work {
     shared: Option<Workers>,
     in_processes: Option<Workers>,
@@ -186,13 +185,13 @@ impl Work {
     async fn run(self, stop: CancellationToken) -> trunkline::Result<Summary> {
         let Self { shared, in_processes, draining } = self;
         if draining.is_empty() {
-            // The first that ends with an error ends the others in order.
+            // If one of them ends with an error, the others shut down.
             let one = async |workers: Workers| {
                 let ended = workers.run(stop.clone().cancelled_owned()).await;
                 stop.cancel();
                 ended
             };
-            // Where there are none of a kind, nothing has ended either.
+            // A kind without workers has not ended.
             let of = async |workers: Option<Workers>| match workers {
                 Some(workers) => one(workers).await,
                 None => Ok(Summary::default()),
@@ -208,8 +207,8 @@ impl Work {
 
 #[pymethods]
 impl Station {
-    /// With `drains`, it ends once nothing is due; with `reports`, it tells of itself in the table
-    /// `trunkline.worker`.
+    /// Creates a worker of `tasks`. If it `drains`, it ends once no message is due. If it
+    /// `reports`, it reports its state in the table `trunkline.worker`.
     #[new]
     fn new(
         tasks: Vec<Task>,
@@ -237,12 +236,12 @@ impl Station {
         Ok(Self { inbox, wakes, stop: CancellationToken::new(), workers: Mutex::new(Some(work)) })
     }
 
-    /// What the loop has to watch.
+    /// Returns the descriptor that the loop watches.
     fn fileno(&self) -> i32 {
         self.wakes.as_raw_fd()
     }
 
-    /// Works until it is stopped, then ends in order. Returns the counts of what it did.
+    /// Works until it is stopped, and then shuts down. Returns the counts of outcomes.
     #[pyo3(signature = (bridge))]
     fn run(&self, py: Python<'_>, bridge: Option<PyRef<'_, Bridge>>) -> PyResult<Py<PyAny>> {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -258,15 +257,15 @@ impl Station {
         })
     }
 
-    /// Begins the orderly end.
+    /// Begins the shutdown.
     fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// What is new: deliveries, and for calls that run ("lost" or "over", number).
+    /// Returns new deliveries, and ("lost" or "over", number) for calls that run.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut bytes = [0; 64];
-        let _ = (&self.wakes).read(&mut bytes); // one byte a list
+        let _ = (&self.wakes).read(&mut bytes); // one byte per list
         let news = std::mem::take(&mut *self.inbox.news.lock().unwrap_or_else(PoisonError::into_inner));
         let list = PyList::empty(py);
         for one in news {
@@ -279,9 +278,9 @@ impl Station {
         Ok(list)
     }
 
-    /// The answers of calls that have ended: each a delivery with what `Delivery` says about
-    /// endings, for its message or, as a list, for each of them. What cannot be read is a failure
-    /// of that message alone. With `ends`, a cancelled handler's message is given back.
+    /// Takes the answers of ended calls: each is a delivery with an outcome for its message, or a
+    /// list of outcomes for its messages. An outcome that cannot be read is a failure of its
+    /// message. With `ends`, a cancelled handler's message is released.
     #[expect(clippy::unused_self, reason = "in Python it is the station that settles")]
     fn settle(&self, answers: &Bound<'_, PyList>, ends: bool) -> PyResult<()> {
         let mut all = Vec::with_capacity(answers.len());
@@ -289,7 +288,7 @@ impl Station {
             let Ok((delivery, ending)) = answer.extract::<(PyRef<'_, Delivery>, Bound<'_, PyAny>)>() else { continue };
             all.extend(delivery.ended(&ending, ends));
         }
-        // Within the runtime, where waking many tasks costs little.
+        // In the runtime, where waking many tasks is cheap.
         runtime::handle()?.spawn(async move {
             let mut given_back = Vec::new();
             for ended in all {
@@ -305,7 +304,7 @@ impl Station {
     }
 }
 
-/// Workers that share a number of handlers, which another worker joins.
+/// Returns the workers that share handlers, for another worker to join.
 fn beside(others: Option<Workers>, handlers: usize) -> Workers {
     others.unwrap_or_else(|| Workers::new(handlers))
 }

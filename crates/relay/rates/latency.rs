@@ -1,4 +1,5 @@
-//! From the answer to an enqueue, which is the commit, to the broker's confirmation.
+//! Measures the time from the answer to an enqueue, which is the commit, to the broker's
+//! confirmation.
 
 use std::{
     collections::HashMap,
@@ -35,7 +36,7 @@ impl Sink for Timed {
     }
 }
 
-/// p50 and p99, in milliseconds.
+/// Returns the median and the 99th percentile, in milliseconds.
 pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Duration) -> Outcome<(f64, f64)> {
     let address = place.make(name).await?;
     db.create_queue(name, &Settings::new("bytea")).await?;
@@ -60,7 +61,7 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
     drop(stop);
     running.await??;
     let confirmed = confirmed.lock().expect("no panic");
-    // The first second is the start's.
+    // The first second belongs to the start.
     let counted = committed.iter().filter(|(_, at)| at.duration_since(began) > Duration::from_secs(1));
     let mut took: Vec<f64> =
         counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();

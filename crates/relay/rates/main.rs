@@ -1,12 +1,14 @@
-//! How fast a queue goes to a broker, beside the broker's own load tool and beside a plain loop of
-//! client library and `delete … returning`; and how long a message takes from its commit to the
-//! broker's confirmation.
+//! Measures how fast a queue goes to a broker. Compares the relay with the broker's own load tool,
+//! and with a plain loop of client library and `delete … returning`. Measures also the time from a
+//! message's commit to the broker's confirmation.
 //!
 //! ```sh
-//! PATH=$PATH:$(.ci/brokers) cargo run --release -p trunkline-relay --features kafka,nats,rabbitmq,redis --example rates -- all >crates/relay/results.json
+//! PATH=$PATH:$(.ci/brokers) cargo run --release -p trunkline-relay \
+//!     --features kafka,nats,rabbitmq,redis --example rates -- all >crates/relay/results.json
 //! ```
 //!
-//! One broker at a time, one PostgreSQL, both private, with their default durability.
+//! Runs one broker at a time beside one PostgreSQL. Both are private and keep their default
+//! durability.
 #![allow(missing_docs)]
 
 #[path = "../tests/all/brokers/mod.rs"]
@@ -32,16 +34,15 @@ use self::{
     results::{Measured, Results, said},
 };
 
-/// As the program `trunkline` has it in builds with relays, and so the plain loop, too.
+/// The allocator of the program `trunkline` in builds with relays; the plain loop uses it, too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Of each, so that its spread can be seen.
+/// Rounds of each measurement, so that the spread is visible.
 const TIMES: usize = 3;
 
-/// Bytes of a message.
 const BYTES: usize = 100;
 
 #[tokio::main(flavor = "multi_thread")]
@@ -56,9 +57,9 @@ async fn main() -> Outcome<()> {
         _ => return Err("usage: rates kafka|rabbitmq|nats|redis|all [MESSAGES [relay]]".into()),
     };
     let messages: usize = arguments.next().map_or(Ok(300_000), |text| text.parse())?;
-    // For a profiler: the relay and nothing beside it.
+    // For a profiler: runs the relay alone.
     let alone = arguments.next().is_some_and(|word| word == "relay");
-    // On a worker's thread: the one of `main` is slower.
+    // On a worker's thread, because the thread of `main` is slower.
     tokio::spawn(async move {
         let mut results = Results {
             command:

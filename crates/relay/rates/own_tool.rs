@@ -1,4 +1,4 @@
-//! The broker's own load tool, with the same messages and the same strength.
+//! The broker's own load tool, with messages of the same size and the same durability.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::{Outcome, brokers::Kind, place::Place};
 
-/// Messages a second. Fails where there is no such tool.
+/// Returns messages per second. Fails where the broker has no such tool.
 pub async fn rate(place: &Place, name: &str, messages: usize) -> Outcome<f64> {
     let addr = place.addr;
     let (program, arguments) = match place.kind {
@@ -49,7 +49,7 @@ pub async fn rate(place: &Place, name: &str, messages: usize) -> Outcome<f64> {
     read(place.kind, &text).ok_or_else(|| format!("{program} said: {first}").into())
 }
 
-/// What it says of the whole run.
+/// Reads the rate of the whole run from the tool's output.
 fn read(kind: Kind, said: &str) -> Option<f64> {
     let number = |text: &str| text.replace(',', "").parse::<f64>().ok();
     let before = |marker: &str| {

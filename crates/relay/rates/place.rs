@@ -1,4 +1,4 @@
-//! Where messages go, made by the broker's own client.
+//! The destinations of messages, made by the broker's own client.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ impl Place {
         Self { kind, addr }
     }
 
-    /// A topic, stream or queue of that name; and its address.
+    /// Creates a topic, stream or queue and returns its address.
     pub async fn make(&self, name: &str) -> Outcome<String> {
         let addr = self.addr;
         Ok(match self.kind {
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-/// The broker, for a table.
+/// Returns the broker's name and version for a table.
 pub fn version(kind: Kind) -> String {
     let number = |text: String| {
         let is_digit =

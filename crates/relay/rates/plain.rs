@@ -1,4 +1,5 @@
-//! What one would write without a relay: a table, `delete … returning`, the client library, commit.
+//! The loop that a program without a relay runs: a table, `delete … returning`, the client library,
+//! commit.
 
 use std::time::Instant;
 
@@ -7,7 +8,7 @@ use tokio_postgres::NoTls;
 
 use crate::{Outcome, brokers::Kind, place::Place};
 
-/// Messages of a turn.
+/// Messages per round.
 const TURN: i64 = 1000;
 
 pub async fn rate(url: &str, place: &Place, name: &str, messages: usize) -> Outcome<f64> {
@@ -75,7 +76,7 @@ impl Client {
         })
     }
 
-    /// One turn, confirmed.
+    /// Sends one batch and waits for its confirmations.
     async fn produce(&mut self, bodies: Vec<Vec<u8>>) -> Outcome<()> {
         match self {
             Self::Kafka(producer, topic) => {

@@ -1,41 +1,40 @@
-//! What was measured, as `crates/relay/results.json` has it; the guide's table is made of that by a
-//! test.
+//! The measurements in `crates/relay/results.json`. A test makes the guide's table of them.
 
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-/// A run: all that is needed to read its figures.
+/// A run, with everything that a reader needs to judge its figures.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Results {
-    /// The command that made it.
+    /// The command that made the run.
     pub command: String,
     /// The commit that was built.
     pub commit: String,
     pub cores: usize,
     pub postgres: String,
-    /// Messages of a turn, of `bytes` bytes.
+    /// Messages per round, of `bytes` bytes each.
     pub messages: usize,
     pub bytes: usize,
     pub brokers: Vec<Measured>,
 }
 
-/// One broker: messages a second, a figure a turn.
+/// One broker: messages per second, one figure per round.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Measured {
     pub broker: String,
-    /// Of the folder of PostgreSQL, a second, before the first turn.
+    /// Syncs per second in PostgreSQL's data folder, before the first round.
     pub fsyncs: f64,
     pub relay: Vec<f64>,
     pub plain: Vec<f64>,
-    /// Of the broker's own tool; or why there is none.
+    /// Rates of the broker's own tool, or the reason for their absence.
     pub own_tool: Result<Vec<f64>, String>,
-    /// From commit to broker at 100 a second, in milliseconds.
+    /// Time from commit to broker at 100 messages per second, in milliseconds.
     pub p50: Vec<f64>,
     pub p99: Vec<f64>,
 }
 
-/// The first line that a program prints, or nothing.
+/// Returns the first line that a program prints, or nothing.
 pub fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! From a full queue to an empty one.
+//! Measures the time that a relay takes to empty a full queue.
 
 use std::time::{Duration, Instant};
 

@@ -6,16 +6,16 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::Error;
 
-/// Where a broker is, and what of it is meant.
+/// The address of a broker and of a topic, subject or stream on it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Which broker.
+    /// The scheme, which names the kind of broker.
     pub scheme: String,
     /// User and password, hosts and ports.
     pub servers: String,
-    /// The topic, subject or stream; on the way out it may be a route.
+    /// The topic, subject or stream. On the way out it may be a route.
     pub path: String,
-    /// Names and values, in order.
+    /// The options' names and values, in order.
     pub options: Vec<(String, String)>,
 }
 
@@ -42,28 +42,28 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// `SCHEME://` before each server.
+    /// Returns the servers, each with `SCHEME://` before it.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         self.servers.split(',').map(|server| format!("{}://{server}", self.scheme)).collect()
     }
 
-    /// Without user and password.
+    /// Returns the address without user and password.
     #[must_use]
     pub fn shown(&self) -> String {
         format!("{}/{}", shown(&format!("{}://{}", self.scheme, self.servers)), self.path)
     }
 
-    /// The value of an option.
+    /// Returns the value of an option.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The value cannot be read.
     pub fn option<T: FromStr>(&self, name: &str) -> Result<Option<T>, Error> {
         let Some((_, value)) = self.options.iter().find(|(known, _)| known == name) else { return Ok(None) };
         value.parse().map(Some).map_err(|_| Error::usage(format!("{name}={value} of {} cannot be read", self.shown())))
     }
 
-    /// The certificates that `ca=FILE` names, in PEM: by which the server is known.
+    /// Returns the certificates that `ca=FILE` names, in PEM. They verify the server.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -73,10 +73,10 @@ impl Address {
         read.map(Some).map_err(|cause| Error::usage(format!("ca={file} of {} cannot be read: {cause}", self.shown())))
     }
 
-    /// Errs where there is an option that is none of these.
+    /// Fails if the address has an option that is not among `known`.
     ///
     /// # Errors
-    /// Names it.
+    /// Names the option.
     pub fn only(&self, known: &[&str]) -> Result<(), Error> {
         match self.options.iter().find(|(name, _)| !known.contains(&&**name)) {
             None => Ok(()),
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// An address without its user and password.
+/// Removes user and password from an address.
 fn shown(address: &str) -> String {
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
     let end = rest.find(['/', '?']).unwrap_or(rest.len());

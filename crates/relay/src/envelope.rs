@@ -1,4 +1,4 @@
-//! What a body is: the payload as it is, or an envelope of `CloudEvents` around it.
+//! The form of a body: the payload as it is, or an envelope of `CloudEvents` around it.
 
 use std::{fmt::Write, str::FromStr};
 
@@ -13,7 +13,7 @@ use crate::{
     payload::Raw,
 };
 
-/// What a body is.
+/// The form of a body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Envelope {
     /// The payload, as it is.
@@ -37,12 +37,12 @@ impl FromStr for Envelope {
     }
 }
 
-/// Names that `CloudEvents` gives a meaning.
+/// Names that have a meaning in `CloudEvents`.
 const ATTRIBUTES: [&str; 9] =
     ["id", "source", "type", "specversion", "time", "subject", "data", "datacontenttype", "dataschema"];
 
 impl Envelope {
-    /// The body and its media type. `payload` is the queue's column type.
+    /// Returns the body and its media type. `payload` is the queue's column type.
     pub(crate) fn wrap(
         self,
         id: &str,
@@ -86,7 +86,7 @@ impl Envelope {
         event.insert("datacontenttype".to_owned(), json!(datacontenttype));
         let mut whole = Value::Object(event).to_string();
         whole.pop();
-        let _ = write!(whole, ",\"{name}\":{data}}}"); // as it is: numbers keep their digits
+        let _ = write!(whole, ",\"{name}\":{data}}}"); // unparsed: numbers keep their digits
         (whole.into(), Some("application/cloudevents+json"))
     }
 }

@@ -1,8 +1,8 @@
-//! What went wrong, and what to do.
+//! Errors that say what went wrong and what to do.
 
 use std::fmt;
 
-/// Why a relay cannot begin, or ended.
+/// The reason why a relay cannot start, or has ended.
 #[derive(Debug)]
 pub struct Error(Kind);
 
@@ -14,44 +14,46 @@ enum Kind {
     Database(trunkline::Error),
 }
 
-/// A result of the relay's.
+/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// What was asked for makes no sense.
+    /// An error of the caller: a wrong address, route, name or option.
     pub fn usage(why: impl Into<String>) -> Self {
         Self(Kind::Usage(why.into()))
     }
 
-    /// A broker's words.
+    /// An error that a broker reported.
     pub fn broker(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Broker { broker: broker.into(), said: said.to_string() })
     }
 
-    /// A broker has not what comes behind a position any more, or another stream by that name.
+    /// A gap: the broker no longer has the messages behind a position, or has a different stream by
+    /// that name.
     pub fn gap(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Gap { broker: broker.into(), said: said.to_string() })
     }
 
-    /// Whether a broker has lost what was to be read: going on would leave it out in silence.
+    /// Returns true if the broker has lost messages that were not read yet. Going on would omit
+    /// them silently.
     #[must_use]
     pub fn is_gap(&self) -> bool {
         matches!(self.0, Kind::Gap { .. })
     }
 
-    /// Whether what was asked for makes no sense.
+    /// Returns true if the caller gave a wrong address, route, name or option.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self.0, Kind::Usage(_))
     }
 
-    /// Whether it came from a broker.
+    /// Returns true if the broker reported the error.
     #[must_use]
     pub fn is_broker(&self) -> bool {
         matches!(self.0, Kind::Broker { .. })
     }
 
-    /// The database's, if it is one.
+    /// Returns the database's error, if the database reported it.
     #[must_use]
     pub fn database(&self) -> Option<&trunkline::Error> {
         match &self.0 {

@@ -1,5 +1,5 @@
-//! Messages from many handlers meet in batches: while some are on their way, the next gather. No
-//! timer, no linger.
+//! Batches messages of many handlers. While some batches are under way, the next one fills. There
+//! is no timer and no linger.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,33 +16,33 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// Messages of a batch at most.
+/// The bound of messages per batch.
 const MESSAGES: usize = 1000;
-/// Bytes of a batch at most, but for its last message.
+/// The bound of bytes per batch. The last message may exceed it.
 const BYTES: usize = 1 << 20;
-/// A sink that has not answered by then will not.
+/// A batch without an answer after this time counts as unanswered.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A message, and who waits for the broker's word on it.
+/// A message, and the handler that waits for its outcome.
 struct Waiting {
     message: Outgoing,
     answer: oneshot::Sender<(Outgoing, Outcome)>,
 }
 
-/// Where handlers hand their messages over.
+/// The handle that handlers send their messages through.
 #[derive(Clone)]
 pub(crate) struct Gather(mpsc::UnboundedSender<Waiting>);
 
 impl Gather {
-    /// Gathers for a sink, with at most `batches` batches under way; until all handles are dropped.
+    /// Starts a batcher for a sink, with at most `batches` batches under way. It ends when all
+    /// handles are dropped.
     pub fn start(sink: Arc<dyn Sink>, batches: usize, metrics: Arc<Metrics>) -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel(); // bounded by the worker's hands
+        let (sender, receiver) = mpsc::unbounded_channel(); // bounded by the worker's concurrency
         tokio::spawn(gather(receiver, sink, batches.max(1), metrics));
         Self(sender)
     }
 
-    /// Hands a message over and waits for the broker's word. The message comes back, for the next
-    /// time.
+    /// Sends a message and waits for its outcome. Returns the message, too, for the next try.
     pub async fn produce(&self, message: Outgoing) -> Result<(Outgoing, Outcome), String> {
         let (answer, answered) = oneshot::channel();
         let gone = || "the relay's batch ended without an answer".to_owned();
@@ -61,7 +61,7 @@ async fn gather(
     loop {
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         let Some(first) = waiting.recv().await else { return };
-        tokio::task::yield_now().await; // those that are about to come share the batch
+        tokio::task::yield_now().await; // lets ready handlers join the batch
         let mut bytes = first.message.size();
         let mut batch = vec![first];
         while batch.len() < MESSAGES && bytes < BYTES {
@@ -73,8 +73,7 @@ async fn gather(
     }
 }
 
-/// One batch, from the call to the answers. Where the sink panics, those who wait learn that
-/// nothing was answered.
+/// Sends one batch and distributes the outcomes. If the sink panics, each handler gets an error.
 async fn produce(batch: Vec<Waiting>, sink: Arc<dyn Sink>, permit: OwnedSemaphorePermit, metrics: Arc<Metrics>) {
     let (messages, answers): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|waiting| (waiting.message, waiting.answer)).unzip();
@@ -92,7 +91,7 @@ async fn produce(batch: Vec<Waiting>, sink: Arc<dyn Sink>, permit: OwnedSemaphor
     let missing = || Outcome::RefusedForNow("the sink did not answer for it".to_owned());
     let mut outcomes = outcomes.into_iter();
     for (message, answer) in messages.into_iter().zip(answers) {
-        let _ = answer.send((message, outcomes.next().unwrap_or_else(missing))); // the handler was dropped
+        let _ = answer.send((message, outcomes.next().unwrap_or_else(missing))); // fails if the handler is gone
     }
 }
 

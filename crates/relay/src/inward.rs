@@ -1,8 +1,9 @@
-//! In, effectively once: messages and the position behind them are stored in one transaction.
+//! Carries messages from a broker into a queue, effectively once: one transaction stores the
+//! messages and the position behind them.
 //!
-//! The position is the truth. It moves only from where its holder believes it to be; so whichever
-//! relay is killed, fenced or cut off, at whatever point, each message is in the queue once: the
-//! next one reads the position and goes on behind it.
+//! The position decides. It moves only from the value that its holder last read. So a relay may be
+//! killed, fenced or cut off at any point, and each message is in the queue once: the next relay
+//! reads the position and goes on behind it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,14 +24,15 @@ use crate::{
     sql,
 };
 
-/// Messages of a transaction at most.
+/// The bound of messages per transaction.
 const MOST: usize = 1000;
-/// Bytes of a transaction at most, but for its last message: the server takes no request over a
-/// GiB, and memory holds what is under way.
+/// The bound of bytes per transaction. The last message may exceed it. The server takes no request
+/// over one GiB, and the messages wait in memory.
 const BYTES: usize = 16 << 20;
-/// How long a position is held without a report of its holder, in seconds.
+/// Time without a report after which the holder of a position loses it, in seconds.
 const HOLD: f64 = 15.0;
-/// How often the holder says a word where nothing comes, and others ask for the position.
+/// Time between two reports of the holder while no message comes, and between two claims of a relay
+/// that waits.
 const WORD: Duration = Duration::from_secs(3);
 const ASK: Duration = Duration::from_secs(1);
 /// The first pause after an outage, and the longest.
@@ -49,59 +51,60 @@ pub struct Inward {
     progress: Arc<Progress>,
 }
 
-/// Carries messages from a broker into a queue, effectively once: the broker's position is stored
-/// in the transaction that enqueues the messages, so each arrives exactly once, whatever is killed.
+/// Carries messages from a broker into a queue, effectively once. The transaction that enqueues
+/// messages also stores the broker's position, so each message arrives exactly once, even after a
+/// crash.
 ///
-/// Of several relays by the same name one works; the others wait until it has ended, or has not
-/// been heard of for 15 seconds. One that was taken for dead and is not finds that the position was
-/// moved, and changes nothing.
+/// Of several relays with the same name, one works. The others wait until it has ended or has not
+/// reported for 15 seconds. A relay that wrongly counts as dead finds the position moved and
+/// changes nothing.
 #[must_use]
 pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {
     Inward::new(Box::new(source), queue)
 }
 
-/// Where the relay is in its life.
+/// The relay's claim on the position.
 enum State {
-    /// It asks for the position.
+    /// Asks for the position.
     Waits,
-    /// It has the position, and goes on behind it.
+    /// Holds the position, and reads the messages behind it.
     Holds(Option<String>),
 }
 
 impl Inward {
-    /// As [`relay_from`].
+    /// Does the same as [`relay_from`], with a boxed source.
     #[must_use]
     pub fn new(source: Box<dyn Source>, queue: Queue<Raw>) -> Self {
         Self { queue, source, name: None, passes_over: false, progress: Arc::default() }
     }
 
-    /// By what name the position is kept; `QUEUE from BROKER` if not set. With another name the
-    /// stream is read from its beginning.
+    /// Sets the name under which the position is stored; `QUEUE from BROKER` if not set. Under
+    /// another name the relay reads the stream from its beginning.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Leaves out what the queue cannot store (no JSON, too large, no key where there must be one)
-    /// with a warning. Else the relay ends with an error there.
+    /// Skips a message that the queue cannot store, with a warning: invalid JSON, too large, or a
+    /// missing key. Without this the relay ends with an error there.
     #[must_use]
     pub fn pass_over(self, passes_over: bool) -> Self {
         Self { passes_over, ..self }
     }
 
-    /// How far it is, for others to read while it runs.
+    /// Returns counts that callers can read while the relay runs.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// Relays until `shutdown` ends; then commits what is under way, lets go of the position, and
+    /// Relays until `shutdown` ends. Then commits the batch under way, releases the position, and
     /// returns.
     ///
     /// # Errors
-    /// The name is another relay's; the broker has lost what was to be read next
-    /// ([`Error::is_gap`]); the queue cannot store a message. An outage of database or broker is
-    /// waited for.
+    /// The name belongs to another relay, the broker has lost unread messages ([`Error::is_gap`]),
+    /// or the queue cannot store a message. The relay outlasts an outage of the database or the
+    /// broker.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
         let stop = CancellationToken::new();
         let (db, broker) = (self.queue.db().clone(), self.source.broker().to_owned());
@@ -151,12 +154,12 @@ struct Running {
     progress: Arc<Progress>,
     metrics: Metrics,
     state: State,
-    /// When the holder said a word last.
+    /// The time of the holder's last report.
     word: Instant,
 }
 
 impl Running {
-    /// The row by the relay's name, which has no other use.
+    /// Creates the relay's row if it is missing, and fails if the row belongs to another relay.
     async fn found(&mut self) -> Result<()> {
         let queue = self.queue.description().name.clone();
         let insert: Statement<(&str, &str, &str), u64> = sql::of(&self.db, include_str!("../sql/found.sql"));
@@ -173,8 +176,8 @@ impl Running {
         )))
     }
 
-    /// Whose the row by the relay's name is. It goes with its queue, and by hand: the position is
-    /// gone then.
+    /// Returns the owner of the row. The row is deleted with its queue, or by hand; then the
+    /// position is lost.
     async fn owner(&mut self) -> Result<(String, String, bool)> {
         let owner = self.db.run(&self.owner, (self.name.clone(), self.queue.description().name.clone())).await?;
         owner.ok_or_else(|| {
@@ -187,11 +190,12 @@ impl Running {
         })
     }
 
-    /// Step after step, with a pause where database or broker are away.
+    /// Runs step after step, with a pause while the database or the broker is away.
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
-            // That the position can be had says nothing of what is behind it.
+            // A claim succeeds even if the messages behind the position cannot be read, so it does
+            // not reset the pause.
             let asks = matches!(self.state, State::Waits);
             match self.step(stop).await {
                 Ok(()) if asks => {}
@@ -208,9 +212,9 @@ impl Running {
                     if error.is_broker() {
                         self.say(Some(error.to_string())).await;
                     } else {
-                        self.state = State::Waits; // what was committed, only the position knows
+                        self.state = State::Waits; // only the position says what was committed
                     }
-                    let _ = stop.run_until_cancelled(sleep(pause)).await; // either will do
+                    let _ = stop.run_until_cancelled(sleep(pause)).await; // both outcomes are fine
                     pause = (pause * 2).min(PAUSES.1);
                 }
             }
@@ -238,7 +242,7 @@ impl Running {
         Ok(())
     }
 
-    /// Asks for the position, and waits where another has it.
+    /// Claims the position, or pauses while another relay holds it.
     async fn ask(&mut self, stop: &CancellationToken) -> Result<()> {
         let of = (self.name.clone(), self.queue.description().name.clone(), self.broker.clone(), self.holder, HOLD);
         if let Some((position,)) = self.db.run(&self.claim, of).await? {
@@ -247,12 +251,12 @@ impl Running {
             self.word = Instant::now();
         } else {
             self.owner().await?;
-            let _ = stop.run_until_cancelled(sleep(ASK)).await; // either will do
+            let _ = stop.run_until_cancelled(sleep(ASK)).await; // both outcomes are fine
         }
         Ok(())
     }
 
-    /// Messages and position, in one transaction and one round trip.
+    /// Stores messages and position in one transaction and one round trip.
     async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
@@ -271,7 +275,8 @@ impl Running {
         Ok(())
     }
 
-    /// Moves the position, with the messages before it or the reason why there is none.
+    /// Moves the position, and enqueues the messages before it or records the reason why there is
+    /// none.
     async fn commit(
         &mut self,
         from: Option<String>,
@@ -307,7 +312,7 @@ impl Running {
 
     fn draft(&self, message: &Incoming) -> Draft<Raw> {
         let queue = self.queue.description();
-        // What Kafka has no value for is `null` where the payload must be JSON.
+        // A Kafka message without a value becomes `null` where the payload must be JSON.
         let is_json = matches!(&*queue.payload, "json" | "jsonb");
         let is_tombstone = message.body.is_empty() && message.metadata.get(header::TOMBSTONE).is_some();
         let body = if is_json && is_tombstone { Bytes::from_static(b"null") } else { message.body.clone() };
@@ -320,7 +325,7 @@ impl Running {
         draft.metadata(metadata)
     }
 
-    /// A message that the queue cannot store: the end, or it is left out.
+    /// Skips a message that the queue cannot store, or fails.
     async fn pass_over(&mut self, from: Option<String>, to: &str, error: Error) -> Result<()> {
         let queue = &self.queue.description().name;
         let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {error}", self.broker);
@@ -333,7 +338,8 @@ impl Running {
         self.commit(from, to, Err(&why)).await
     }
 
-    /// Holds on, and tells how it goes. Where that fails, the next word does.
+    /// Extends the hold on the position and reports the relay's state. After a failure, the next
+    /// report tries again.
     async fn say(&mut self, error: Option<String>) {
         type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>, String), u64>;
         let keep: Keep = sql::of(&self.db, include_str!("../sql/keep.sql"));
@@ -349,11 +355,11 @@ impl Running {
     async fn let_go(&mut self) {
         let let_go: Statement<(&str, i64, &str), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
         let said = self.db.run(&let_go, (&*self.name, self.holder, &*self.queue.description().name));
-        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // the others wait a little longer
+        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // else the hold expires by itself
     }
 }
 
-/// Parts of a bounded number of bytes, in their order.
+/// Splits messages into parts of a bounded number of bytes, in order.
 fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
     let (mut parts, mut bytes) = (Vec::<Vec<Incoming>>::new(), 0);
     for message in messages {
@@ -370,7 +376,7 @@ fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
     parts
 }
 
-/// What does not pass by itself.
+/// Returns true for an error that does not pass by itself.
 fn is_final(error: &Error) -> bool {
     let of_database = |error: &trunkline::Error| {
         let code = error.sqlstate().map_or("", |state| state.code());
@@ -379,7 +385,7 @@ fn is_final(error: &Error) -> bool {
     error.is_usage() || error.is_gap() || error.database().is_some_and(of_database)
 }
 
-/// What the database, or the library before it, said about a message.
+/// Returns true if the database, or the library before it, refuses a message for its content.
 fn is_refusal(error: &Error) -> bool {
     error.database().is_some_and(|error| {
         let of_library = !error.is_closed() && !error.is_outcome_unknown();
@@ -387,8 +393,8 @@ fn is_refusal(error: &Error) -> bool {
     })
 }
 
-/// Codes of what passes, or meets every message: no verdict about one. All others are: a value, a
-/// check, a trigger's own words, a nesting that is too deep.
+/// Returns true for codes that pass by themselves or concern every message. All other codes concern
+/// one message: a value, a check, a trigger's error, too deep a nesting.
 fn is_of_server(code: &str) -> bool {
     const CLASSES: [&str; 15] =
         ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];

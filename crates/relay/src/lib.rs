@@ -1,8 +1,8 @@
 //! Carries messages from Trunkline's queues to brokers, at least once, and from brokers into
 //! queues, effectively once.
 //!
-//! Each broker is a cargo feature: `kafka`, `nats`, `rabbitmq`, `redis`. Without any the crate has
-//! the relay itself, and the traits [`Sink`] and [`Source`] for brokers of your own.
+//! Each broker is a cargo feature: `kafka`, `nats`, `rabbitmq`, `redis`. Without any feature the
+//! crate has the relay itself, and the traits [`Sink`] and [`Source`] for brokers of your own.
 
 mod address;
 mod error;
@@ -55,13 +55,14 @@ pub use self::{
     template::Template,
 };
 
-/// A number by chance. For names, and for spreading in time; no secret depends on it.
+/// Returns a random number for names and for jitter. It is not for secrets.
 fn chance() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }
 
-/// At least 0 and less than 1, so that what failed together does not come back together.
+/// Returns a random number from 0 to less than 1, for jitter: relays that fail together must not
+/// retry together.
 fn spread() -> f64 {
     (chance() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,10 +1,10 @@
-//! What a relay counts, in the `metrics` facade.
+//! The relay's counters, in the `metrics` facade.
 
 use std::time::Instant;
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-/// The meters of a relay: one queue, one broker, one direction.
+/// The metrics of a relay: one queue, one broker, one direction.
 pub(crate) struct Metrics {
     pub confirmed: Counter,
     pub refused: Counter,

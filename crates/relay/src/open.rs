@@ -1,4 +1,4 @@
-//! The broker that an address names.
+//! Opens the broker that an address names.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     template::Template,
 };
 
-/// Brokers that this build knows.
+/// Brokers that this build supports.
 pub const BROKERS: &[&str] = &[
     #[cfg(feature = "kafka")]
     "kafka",
@@ -22,7 +22,7 @@ pub const BROKERS: &[&str] = &[
     "redis",
 ];
 
-/// How addresses of each broker begin.
+/// The schemes of each broker's addresses.
 const SCHEMES: [(&str, &[&str]); 4] = [
     ("kafka", &["kafka"]),
     ("nats", &["nats", "tls"]),
@@ -30,11 +30,12 @@ const SCHEMES: [(&str, &[&str]); 4] = [
     ("redis", &["redis", "rediss"]),
 ];
 
-/// The sink of an address, and the route in its path: `nats://host/orders.{metadata.tenant}`.
+/// Opens the sink of an address, and parses the route in its path:
+/// `nats://host/orders.{metadata.tenant}`.
 ///
 /// # Errors
-/// The address or the route makes no sense, this build knows no such broker, or it cannot be
-/// reached now.
+/// The address or the route is invalid, this build does not support the broker, or the broker
+/// cannot be reached now.
 pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
     let address = parsed(address)?;
     let route: Template = address.path.parse()?;
@@ -52,10 +53,10 @@ pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
     Ok((sink, route))
 }
 
-/// The source of an address: `nats://host/STREAM`.
+/// Opens the source of an address: `nats://host/STREAM`.
 ///
 /// # Errors
-/// As [`sink`].
+/// The same as for [`sink`].
 pub async fn source(address: &str) -> Result<Box<dyn Source>> {
     let address = parsed(address)?;
     let source: Box<dyn Source> = match &*address.scheme {
@@ -72,7 +73,8 @@ pub async fn source(address: &str) -> Result<Box<dyn Source>> {
     Ok(source)
 }
 
-/// The address, once it is known to be one of a broker of this build: others have other addresses.
+/// Parses the address if this build supports its broker. Addresses of other brokers may have
+/// another form.
 fn parsed(address: &str) -> Result<Address> {
     let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
     let known = SCHEMES.iter().find(|(_, schemes)| schemes.contains(&scheme));

@@ -1,9 +1,10 @@
-//! Out, at least once: a message leaves the queue when the broker has confirmed it.
+//! Carries messages out of a queue, at least once: a message leaves the queue when the broker has
+//! confirmed it.
 //!
-//! The relay is a worker whose handlers meet in batches: the library leases rows, renews what is
-//! held, keeps the order of keys and settles row by row; each handler waits for the broker's word
-//! on its message. What the broker refuses for now stays in hand, uncharged, while the rest goes
-//! on.
+//! The relay is a worker whose handlers share batches. The library leases rows, renews leases,
+//! keeps the order of keys and settles row by row. Each handler waits for the broker's outcome for
+//! its message. While the broker refuses a message for now, the relay holds it without counting an
+//! attempt, and other messages go on.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -29,13 +30,13 @@ use crate::{
     template::{Fields, Template},
 };
 
-/// Messages in hand at most.
+/// The default bound of messages in hand.
 const HANDS: usize = 8192;
-/// Batches under way at most.
+/// The default bound of batches under way.
 const BATCHES: usize = 8;
 /// The first pause after a refusal for now, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-/// From one word in the log about messages that wait to the next.
+/// The time between two warnings about waiting messages.
 const TELL: Duration = Duration::from_secs(10);
 
 /// A relay from a queue to a broker: see [`relay`].
@@ -54,18 +55,22 @@ pub struct Relay {
 /// Carries a queue's messages to a broker, at least once: a message leaves the queue when the
 /// broker has confirmed it.
 ///
-/// - What the broker refuses for good becomes a dead letter with its words. What it refuses for now
-///   is tried again with back-off, uncharged, for as long as it takes; the rest goes on. A broker
-///   that is away costs nothing but time: the relay holds a bounded number of messages, and the
-///   queue the others.
-/// - In a queue with keys the order of a key holds: the next message of a key is not sent before
-///   the broker has confirmed the one before, or refused it for good.
-/// - Any number of relays of a queue run side by side.
+/// - A message that the broker refuses for good becomes a dead letter with the broker's reason. The
+///   relay tries a message that the broker refuses for now again, with back-off, without counting
+///   an attempt and without a limit; other messages go on. While the broker is away, the relay
+///   holds a bounded number of messages, and the rest stays in the queue.
+/// - A queue with keys keeps the order of each key: the relay sends the next message of a key after
+///   the broker has confirmed the previous one, or refused it for good.
+/// - Any number of relays of a queue can run side by side.
 ///
 /// ```no_run
-/// # async fn example(sink: impl trunkline_relay::Sink, shutdown: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example(
+/// #     sink: impl trunkline_relay::Sink,
+/// #     shutdown: impl Future<Output = ()>,
+/// # ) -> Result<(), Box<dyn std::error::Error>> {
 /// let db = trunkline::Db::connect("postgres://app@db/app").await?;
-/// let relay = trunkline_relay::relay(db.queue("orders").await?, sink).route("orders.{metadata.tenant}".parse()?);
+/// let relay = trunkline_relay::relay(db.queue("orders").await?, sink)
+///     .route("orders.{metadata.tenant}".parse()?);
 /// let progress = relay.run(shutdown).await?;
 /// println!("{} confirmed", progress.confirmed());
 /// # Ok(()) }
@@ -76,7 +81,7 @@ pub fn relay(queue: Queue<Raw>, sink: impl Sink) -> Relay {
 }
 
 impl Relay {
-    /// As [`relay`], of a sink that others have, too.
+    /// Does the same as [`relay`], with a sink that the caller shares.
     #[must_use]
     pub fn new(queue: Queue<Raw>, sink: Arc<dyn Sink>) -> Self {
         Self {
@@ -92,56 +97,58 @@ impl Relay {
         }
     }
 
-    /// Where each message goes: the topic, subject or stream. The queue's name if not set.
+    /// Sets the route, which names the topic, subject or stream of each message; the queue's name
+    /// if not set.
     #[must_use]
     pub fn route(self, route: Template) -> Self {
         Self { route, ..self }
     }
 
-    /// What bodies are: payloads as they are, if not set.
+    /// Sets the form of bodies; the payload as it is if not set.
     #[must_use]
     pub fn envelope(self, envelope: Envelope) -> Self {
         Self { envelope, ..self }
     }
 
-    /// Messages in hand at most, with those that wait for their next try; 8,192 if not set, at
-    /// least 1. What memory the relay needs is a few times their size.
+    /// Sets the bound of messages in hand, messages between two tries included; 8,192 if not set,
+    /// at least 1. The relay's memory is a few times their size.
     #[must_use]
     pub fn in_hand(self, hands: usize) -> Self {
         Self { hands: hands.max(1), ..self }
     }
 
-    /// Batches that are under way at the same time, at most; 8 if not set, at least 1.
+    /// Sets the bound of batches that are under way at the same time; 8 if not set, at least 1.
     #[must_use]
     pub fn in_flight(self, batches: usize) -> Self {
         Self { batches: batches.max(1), ..self }
     }
 
-    /// A lease time instead of the queue's own. Leases are renewed; so it says how soon messages
-    /// come back after the relay was killed.
+    /// Sets a lease time other than the queue's own. The relay renews its leases, so this is the
+    /// time after which messages come back when the relay was killed.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// How long a shutdown waits for batches that are under way; 30 seconds if not set.
+    /// Sets the longest time that a shutdown waits for batches under way; 30 seconds if not set.
     #[must_use]
     pub fn shutdown_after(self, longest: Duration) -> Self {
         Self { shutdown_after: longest, ..self }
     }
 
-    /// How far it is, for others to read while it runs.
+    /// Returns counts that callers can read while the relay runs.
     #[must_use]
     pub fn progress(&self) -> Arc<Progress> {
         self.progress.clone()
     }
 
-    /// Relays until `shutdown` ends; then finishes what is under way, gives back the rest,
-    /// uncharged, and returns.
+    /// Relays until `shutdown` ends. Then finishes the batches under way, releases the other
+    /// messages without counting an attempt, and returns.
     ///
     /// # Errors
-    /// At the start: the route needs what this queue's messages have not. Later: the database's,
-    /// where they do not pass; an outage of database or broker is waited for.
+    /// At the start: the route needs a key or a payload's field, and the queue's messages have
+    /// none. Later: an error of the database that does not pass. The relay outlasts an outage of
+    /// the database or the broker.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
         self.check()?;
         let description = self.queue.description().clone();
@@ -201,7 +208,6 @@ impl Relay {
     }
 }
 
-/// What all handlers share.
 struct Carrier {
     gather: Gather,
     prefix: String,
@@ -213,13 +219,14 @@ struct Carrier {
     metrics: Arc<Metrics>,
     keyed: bool,
     separator: Option<char>,
-    /// When the log said last that messages wait.
+    /// The time of the last warning about waiting messages.
     told: Mutex<Option<Instant>>,
     stop: CancellationToken,
 }
 
 impl Carrier {
-    /// The life of a message: dressed, produced until the broker has said yes or never, settled.
+    /// Runs the life of a message: prepares it, sends it until the broker confirms it or refuses it
+    /// for good, and settles it.
     async fn carry(&self, message: Message<Raw>, attempt: Attempt<Raw>) -> std::result::Result<(), Failure> {
         let mut outgoing = self.dress(&message).map_err(|why| self.refused(why))?;
         drop(message);
@@ -242,7 +249,7 @@ impl Carrier {
             self.tell_why(&why);
             self.metrics.again.increment(1);
             if !self.waits(&attempt, pause).await {
-                // Where it cannot be given back now, it comes back when its lease ends.
+                // If the release fails, the message comes back when its lease ends.
                 let _ = attempt.release().await;
                 return Ok(());
             }
@@ -250,7 +257,8 @@ impl Carrier {
         }
     }
 
-    /// Waits for the next try. Returns whether there is one.
+    /// Waits for the next try. Returns false if there is none: the relay stops, or the lease is
+    /// lost.
     async fn waits(&self, attempt: &Attempt<Raw>, pause: Duration) -> bool {
         let _held = self.progress.hold(&self.metrics.held);
         let lost = attempt.lost();
@@ -277,7 +285,7 @@ impl Carrier {
         let no_value = is_null && metadata.get(header::TOMBSTONE).is_some();
         let body = if no_value { Bytes::new() } else { message.payload.0.clone() };
         let plain = Outgoing { id, attempt: message.attempt, key, to, metadata, content_type: None, body };
-        // A deletion has no data to wrap.
+        // A tombstone has no data to wrap.
         if plain.is_tombstone() {
             return Ok(plain);
         }
@@ -286,13 +294,13 @@ impl Carrier {
         match self.envelope {
             Envelope::None if dressed.metadata.get(CONTENT_TYPE).is_some() => dressed.content_type = None,
             Envelope::None => {}
-            // It is the data's, and stands there.
+            // The media type describes the data, and stands inside the envelope.
             Envelope::CloudEvents => drop(dressed.metadata.remove(CONTENT_TYPE)),
         }
         Ok(dressed)
     }
 
-    /// The log says that messages wait, and why: at once, and every so often while they do.
+    /// Warns that messages wait, and why: at once, and at intervals while they wait.
     fn tell_why(&self, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TELL) {
@@ -302,7 +310,7 @@ impl Carrier {
         }
     }
 
-    /// It becomes a dead letter with these words.
+    /// Makes the message a dead letter with this reason.
     fn refused(&self, why: String) -> Failure {
         self.progress.refuse(&why);
         self.metrics.refused.increment(1);

@@ -1,4 +1,4 @@
-//! How far a relay is: counts that others read while it runs.
+//! Counts of a relay that callers read while it runs.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use metrics::Gauge;
 
-/// How far a relay is. All counts are of this run.
+/// The counts of a relay since its start.
 #[derive(Debug, Default)]
 pub struct Progress {
     confirmed: AtomicU64,
@@ -26,7 +26,7 @@ struct Last {
 }
 
 impl Progress {
-    /// Messages that the other side has: confirmed by the broker, or committed in the queue.
+    /// Messages that have arrived: confirmed by the broker, or committed in the queue.
     #[must_use]
     pub fn confirmed(&self) -> u64 {
         self.confirmed.load(Ordering::Relaxed)
@@ -38,7 +38,7 @@ impl Progress {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Tries that were refused for now.
+    /// Refusals for now, one for each try.
     #[must_use]
     pub fn again(&self) -> u64 {
         self.again.load(Ordering::Relaxed)
@@ -50,7 +50,7 @@ impl Progress {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// What the other side said last when it refused something, and when.
+    /// The last refusal of the broker or the queue, with its time.
     #[must_use]
     pub fn last_error(&self) -> Option<(SystemTime, String)> {
         self.last().error.clone()
@@ -60,13 +60,13 @@ impl Progress {
         self.confirmed.fetch_add(messages, Ordering::Relaxed);
     }
 
-    /// Something was refused for good.
+    /// Counts a refusal for good.
     pub(crate) fn refuse(&self, why: &str) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.erred(why);
     }
 
-    /// Something was refused for now.
+    /// Counts a refusal for now.
     pub(crate) fn try_again(&self, why: &str) {
         self.again.fetch_add(1, Ordering::Relaxed);
         self.erred(why);
@@ -76,7 +76,7 @@ impl Progress {
         self.last().error = Some((SystemTime::now(), why.to_owned()));
     }
 
-    /// One more is held, until what is returned is dropped.
+    /// Counts a held message until the returned value is dropped.
     pub(crate) fn hold<'a>(&'a self, gauge: &'a Gauge) -> Holding<'a> {
         self.held.fetch_add(1, Ordering::Relaxed);
         gauge.increment(1.0);

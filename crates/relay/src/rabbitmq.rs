@@ -1,4 +1,4 @@
-//! RabbitMQ: to any exchange with publisher confirms, from streams; over AMQP 0-9-1.
+//! RabbitMQ, over AMQP 0-9-1: to any exchange with publisher confirms, and from streams.
 
 mod connect;
 mod refusal;

@@ -19,16 +19,16 @@ use crate::{
     error::{Error, Result},
 };
 
-/// From one connection that a server has sent away to the next.
+/// The shortest time between two new connections.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A connection, and another one where the server says that it is not the one to ask: behind the
-/// name may be another by now.
+/// A connection that is replaced when its server refuses commands, because the host's name may lead
+/// to another server by then.
 struct Held {
     address: Address,
     patience: Duration,
     current: Mutex<ConnectionManager>,
-    /// When the last one was made again; locked while one is.
+    /// The time of the last replacement; locked while one is under way.
     renewed: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -42,7 +42,7 @@ impl Held {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another connection to the same address. Those who come while one is made leave it at that.
+    /// Connects to the same address again. Returns at once while another call does so.
     async fn renew(&self, error: &RedisError) {
         let Ok(mut renewed) = self.renewed.try_lock() else { return };
         if renewed.is_some_and(|renewed| renewed.elapsed() < PAUSE) {
@@ -58,13 +58,13 @@ impl Held {
     }
 }
 
-/// Whether a server has sent us away: it is a replica, has lost its master, or is about to read
-/// what it has.
+/// Returns true if a server refuses commands: it is a replica, has lost its master, or still loads
+/// its data.
 fn points_elsewhere(error: &RedisError) -> bool {
     matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
 }
 
-/// A connection that is made again by itself.
+/// Opens a connection that reconnects by itself.
 async fn connect(address: &Address, patience: Duration) -> Result<ConnectionManager> {
     let said = |cause: ::redis::RedisError| Error::broker(address.shown(), cause);
     let database: u16 = address.option("db")?.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The row by which others see a relay out of a queue: the console's list, and queries of
+//! The row that shows a relay out of a queue: in the console's list, and in queries of
 //! `trunkline.relay`.
 
 use std::{sync::Arc, time::Duration};
@@ -9,9 +9,9 @@ use trunkline::{Queue, postgres::Statement};
 
 use crate::{payload::Raw, progress::Progress, sql};
 
-/// From one report to the next.
+/// The time between two reports.
 const EACH: Duration = Duration::from_secs(10);
-/// How long the row may take to go at the end.
+/// The longest wait for the row's deletion at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 type Row<'a> = (&'a str, &'a str, &'a str, i64, i64, i64, i64, Option<String>);
@@ -26,7 +26,7 @@ pub(crate) struct Report {
     forgotten: Statement<(), (i64,)>,
 }
 
-/// What waits in the queue, and when it is counted again.
+/// The number of unsettled messages in the queue, and the time of its next count.
 #[derive(Default)]
 struct Counted {
     lag: i64,
@@ -51,8 +51,8 @@ impl Report {
         }
     }
 
-    /// The lag is a count of the queue. Of a large one it takes long, and is taken as much less
-    /// often.
+    /// Returns the number of unsettled messages. Counting a large queue takes long, so the pause
+    /// grows with the time that the last count took.
     async fn count(&self, counted: &mut Counted) -> trunkline::Result<i64> {
         let began = Instant::now();
         if counted.again_at.is_none_or(|at| at <= began) {
@@ -63,7 +63,7 @@ impl Report {
         Ok(counted.lag)
     }
 
-    /// Reports every so often, until it is dropped. A report that fails is a report less.
+    /// Reports at intervals until it is dropped. After a failed report, the next one tries again.
     pub async fn run(&self) -> std::convert::Infallible {
         let mut ticks = interval(EACH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,7 +97,7 @@ impl Report {
         Ok(())
     }
 
-    /// The row goes: this relay has ended in order.
+    /// Deletes the row at an orderly end.
     pub async fn end(&self) {
         let statement: Statement<(&str, &str), u64> = Statement::of(self.forget.text().to_owned());
         let end = async {
@@ -105,6 +105,6 @@ impl Report {
             db.run(&statement, (&*self.name, &*self.queue.description().name)).await?;
             db.run(&self.forgotten, ()).await.map(drop)
         };
-        let _ = timeout(LAST_WORDS, end).await; // a day later another one does it
+        let _ = timeout(LAST_WORDS, end).await; // another relay deletes the row a day later
     }
 }

@@ -1,4 +1,4 @@
-//! Where messages go: what a broker is to the relay.
+//! Destinations: the interface of a broker that takes messages.
 
 use futures_util::future::BoxFuture;
 
@@ -9,33 +9,33 @@ use crate::outgoing::Outgoing;
 /// One sink serves all batches of a relay, several of them at the same time. Dropping a call of
 /// [`Sink::produce`] may leave its messages stored: the relay sends them again, with the same id.
 pub trait Sink: Send + Sync + 'static {
-    /// The broker, for people: an address without credentials.
+    /// The broker's address without credentials, for logs and errors.
     fn broker(&self) -> &str;
 
-    /// What stands between the parts of a subject or the like, if it has parts: a place of a route
-    /// is filled with one part.
+    /// The separator between the parts of a destination's name, if it has parts. A field of a route
+    /// then fills exactly one part.
     fn separator(&self) -> Option<char> {
         None
     }
 
-    /// Hands a batch over and waits for the broker's word on each message, at the strength that was
-    /// asked for when the sink was made.
+    /// Sends a batch and waits for the outcome of each message, at the durability that the caller
+    /// chose for the sink.
     ///
-    /// Returns an [`Outcome`] for each message, in their order; one that is missing counts as
-    /// [`Outcome::RefusedForNow`]. No two messages of a batch, nor of two batches that are under
-    /// way at the same time, have the same key, where the queue keeps the order of keys.
+    /// Returns an [`Outcome`] for each message, in order; a missing outcome counts as
+    /// [`Outcome::RefusedForNow`]. Where the queue keeps the order of keys, two messages that are
+    /// under way at the same time never have the same key.
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>>;
 }
 
-/// The broker's word on a message.
+/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Stored, at the strength that was asked for.
+    /// The broker has stored the message, at the durability that the caller chose.
     Confirmed,
-    /// It will never take this message: too large, no such topic, no permission. It becomes a dead
-    /// letter with these words.
+    /// The broker will never take this message: too large, no such topic, no permission. The
+    /// message becomes a dead letter with this reason.
     RefusedForGood(String),
-    /// Not now, or not known: away, full, no answer. It is tried again, uncharged, for as long
-    /// as it takes.
+    /// The broker is away or full, or has not answered. The relay tries the message again, without
+    /// counting an attempt and without a limit.
     RefusedForNow(String),
 }

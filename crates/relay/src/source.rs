@@ -1,4 +1,4 @@
-//! Where messages come from: what a broker is to the relay on the way in.
+//! Sources: the interface of a broker that the relay reads from.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -8,28 +8,30 @@ use crate::error::Result;
 
 /// A broker that is read from a position on.
 ///
-/// The position is the source's own text. The relay stores it in the transaction that enqueues the
-/// messages, and passes it back: so a source needs no memory, and the broker no acknowledgements.
+/// The position is a text of the source's own. The relay stores it in the transaction that enqueues
+/// the messages, and passes it back. So a source needs no memory, and the broker needs no
+/// acknowledgements.
 pub trait Source: Send + 'static {
-    /// The broker and the stream, for people: an address without credentials.
+    /// The address of broker and stream without credentials, for logs and errors.
     fn broker(&self) -> &str;
 
-    /// Reads up to `most` messages behind `after` (of `None`: from the oldest that the broker still
-    /// has), in the order in which their positions follow one another. Waits a second or so for the
-    /// first; none where none came. Called again with the position of the last message, or, after a
-    /// failure, with an earlier one.
+    /// Reads at most `most` messages behind `after`, in the order of their positions. `None` means
+    /// from the oldest message that the broker still has. Waits about a second for the first
+    /// message; returns nothing if none comes. The caller passes the position of the last message,
+    /// or an earlier one after a failure.
     ///
     /// # Errors
-    /// The broker is away (it is asked again), or has lost what is behind the position (an
-    /// [`Error::is_gap`](crate::Error::is_gap), at which the relay ends).
+    /// The broker is away, and the relay asks again; or it has lost the messages behind the
+    /// position ([`Error::is_gap`](crate::Error::is_gap)), and the relay ends.
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>>;
 
-    /// Everything up to this position is committed; for a broker that wants to be told.
+    /// Notifies the broker that everything up to this position is committed, if the broker needs
+    /// it.
     fn committed<'a>(&'a mut self, _position: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
-    /// Messages behind the last ones that were read, where the broker says.
+    /// The number of messages behind the last one that was read, if the broker reports it.
     fn lag(&self) -> Option<u64> {
         None
     }
@@ -38,25 +40,26 @@ pub trait Source: Send + 'static {
 /// A message that a broker has.
 #[derive(Debug, Clone, Default)]
 pub struct Incoming {
-    /// Where to go on behind it, whatever came before: of a topic with partitions, a place in each.
+    /// The position to continue from behind this message. For a topic with partitions it has an
+    /// offset for each partition.
     pub position: String,
-    /// Its key, if it has one. In a queue without keys it is kept as the metadata's
-    /// `trunkline-key`, and is the key again on the way out.
+    /// The key, if the message has one. A queue without keys keeps it as `trunkline-key` in the
+    /// metadata; the way out makes it the key again.
     pub key: Option<String>,
-    /// Its headers, as names and texts.
+    /// The headers, as names and texts.
     pub metadata: Metadata,
-    /// Its body.
+    /// The payload's bytes.
     pub body: Bytes,
 }
 
 impl Incoming {
-    /// About as many bytes as it takes in memory.
+    /// Returns the message's approximate size in memory, in bytes.
     pub(crate) fn size(&self) -> usize {
         let metadata: usize = self.metadata.iter().map(|(name, text)| name.len() + text.len()).sum();
         self.body.len() + self.key.as_ref().map_or(0, String::len) + metadata + 64
     }
 }
 
-/// Bytes that a source hands over at a time, but for the last message.
+/// The bound of bytes that one read returns. The last message may exceed it.
 #[cfg_attr(not(any(feature = "kafka", feature = "nats", feature = "rabbitmq")), allow(dead_code))]
 pub(crate) const BYTES: usize = 16 << 20;

@@ -1,8 +1,8 @@
-//! What a relay says to Postgres: a statement a file.
+//! The relay's statements, one per file.
 
 use trunkline::{Db, postgres::Statement};
 
-/// A statement in the schema that the queues are in.
+/// Returns a statement for the queues' schema.
 pub(crate) fn of<P, R>(db: &Db, text: &str) -> Statement<P, R> {
     Statement::of(text.replace("trunkline.", &format!("{}.", db.schema_name())))
 }

@@ -1,4 +1,4 @@
-//! Routes: a topic, subject or stream made of each message.
+//! Routes: a topic, subject or stream that is made from each message.
 
 mod field;
 
@@ -8,13 +8,13 @@ use trunkline::Metadata;
 
 use crate::error::Error;
 
-/// A route: text with places that are filled from each message, as `orders.{metadata.tenant}` or
+/// A route: text with fields that each message fills, such as `orders.{metadata.tenant}` or
 /// `orders.{payload.customer.country}`.
 ///
-/// `{queue}`, `{key}`, `{metadata.NAME}`, `{payload.FIELD.FIELD…}`; `{{` and `}}` are braces. Where
-/// the broker's names have parts, with dots between them, what fills a place is one part: a message
-/// whose text has a dot has no route. `{+metadata.NAME}`, with a plus, takes it as it is, and so
-/// does a route that is one place alone.
+/// The fields are `{queue}`, `{key}`, `{metadata.NAME}` and `{payload.FIELD.FIELD…}`; `{{` and `}}`
+/// stand for braces. Where the broker's names have parts with dots between them, a field fills
+/// exactly one part: a message whose text has a dot has no route. A field with a plus,
+/// `{+metadata.NAME}`, may fill several parts. So may a field that is the whole route.
 ///
 /// ```
 /// # use trunkline_relay::Template;
@@ -34,10 +34,10 @@ enum Part {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
-    /// As it is written.
+    /// The field's name in the route's text.
     name: String,
     field: Field,
-    /// Whether it may be several parts of a name.
+    /// True if the text may fill several parts of a name.
     whole: bool,
 }
 
@@ -48,7 +48,7 @@ enum Field {
     Payload(Vec<String>),
 }
 
-/// What places are filled from.
+/// The message's fields that fill a route.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields<'a> {
     pub queue: &'a str,
@@ -119,18 +119,17 @@ fn bad(template: &str, why: &str) -> Error {
 }
 
 impl Template {
-    /// The queue's name.
     pub(crate) fn queue() -> Self {
         Self(vec![Part::Queue])
     }
 
-    /// Whether a route needs the fields of payloads, which then must be JSON.
+    /// Returns true if the route reads fields of payloads, which then must be JSON.
     #[must_use]
     pub fn reads_payloads(&self) -> bool {
         self.fields().any(|field| matches!(field, Field::Payload(_)))
     }
 
-    /// Whether it needs the keys of messages.
+    /// Returns true if the route reads the keys of messages.
     #[must_use]
     pub fn reads_keys(&self) -> bool {
         self.fields().any(|field| *field == Field::Key)
@@ -143,7 +142,7 @@ impl Template {
         })
     }
 
-    /// The text, where it is the same for all messages.
+    /// Returns the destination, if it is the same for all messages.
     #[must_use]
     pub fn fixed(&self) -> Option<&str> {
         match &self.0[..] {
@@ -152,8 +151,8 @@ impl Template {
         }
     }
 
-    /// Where a message goes, or why it cannot be said. `separator` is what stands between the parts
-    /// of the broker's names.
+    /// Returns a message's destination, or the reason why it has none. `separator` stands between
+    /// the parts of the broker's names.
     pub(crate) fn fill(&self, of: Fields<'_>, separator: Option<char>) -> Result<Arc<str>, String> {
         if let [Part::Text(text)] = &self.0[..] {
             return Ok(text.clone());
@@ -194,7 +193,7 @@ impl Field {
     }
 }
 
-/// A text in quotes, and no more of it than an error needs.
+/// Quotes a text for an error, and cuts off a long one.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 100;
     match text.char_indices().nth(MOST) {

@@ -2,13 +2,12 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What all pieces of a lane may weigh. A piece that comes while there is any room is taken whole.
+/// The bound of a lane's weight. A piece that comes while there is any room is taken whole.
 const BOUND: usize = 64 << 20;
-/// What a piece weighs beside its bytes: its place in the queue and the memory's own bookkeeping,
-/// generously.
+/// The weight of an empty piece: its slot in the queue and the allocator's bookkeeping, generously.
 const EMPTY: usize = 128;
 
-/// One direction of a connection: what is on its way.
+/// One direction of a connection, with the bytes on their way.
 #[derive(Debug)]
 pub(crate) struct Lane {
     state: Mutex<State>,
@@ -26,7 +25,7 @@ struct State {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
-    /// The sender has said that nothing more comes; it may still listen.
+    /// The sender has closed its side; it may still receive.
     End,
     /// The sender is gone.
     Broken,
@@ -43,15 +42,15 @@ impl Lane {
         Self { state: Mutex::default(), room: Condvar::new(), filled: Condvar::new() }
     }
 
-    /// Waits for room. `false` when the lane is closed.
+    /// Waits for room. Returns false if the lane is closed.
     pub(crate) fn push(&self, due: Instant, piece: Piece) -> bool {
         let full = |state: &mut State| state.weight >= BOUND && !state.closed;
         let mut state = self.room.wait_while(self.locked(), full).unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return false;
         }
-        // Where there are pieces already, the reader waits for the first of them to be due, and
-        // needs no waking.
+        // If the lane has pieces, the reader waits for the first one's due time and needs no
+        // wake-up.
         if state.pieces.is_empty() {
             self.filled.notify_one();
         }
@@ -60,7 +59,7 @@ impl Lane {
         true
     }
 
-    /// Waits until there is a piece and it is due. `None` when the lane is closed.
+    /// Waits until a piece is due. Returns `None` if the lane is closed.
     pub(crate) fn pop(&self) -> Option<Piece> {
         let mut state = self.locked();
         while !state.closed {
@@ -82,7 +81,7 @@ impl Lane {
         None
     }
 
-    /// Throws away what is on its way; nothing passes any more.
+    /// Discards all pieces and ends all waits.
     pub(crate) fn close(&self) {
         let mut state = self.locked();
         *state = State { closed: true, ..State::default() };

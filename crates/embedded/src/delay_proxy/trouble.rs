@@ -6,28 +6,28 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// How often what is held looks whether its connection has ended.
+/// The time between two checks of a held connection for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Which way bytes are held by [`DelayProxy::hold`].
+/// The direction that [`DelayProxy::hold`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// Everything passes.
     Nothing,
-    /// The server hears nothing more, and its answers pass.
+    /// The server receives nothing more. Its answers pass.
     Requests,
-    /// The clients hear nothing more, and what they say passes.
+    /// The clients receive nothing more. Their requests pass.
     Answers,
     /// Nothing passes.
     Both,
 }
 
-/// Trouble on the line, besides a cut.
+/// Faults of the line, beside a cut.
 impl DelayProxy {
-    /// Makes what is said from now on as late as this, in connections that are there already as
-    /// well. What is on its way keeps its delay, and nothing overtakes it.
+    /// Sets the delay of bytes that arrive from now on, in open connections, too. Bytes on their
+    /// way keep their delay, and no byte overtakes another.
     ///
-    /// Fails for more than an hour.
+    /// Fails for a delay over one hour.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -43,9 +43,9 @@ impl DelayProxy {
         Ok(())
     }
 
-    /// Holds what would be delivered from now on, in all connections and in those that come:
-    /// nothing is lost and no end is seen, as on a line that went dead. Lasts until it is changed;
-    /// then what was held is delivered in order.
+    /// Holds bytes that are due from now on, in open and later connections. No byte is lost and no
+    /// end is visible, as on a dead line. The hold lasts until the next call; then the held bytes
+    /// are delivered in order.
     ///
     /// ```
     /// # use std::{io::{ErrorKind, Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -69,16 +69,15 @@ impl DelayProxy {
         self.shared.answers_gate.set(matches!(hold, Hold::Answers | Hold::Both));
     }
 
-    /// Ends every connection at once, on both sides, and throws away what is on its way; also those
-    /// that [`DelayProxy::leave_half_open`] left. Connections that come later are served.
+    /// Ends every connection at once, on both sides, and discards bytes on their way; also
+    /// connections after [`DelayProxy::leave_half_open`]. Later connections are served.
     pub fn cut_all(&self) {
         self.connections().iter().for_each(|connection| connection.end());
     }
 
-    /// Ends every connection on the clients' side alone: the server hears neither an end nor
-    /// anything else, as after the loss of a machine, and keeps sessions, transactions and locks,
-    /// until [`DelayProxy::cut_all`] or the end of the proxy. Connections that come later are
-    /// served.
+    /// Ends every connection on the clients' side only, as after the loss of a machine. The server
+    /// receives neither an end nor a byte, and keeps sessions, transactions and locks until
+    /// [`DelayProxy::cut_all`] or the end of the proxy. Later connections are served.
     pub fn leave_half_open(&self) {
         for connection in self.connections() {
             connection.left.store(true, Ordering::Release);
@@ -91,7 +90,6 @@ impl DelayProxy {
     }
 }
 
-/// Shut while bytes are held.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     shut: Mutex<bool>,
@@ -104,7 +102,7 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// Waits until it is open, or the lane is closed.
+    /// Waits until the gate is open, or the lane is closed.
     pub(super) fn pass(&self, lane: &Lane) {
         let mut shut = locked(&self.shut);
         while *shut && !lane.is_closed() {
@@ -113,7 +111,7 @@ impl Gate {
     }
 }
 
-/// Bytes up to a cut, if there is to be one.
+/// The number of bytes before a cut, if a cut is requested.
 #[derive(Debug, Default)]
 pub(super) struct Cut(Mutex<Option<usize>>);
 
@@ -126,7 +124,7 @@ impl Cut {
         locked(&self.0).is_some()
     }
 
-    /// How many of these bytes are delivered, and whether the connection is cut then.
+    /// Returns the number of bytes to deliver, and true if the connection is cut after them.
     pub(super) fn passes(&self, bytes: usize) -> (usize, bool) {
         let mut left = locked(&self.0);
         match *left {

@@ -13,9 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The server behind a [`DelayProxy`](crate::DelayProxy): a TCP address or a unix socket.
 ///
-/// As text it is `HOST:PORT`, or `FOLDER:PORT` with a folder that begins with `/`, where
-/// PostgreSQL's socket is. The host is looked up once, when the text is read; its addresses are
-/// tried in order.
+/// As text it is `HOST:PORT`, or `FOLDER:PORT` for PostgreSQL's socket in a folder that begins with
+/// `/`. Parsing the text looks up the host once; its addresses are tried in order.
 ///
 /// ```
 /// use trunkline_embedded::Upstream;
@@ -38,8 +37,8 @@ enum Place {
 }
 
 impl Upstream {
-    /// Connects, and closes the connection again. Fails as connecting does: after five seconds an
-    /// address at most, or at once where nothing listens.
+    /// Connects and closes the connection. Fails after at most five seconds per address, or at once
+    /// if nothing listens.
     ///
     /// ```
     /// # use std::path::Path;
@@ -63,8 +62,8 @@ impl Upstream {
                 }
                 Err(failed)
             }
-            // To the system a socket is a socket: the one type reads, writes and shuts down the
-            // other kind as well.
+            // The system accepts both kinds of sockets, so `TcpStream` can read, write and shut
+            // down a unix socket, too.
             Place::Unix(path) => Ok(TcpStream::from(OwnedFd::from(UnixStream::connect(path)?))),
         }
     }
@@ -104,7 +103,7 @@ impl From<SocketAddr> for Upstream {
     }
 }
 
-/// The socket itself, not its folder.
+/// Takes the path of the socket itself, not of its folder.
 impl From<&Path> for Upstream {
     fn from(socket: &Path) -> Self {
         Self { name: socket.display().to_string(), place: Place::Unix(socket.to_owned()) }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use trunkline_embedded::Binaries;
 
-/// Marks a process that plays a part in another test.
+/// Marks a process that runs a part of another test.
 const PART: &str = "TRUNKLINE_TEST_PART";
 
-/// A process of this test binary that plays the part of that name, an ignored test.
+/// Returns a command of this test binary that runs an ignored test as a part of another test.
 pub fn part(name: &str, argument: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
@@ -16,23 +16,22 @@ pub fn part(name: &str, argument: &Path) -> Command {
     command
 }
 
-/// `None` where `cargo test -- --include-ignored` runs a part by itself.
+/// Returns `None` if `cargo test -- --include-ignored` runs a part by itself.
 pub fn argument() -> Option<PathBuf> {
     std::env::var_os(PART).map(PathBuf::from)
 }
 
-/// What a part said, by either way, when it has ended.
+/// Waits for the end of a part, and returns its output and its errors.
 pub fn words(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// The PostgreSQL of this machine, or a fetched one.
 pub fn here() -> Binaries {
     Binaries::find_or_fetch(|_, _| {}).unwrap()
 }
 
-/// A new folder that every user may enter, removed at the end.
+/// A new folder that every user may enter. It is removed at the end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop, Upstream};
 
-/// A server of one connection, which does that work, behind a proxy; and a client of it.
+/// Starts a server that does `work` with one connection, a proxy before it, and a client.
 fn connect<T: Send + 'static>(
     delay: Duration,
     work: impl FnOnce(TcpStream) -> T + Send + 'static,
@@ -14,7 +14,7 @@ fn connect<T: Send + 'static>(
     let proxy = DelayProxy::start("127.0.0.1:0", listener.local_addr().unwrap(), delay).unwrap();
     let server = thread::spawn(move || work(listener.accept().unwrap().0));
     let client = TcpStream::connect(proxy.addr()).unwrap();
-    // A test that would hang fails instead.
+    // Makes a test fail that would block.
     client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     client.set_nodelay(true).unwrap();
     (proxy, client, server)
@@ -24,7 +24,7 @@ fn echo(mut stream: TcpStream) {
     std::io::copy(&mut stream.try_clone().unwrap(), &mut stream).unwrap();
 }
 
-/// Bytes that repeat after a long time only.
+/// Returns bytes with a long period.
 fn noise(mut seed: u64, length: usize) -> Vec<u8> {
     let next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -39,7 +39,7 @@ fn read_all(mut stream: impl Read) -> Vec<u8> {
     all
 }
 
-/// The end of the stream or a reset.
+/// Returns true at the end of the stream, or after a reset.
 fn is_over(mut stream: impl Read) -> bool {
     match stream.read(&mut [0]) {
         Ok(length) => length == 0,
@@ -64,7 +64,7 @@ fn a_round_trip_takes_the_delay_twice_and_little_more() {
 
 #[test]
 fn the_bandwidth_stays() {
-    // 20 MB are 306 pieces of 64 KiB at most: if each waited for the one before, that would take
+    // 20 MB are at least 306 pieces of 64 KiB. If each waited for the previous one, they would take
     // more than 15 seconds.
     let (_proxy, mut client, server) = connect(Duration::from_millis(50), |stream| read_all(stream).len());
     let (bytes, start) = (vec![7; 20_000_000], Instant::now());
@@ -115,7 +115,7 @@ fn a_server_that_goes_away_ends_the_client_after_its_last_words() {
     });
     server.join().unwrap();
     assert_eq!(read_all(&client).len(), 300_000);
-    // It learns that no server listens, as it would without the proxy.
+    // The client notices that no server listens, as it would without the proxy.
     eventually(|| client.write_all(b"hello?").is_err());
 }
 
@@ -202,7 +202,7 @@ fn the_end_of_the_proxy_ends_everything_at_once() {
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         assert!(clients.iter().all(is_over) && servers.iter().all(is_over));
         assert!(TcpStream::connect(addr).is_err());
-        // Their work is over, and the system's part of their end may take a moment more.
+        // The connections' threads have ended, but the system may take a moment more.
         eventually(|| threads(addr.1) == 0);
     }
 }
@@ -215,7 +215,7 @@ fn eventually(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The threads of this process that carry the port's name, where the system tells.
+/// Counts this process's threads with the port in their name, where the system has /proc.
 fn threads(port: u16) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -299,7 +299,7 @@ fn connections_can_be_cut_all_at_once_also_while_they_are_held() {
         is_over(stream)
     });
     proxy.hold(Hold::Both);
-    // It is on its way for certain only when the client has connected to the server.
+    // Repeats, because the connection to the server may not be open yet.
     eventually(|| {
         proxy.cut_all();
         server.is_finished()

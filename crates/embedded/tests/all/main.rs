@@ -1,5 +1,5 @@
-//! What the crate promises, with real servers. One process of this binary plays the owner that is
-//! killed, and others run with an environment of their own: see `again`.
+//! The crate's guarantees, with real servers. One process of this binary plays the owner that is
+//! killed, and others run with their own environment: see `again`.
 
 mod again;
 mod speak;

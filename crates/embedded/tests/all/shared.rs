@@ -10,7 +10,7 @@ fn word<'a>(url: &'a str, name: &str) -> &'a str {
     url.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).expect("it is in the address")
 }
 
-/// Asks the shared server, in the database `postgres`.
+/// Runs a statement on the shared server, in the database `postgres`.
 fn ask(statement: &str) -> Option<String> {
     let socket = test_cluster().unwrap().socket_dir().join(".s.PGSQL.5432");
     exchange(UnixStream::connect(socket).unwrap(), statement)
@@ -30,7 +30,7 @@ fn each_test_has_a_database_of_its_own_on_one_server() {
     assert_eq!(ask("SHOW fsync").as_deref(), Some("off"));
 }
 
-/// Tells its server, and ends as a process of tests does: nothing is dropped.
+/// Prints its server, and ends as a test process does: nothing is dropped.
 #[test]
 #[ignore = "a part in other tests"]
 fn tests() {

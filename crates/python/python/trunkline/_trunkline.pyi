@@ -12,9 +12,11 @@ class Lease:
     """The right to one message under one attempt: each verb that ends a lease names both, so a late worker changes nothing."""
 
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The message's id."""
     @property
-    def attempt(self) -> int: ...
+    def attempt(self) -> int:
+        """The attempt that the lease was given for."""
     def __init__(self, id: int, attempt: int) -> None: ...
     def __hash__(self) -> int: ...
     def __lt__(self, other: Lease) -> bool: ...
@@ -32,41 +34,66 @@ class Message(Generic[T_co]):
     def attempts(self) -> int:
         """Attempts that were charged: what the queue's maximum and retries count."""
     @property
-    def payload(self) -> T_co: ...
+    def payload(self) -> T_co:
+        """The decoded payload."""
     @property
     def enqueued_at(self) -> datetime:
         """By the server's clock."""
     @property
-    def metadata(self) -> dict[str, str]: ...
+    def metadata(self) -> dict[str, str]:
+        """A copy of the names and texts beside the payload; mostly empty."""
     @property
     def key(self) -> str | None:
         """Its key, where a worker leased it from a queue whose messages have keys."""
     @property
     def lease(self) -> Lease:
         """The name of this delivery; small, and without the payload."""
-    def with_payload(self, payload: U) -> Message[U]: ...
+    def with_payload(self, payload: U) -> Message[U]:
+        """Returns the same message with another payload."""
 
 def depth(json: str) -> int:
     """The levels of lists and objects in a JSON text."""
 
 class Bridge:
+    """Connects the native module with one event loop. Create it in the loop's thread."""
+
     def __init__(self, event_loop: object) -> None: ...
-    def fileno(self) -> int: ...
-    def resolve(self) -> None: ...
-    def flush(self) -> None: ...
+    def fileno(self) -> int:
+        """Returns the descriptor that the loop watches. It is readable when outcomes have come."""
+    def resolve(self) -> None:
+        """Resolves the futures whose outcomes have come. The loop calls it when the descriptor is readable."""
+    def flush(self) -> None:
+        """Sends the enqueues of the current turn of the loop."""
 
 class Call:
-    def leave(self) -> None: ...
+    """A dequeue whose caller may leave before the answer comes."""
+
+    def leave(self) -> None:
+        """Ends the call. Messages that have come, or that still come, are released."""
 
 class Offer:
+    """Dequeued messages that have no owner yet. Messages that the caller does not accept are released."""
+
     def __len__(self) -> int: ...
-    def refuse(self) -> None: ...
+    def refuse(self) -> None:
+        """Releases the messages. Does nothing after ``accept``."""
     @overload
-    def accept(self, decode: None) -> list[Message[bytes]]: ...
+    def accept(self, decode: None) -> list[Message[bytes]]:
+        """Returns the messages, with payloads as bytes or as ``decode`` returns them. Call it once.
+
+        A message whose ``decode`` raises an exception fails its attempt and is left out. If ``decode`` is interrupted, for example by
+        Ctrl-C, all messages are released and the exception is raised. Raises ``RuntimeError`` if the messages were accepted or refused
+        before.
+        """
     @overload
     def accept(self, decode: Callable[[bytes], T]) -> list[Message[T]]: ...
 
 class Draft:
+    """An encoded payload with its options. Delays are seconds, from zero; priorities are 0 to 255.
+
+    ``within`` is the time in seconds that ``unique`` holds the key; without it the key is held until the message has ended.
+    """
+
     def __init__(
         self,
         payload: bytes,
@@ -82,84 +109,122 @@ class Draft:
     ) -> None: ...
 
 class Db:
+    """A database with Trunkline in it. Errors of the library are raised as the classes in ``trunkline.errors``.
+
+    With a bridge, each verb returns a future of its loop. Without one, the thread waits and checks for signals. A fork of the process that
+    connected gets ``RuntimeError``.
+    """
+
     @overload
     @staticmethod
-    def connect(bridge: Bridge, url: str) -> Awaitable[Db]: ...
+    def connect(bridge: Bridge, url: str) -> Awaitable[Db]:
+        """Connects to a URL or a connection string of libpq. Raises if the database cannot be reached now."""
     @overload
     @staticmethod
     def connect(bridge: None, url: str) -> Db: ...
     @property
-    def schema(self) -> str: ...
+    def schema(self) -> str:
+        """The name of the schema that holds the queues."""
     @overload
-    def migrate(self, bridge: Bridge) -> Awaitable[int]: ...
+    def migrate(self, bridge: Bridge) -> Awaitable[int]:
+        """Migrates the schema to this library's version, in one transaction. Returns the number of applied steps."""
     @overload
     def migrate(self, bridge: None) -> int: ...
     @overload
-    def create_queue(self, bridge: Bridge, name: str, payload: str, named: dict[str, Any]) -> Awaitable[None]: ...
+    def create_queue(self, bridge: Bridge, name: str, payload: str, named: dict[str, Any]) -> Awaitable[None]:
+        """Creates a queue with payloads of a column type. Does nothing if it exists with the same settings.
+
+        ``named`` are the settings by name; ``lease`` and ``head_start`` are seconds. Raises ``ValueError`` for an unknown setting.
+        """
     @overload
     def create_queue(self, bridge: None, name: str, payload: str, named: dict[str, Any]) -> None: ...
     @overload
-    def alter_queue(self, bridge: Bridge, name: str, named: dict[str, Any]) -> Awaitable[None]: ...
+    def alter_queue(self, bridge: Bridge, name: str, named: dict[str, Any]) -> Awaitable[None]:
+        """Changes the named settings of a queue. Raises ``ValueError`` for ``priorities`` and ``uniqueness``, which are fixed."""
     @overload
     def alter_queue(self, bridge: None, name: str, named: dict[str, Any]) -> None: ...
     @overload
-    def drop_queue(self, bridge: Bridge, name: str) -> Awaitable[None]: ...
+    def drop_queue(self, bridge: Bridge, name: str) -> Awaitable[None]:
+        """Drops a queue with its messages, its dead letters and its archive."""
     @overload
     def drop_queue(self, bridge: None, name: str) -> None: ...
     @overload
-    def pause_queue(self, bridge: Bridge, name: str) -> Awaitable[None]: ...
+    def pause_queue(self, bridge: Bridge, name: str) -> Awaitable[None]:
+        """Pauses a queue: messages can be enqueued, but not dequeued."""
     @overload
     def pause_queue(self, bridge: None, name: str) -> None: ...
     @overload
-    def resume_queue(self, bridge: Bridge, name: str) -> Awaitable[None]: ...
+    def resume_queue(self, bridge: Bridge, name: str) -> Awaitable[None]:
+        """Resumes a paused queue, and wakes its consumers."""
     @overload
     def resume_queue(self, bridge: None, name: str) -> None: ...
     @overload
-    def limit_queue(self, bridge: Bridge, name: str, max_leased: int | None, of_all: tuple[float | None, int | None], of_keys: tuple[float | None, int | None]) -> Awaitable[None]: ...
+    def limit_queue(self, bridge: Bridge, name: str, max_leased: int | None, of_all: tuple[float | None, int | None], of_keys: tuple[float | None, int | None]) -> Awaitable[None]:
+        """Sets all limits of a queue; ``None`` means no limit. ``of_all`` and ``of_keys`` are messages per second, and burst."""
     @overload
     def limit_queue(self, bridge: None, name: str, max_leased: int | None, of_all: tuple[float | None, int | None], of_keys: tuple[float | None, int | None]) -> None: ...
     @overload
-    def list_queues(self, bridge: Bridge) -> Awaitable[list[dict[str, Any]]]: ...
+    def list_queues(self, bridge: Bridge) -> Awaitable[list[dict[str, Any]]]:
+        """Returns the descriptions of all queues, by name."""
     @overload
     def list_queues(self, bridge: None) -> list[dict[str, Any]]: ...
     @overload
-    def describe_queue(self, bridge: Bridge, name: str) -> Awaitable[list[dict[str, Any]]]: ...
+    def describe_queue(self, bridge: Bridge, name: str) -> Awaitable[list[dict[str, Any]]]:
+        """Returns a list with the description of one queue. Raises ``NoQueue``."""
     @overload
     def describe_queue(self, bridge: None, name: str) -> list[dict[str, Any]]: ...
     @overload
-    def queue(self, bridge: Bridge, name: str) -> Awaitable[Queue]: ...
+    def queue(self, bridge: Bridge, name: str) -> Awaitable[Queue]:
+        """Opens a queue. Raises ``NoQueue``. The caller checks the column type."""
     @overload
     def queue(self, bridge: None, name: str) -> Queue: ...
     @overload
-    def schedules(self, bridge: Bridge) -> Awaitable[list[dict[str, Any]]]: ...
+    def schedules(self, bridge: Bridge) -> Awaitable[list[dict[str, Any]]]:
+        """Returns all schedules, by name."""
     @overload
     def schedules(self, bridge: None) -> list[dict[str, Any]]: ...
     @overload
-    def pause_schedule(self, bridge: Bridge, name: str) -> Awaitable[None]: ...
+    def pause_schedule(self, bridge: Bridge, name: str) -> Awaitable[None]:
+        """Pauses a schedule: it makes no ticks until it is resumed."""
     @overload
     def pause_schedule(self, bridge: None, name: str) -> None: ...
     @overload
-    def resume_schedule(self, bridge: Bridge, name: str) -> Awaitable[None]: ...
+    def resume_schedule(self, bridge: Bridge, name: str) -> Awaitable[None]:
+        """Resumes a schedule from its next tick on."""
     @overload
     def resume_schedule(self, bridge: None, name: str) -> None: ...
     @overload
-    def drop_schedule(self, bridge: Bridge, name: str) -> Awaitable[None]: ...
+    def drop_schedule(self, bridge: Bridge, name: str) -> Awaitable[None]:
+        """Drops a schedule. Its messages stay."""
     @overload
     def drop_schedule(self, bridge: None, name: str) -> None: ...
     @overload
-    def fire_schedule(self, bridge: Bridge, name: str) -> Awaitable[int]: ...
+    def fire_schedule(self, bridge: Bridge, name: str) -> Awaitable[int]:
+        """Enqueues the message of a schedule now, and returns the message's id."""
     @overload
     def fire_schedule(self, bridge: None, name: str) -> int: ...
 
 class Queue:
+    """A queue of payloads as bytes, in PostgreSQL's binary format of the column. The codecs are Python's.
+
+    Bridges and errors are as in ``Db``. Verbs that end leases raise ``LeaseLost`` for lost leases, and apply to the other ones.
+    """
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The queue's name."""
     @property
-    def column(self) -> str: ...
+    def column(self) -> str:
+        """The payloads' type, as PostgreSQL names it."""
     @property
-    def lease_seconds(self) -> float: ...
+    def lease_seconds(self) -> float:
+        """The length of a lease, in seconds."""
     @overload
-    def enqueue(self, bridge: Bridge, message: bytes | Draft) -> Awaitable[int]: ...
+    def enqueue(self, bridge: Bridge, message: bytes | Draft) -> Awaitable[int]:
+        """Enqueues a payload or a draft. Returns its id after the commit or, with ``says_outcome``, its id and its outcome.
+
+        With a unique key, the id may be another message's.
+        """
     @overload
     def enqueue(self, bridge: Bridge, message: bytes | Draft, says_outcome: Literal[True]) -> Awaitable[tuple[int, Literal["new", "duplicate", "replaced"]]]: ...
     @overload
@@ -167,148 +232,221 @@ class Queue:
     @overload
     def enqueue(self, bridge: None, message: bytes | Draft, says_outcome: Literal[True]) -> tuple[int, Literal["new", "duplicate", "replaced"]]: ...
     @overload
-    def enqueue_many(self, bridge: Bridge, messages: Sequence[bytes | Draft]) -> Awaitable[list[int]]: ...
+    def enqueue_many(self, bridge: Bridge, messages: Sequence[bytes | Draft]) -> Awaitable[list[int]]:
+        """Enqueues all messages in one transaction. Returns their ids in order."""
     @overload
     def enqueue_many(self, bridge: None, messages: Sequence[bytes | Draft]) -> list[int]: ...
     @overload
-    def take(self, bridge: Bridge, n: int) -> tuple[Awaitable[Offer], Call]: ...
+    def take(self, bridge: Bridge, n: int) -> tuple[Awaitable[Offer], Call]:
+        """Takes at most ``n`` messages, oldest first; none if none is due. The call must be left if its caller is cancelled."""
     @overload
     def take(self, bridge: None, n: int) -> Offer: ...
     @overload
-    def lease(self, bridge: Bridge, n: int, lease: float | None = None) -> tuple[Awaitable[Offer], Call]: ...
+    def lease(self, bridge: Bridge, n: int, lease: float | None = None) -> tuple[Awaitable[Offer], Call]:
+        """Leases at most ``n`` messages for ``lease`` seconds, by default the queue's lease time."""
     @overload
     def lease(self, bridge: None, n: int, lease: float | None = None) -> Offer: ...
     @overload
-    def ack(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]: ...
+    def ack(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]:
+        """Acknowledges messages."""
     @overload
     def ack(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
     @overload
-    def archive(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]: ...
+    def archive(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]:
+        """Acknowledges messages and keeps them in the archive."""
     @overload
     def archive(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
     @overload
-    def release(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]: ...
+    def release(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]:
+        """Releases messages: they are due again at once, and the attempt is not counted."""
     @overload
     def release(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
-    def release_unheard(self, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
+    def release_unheard(self, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None:
+        """Releases messages in the background, and ignores the outcome."""
     @overload
-    def retry(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> Awaitable[None]: ...
+    def retry(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> Awaitable[None]:
+        """Makes messages due again after ``after`` seconds, or dead letters after their last attempt."""
     @overload
     def retry(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> None: ...
     @overload
-    def bury(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], reason: str) -> Awaitable[None]: ...
+    def bury(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], reason: str) -> Awaitable[None]:
+        """Makes messages dead letters at once."""
     @overload
     def bury(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], reason: str) -> None: ...
     @overload
-    def extend(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], by: float) -> Awaitable[None]: ...
+    def extend(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], by: float) -> Awaitable[None]:
+        """Makes leases end ``by`` seconds from now: more than zero, at most 365 days."""
     @overload
     def extend(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], by: float) -> None: ...
     @overload
-    def stats(self, bridge: Bridge) -> Awaitable[dict[str, Any]]: ...
+    def stats(self, bridge: Bridge) -> Awaitable[dict[str, Any]]:
+        """Returns the counts of the queue."""
     @overload
     def stats(self, bridge: None) -> dict[str, Any]: ...
     @overload
-    def purge(self, bridge: Bridge) -> Awaitable[int]: ...
+    def purge(self, bridge: Bridge) -> Awaitable[int]:
+        """Deletes due, delayed and leased messages. Returns their number. Dead letters and the archive stay."""
     @overload
     def purge(self, bridge: None) -> int: ...
     @overload
-    def prune(self, bridge: Bridge, age: float) -> Awaitable[int]: ...
+    def prune(self, bridge: Bridge, age: float) -> Awaitable[int]:
+        """Deletes messages that were archived more than ``age`` seconds ago. Returns their number."""
     @overload
     def prune(self, bridge: None, age: float) -> int: ...
     @overload
-    def schedule(self, bridge: Bridge, schedule: object, payload: bytes) -> Awaitable[bool]: ...
+    def schedule(self, bridge: Bridge, schedule: object, payload: bytes) -> Awaitable[bool]:
+        """Declares a schedule with a payload. Returns true if something changed."""
     @overload
     def schedule(self, bridge: None, schedule: object, payload: bytes) -> bool: ...
     @overload
-    def shift(self, bridge: Bridge, by: float) -> Awaitable[int]: ...
+    def shift(self, bridge: Bridge, by: float) -> Awaitable[int]:
+        """Simulates the passing of ``by`` seconds for the queue's messages, for tests."""
     @overload
     def shift(self, bridge: None, by: float) -> int: ...
-    def consumer(self, wait: str | float) -> Consumer: ...
+    def consumer(self, wait: str | float) -> Consumer:
+        """Creates a consumer. ``wait`` is "adaptive", "notify", "poll", or the seconds between polls (at least 0.001)."""
     @overload
-    def dead_letters(self, bridge: Bridge, after: int, n: int) -> Awaitable[list[dict[str, Any]]]: ...
+    def dead_letters(self, bridge: Bridge, after: int, n: int) -> Awaitable[list[dict[str, Any]]]:
+        """Returns at most ``n`` dead letters, by id, after the id ``after``."""
     @overload
     def dead_letters(self, bridge: None, after: int, n: int) -> list[dict[str, Any]]: ...
     @overload
-    def archived(self, bridge: Bridge, after: int, n: int) -> Awaitable[list[dict[str, Any]]]: ...
+    def archived(self, bridge: Bridge, after: int, n: int) -> Awaitable[list[dict[str, Any]]]:
+        """Returns at most ``n`` archived messages, by id, after the id ``after``."""
     @overload
     def archived(self, bridge: None, after: int, n: int) -> list[dict[str, Any]]: ...
     @overload
-    def peek(self, bridge: Bridge, n: int) -> Awaitable[list[dict[str, Any]]]: ...
+    def peek(self, bridge: Bridge, n: int) -> Awaitable[list[dict[str, Any]]]:
+        """Returns the first ``n`` messages by due time, without changing them."""
     @overload
     def peek(self, bridge: None, n: int) -> list[dict[str, Any]]: ...
     @overload
-    def find(self, bridge: Bridge, id: int) -> Awaitable[list[dict[str, Any]]]: ...
+    def find(self, bridge: Bridge, id: int) -> Awaitable[list[dict[str, Any]]]:
+        """Returns a list with the message, or an empty list."""
     @overload
     def find(self, bridge: None, id: int) -> list[dict[str, Any]]: ...
     @overload
-    def replay(self, bridge: Bridge, ids: list[int] | None) -> Awaitable[int]: ...
+    def replay(self, bridge: Bridge, ids: list[int] | None) -> Awaitable[int]:
+        """Makes dead letters due again at once, or all with ``None``. Returns their number."""
     @overload
     def replay(self, bridge: None, ids: list[int] | None) -> int: ...
     @overload
-    def discard(self, bridge: Bridge, ids: list[int] | None) -> Awaitable[int]: ...
+    def discard(self, bridge: Bridge, ids: list[int] | None) -> Awaitable[int]:
+        """Deletes dead letters, or all with ``None``. Returns their number."""
     @overload
     def discard(self, bridge: None, ids: list[int] | None) -> int: ...
     @overload
-    def cancel(self, bridge: Bridge, ids: list[int]) -> Awaitable[list[int]]: ...
+    def cancel(self, bridge: Bridge, ids: list[int]) -> Awaitable[list[int]]:
+        """Deletes waiting and leased messages. Returns the ids of the deleted ones."""
     @overload
     def cancel(self, bridge: None, ids: list[int]) -> list[int]: ...
     @overload
-    def reschedule(self, bridge: Bridge, ids: list[int], after: float) -> Awaitable[list[int]]: ...
+    def reschedule(self, bridge: Bridge, ids: list[int], after: float) -> Awaitable[list[int]]:
+        """Makes waiting messages due after ``after`` seconds, at most 36,500 days. Returns the ids of the changed ones."""
     @overload
     def reschedule(self, bridge: None, ids: list[int], after: float) -> list[int]: ...
     @overload
-    def reschedule_at(self, bridge: Bridge, ids: list[int], at: datetime) -> Awaitable[list[int]]: ...
+    def reschedule_at(self, bridge: Bridge, ids: list[int], at: datetime) -> Awaitable[list[int]]:
+        """Makes waiting messages due at a time; at once if it has passed. Returns the ids of the changed ones."""
     @overload
     def reschedule_at(self, bridge: None, ids: list[int], at: datetime) -> list[int]: ...
 
 class Consumer:
+    """Waits until messages of a queue are due. One call at a time waits; concurrent calls queue up."""
+
     @overload
-    def next(self, bridge: Bridge, n: int, takes: bool, longest: float | None = None) -> tuple[Awaitable[Offer], Call]: ...
+    def next(self, bridge: Bridge, n: int, takes: bool, longest: float | None = None) -> tuple[Awaitable[Offer], Call]:
+        """Waits at most ``longest`` seconds, by default without end, and dequeues at most ``n`` messages.
+
+        Takes them if ``takes``, else leases them. Returns an empty offer if none was due in time.
+        """
     @overload
     def next(self, bridge: None, n: int, takes: bool, longest: float | None = None) -> Offer: ...
 
 class Delivery:
+    """One call of a handler, with its messages. Dropping it without an answer makes it a failure."""
+
     @property
-    def task(self) -> int: ...
+    def task(self) -> int:
+        """The task's index in the worker."""
     @property
-    def nr(self) -> int: ...
+    def nr(self) -> int:
+        """The call's number, unique in its station."""
     @property
-    def payload(self) -> bytes: ...
+    def payload(self) -> bytes:
+        """The payload of the first message."""
     @property
-    def metadata(self) -> dict[str, str]: ...
+    def metadata(self) -> dict[str, str]:
+        """The metadata of the first message."""
     @property
-    def has_metadata(self) -> bool: ...
+    def has_metadata(self) -> bool:
+        """True if the first message has metadata."""
     @property
+<<<<<<< ours
     def attempts(self) -> int: ...
     def message(self, payload: T) -> Message[T]: ...
     def messages(self) -> list[Message[bytes]]: ...
+||||||| base
+    def charged(self) -> int: ...
+    def message(self, payload: T) -> Message[T]: ...
+    def messages(self) -> list[Message[bytes]]: ...
+=======
+    def charged(self) -> int:
+        """The counted attempts of the first message, this one included."""
+    def message(self, payload: T) -> Message[T]:
+        """Returns the first message with a decoded payload."""
+    def messages(self) -> list[Message[bytes]]:
+        """Returns all messages, with payloads as bytes."""
+>>>>>>> theirs
     @overload
-    def extend(self, bridge: Bridge, by: float) -> Awaitable[None]: ...
+    def extend(self, bridge: Bridge, by: float) -> Awaitable[None]:
+        """Makes the lease end ``by`` seconds from now: more than zero, at most 365 days. Not for batches."""
     @overload
     def extend(self, bridge: None, by: float) -> None: ...
     @overload
-    def release(self, bridge: Bridge) -> Awaitable[None]: ...
+    def release(self, bridge: Bridge) -> Awaitable[None]:
+        """Releases the message: it is due again at once, and the attempt is not counted. Not for batches."""
     @overload
     def release(self, bridge: None) -> None: ...
     @overload
-    def ends_elsewhere(self, bridge: Bridge) -> Awaitable[None]: ...
+    def ends_elsewhere(self, bridge: Bridge) -> Awaitable[None]:
+        """Leaves the acknowledgement to the handler, which uses another driver's transaction. Not for batches."""
     @overload
     def ends_elsewhere(self, bridge: None) -> None: ...
 
 class Station:
+    """A worker of some tasks in one event loop. ``wait`` is as in ``Queue.consumer``.
+
+    If it ``drains``, it ends once no message is due. If it ``reports``, it reports its state in the table ``trunkline.worker``.
+    """
+
     def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool, reports: bool) -> None: ...
-    def fileno(self) -> int: ...
+    def fileno(self) -> int:
+        """Returns the descriptor that the loop watches. It is readable when there are news."""
     @overload
-    def run(self, bridge: Bridge) -> Awaitable[dict[str, int]]: ...
+    def run(self, bridge: Bridge) -> Awaitable[dict[str, int]]:
+        """Works until it is stopped, and then shuts down. Returns the counts of outcomes. Call it once."""
     @overload
     def run(self, bridge: None) -> dict[str, int]: ...
-    def stop(self) -> None: ...
-    def news(self) -> list[Delivery | tuple[Literal["lost", "over"], int]]: ...
+    def stop(self) -> None:
+        """Begins the shutdown."""
+    def news(self) -> list[Delivery | tuple[Literal["lost", "over"], int]]:
+        """Returns new deliveries, and ("lost" or "over", number) for running calls.
+
+        A lost call's lease is lost, or the worker will soon abandon it. The caller of a call that is over has left.
+        """
     def settle(
         self, answers: Sequence[tuple[Delivery, tuple[str, float, str] | None | list[tuple[str, float, str] | None]]], ends: bool
-    ) -> None: ...
+    ) -> None:
+        """Answers calls: each delivery with an outcome for its message, or with a list of outcomes for its messages.
 
-def test_database() -> str: ...
+        ``None`` means done; a tuple is kind ("retry", "after", "dead", "release" or "cancelled"), seconds and reason. An outcome that
+        cannot be read is a failure of its message. If the worker ``ends``, a cancelled message is released.
+        """
+
+def test_database() -> str:
+    """Creates an empty database on a server that the tests of this process share. Returns its connection string."""
+
 def at_exit() -> None:
     """The interpreter ends: no thread comes back from a call."""
 
@@ -330,7 +468,11 @@ def test_logs(count: int, warns: bool) -> None:
 
 
 class Cluster:
+    """A temporary PostgreSQL, which ends with ``stop`` or with the process. Creating it starts the server."""
+
     def __init__(self) -> None: ...
     @property
-    def url(self) -> str: ...
-    def stop(self) -> None: ...
+    def url(self) -> str:
+        """The connection string of its database ``postgres``."""
+    def stop(self) -> None:
+        """Stops the server and removes its data. Does nothing if it was stopped before."""

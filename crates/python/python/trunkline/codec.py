@@ -30,9 +30,13 @@ class Codec(Protocol[T]):
         """The type of the queue's payloads, as Postgres names it."""
         ...
 
-    def encode(self, payload: T, /) -> bytes: ...
+    def encode(self, payload: T, /) -> bytes:
+        """Returns the payload's bytes. Raises :class:`BadPayload` for a value that the column cannot store."""
+        ...
 
-    def decode(self, payload: bytes, /) -> T: ...
+    def decode(self, payload: bytes, /) -> T:
+        """Returns the payload of the bytes. An exception fails the message's attempt, with its text as the error."""
+        ...
 
 
 def _refused(payload: object, column: str, why: object) -> BadPayload:
@@ -45,6 +49,7 @@ class Bytes:
     column = "bytea"
 
     def encode(self, payload: object, /) -> bytes:
+        """Returns the bytes of ``bytes``, ``bytearray`` or ``memoryview``. Raises :class:`BadPayload` for other types."""
         if type(payload) is bytes:
             return payload
         if isinstance(payload, (bytearray, memoryview)):
@@ -52,6 +57,7 @@ class Bytes:
         raise _refused(payload, self.column, "bytes are expected")
 
     def decode(self, payload: bytes, /) -> bytes:
+        """Returns the bytes unchanged."""
         return payload
 
 
@@ -61,6 +67,7 @@ class Text:
     column = "text"
 
     def encode(self, payload: object, /) -> bytes:
+        """Returns the text in UTF-8. Raises :class:`BadPayload` for other types, zero bytes and lone surrogates."""
         if not isinstance(payload, str):
             raise _refused(payload, self.column, "a str is expected")
         if "\0" in payload:
@@ -71,6 +78,7 @@ class Text:
             raise _refused(payload, self.column, error) from None
 
     def decode(self, payload: bytes, /) -> str:
+        """Returns the text."""
         return payload.decode()
 
 
@@ -80,6 +88,7 @@ class Int:
     column = "int8"
 
     def encode(self, payload: object, /) -> bytes:
+        """Returns the number in eight bytes. Raises :class:`BadPayload` for other types and numbers of more than 64 bits."""
         if not isinstance(payload, int) or isinstance(payload, bool):
             raise _refused(payload, self.column, "an int is expected")
         try:
@@ -88,6 +97,7 @@ class Int:
             raise _refused(payload, self.column, f"one of {payload.bit_length()} bits has more than 64") from None
 
     def decode(self, payload: bytes, /) -> int:
+        """Returns the number."""
         return int.from_bytes(payload, "big", signed=True)
 
 
@@ -97,11 +107,13 @@ class Uuid:
     column = "uuid"
 
     def encode(self, payload: object, /) -> bytes:
+        """Returns the sixteen bytes of a UUID. Raises :class:`BadPayload` for other types."""
         if not isinstance(payload, UUID):
             raise _refused(payload, self.column, "a UUID is expected")
         return payload.bytes
 
     def decode(self, payload: bytes, /) -> UUID:
+        """Returns the UUID."""
         return UUID(bytes=payload)
 
 
@@ -133,6 +145,11 @@ class Json:
         self._check = None if made is None else made.check
 
     def encode(self, payload: Any, /) -> bytes:
+        """Returns the value as JSON in UTF-8.
+
+        Raises :class:`BadPayload` for a value that is not of the annotated type or has no form in JSON. Also raises it for a zero byte in a
+        text, and for a value that is nested too deeply to be read.
+        """
         try:
             if self._check is not None:
                 self._check(payload)
@@ -147,6 +164,7 @@ class Json:
             raise _refused(payload, self.column, error) from None
 
     def decode(self, payload: bytes | str, /) -> Any:
+        """Returns the value of the annotated type. Raises ``ValueError`` for JSON that is not of the type or nested too deeply."""
         try:
             value = json.loads(payload)
             return value if self._read is None else self._read(value)
@@ -164,6 +182,7 @@ class Validated:
     _of: type | None = None
 
     def encode(self, payload: Any, /) -> bytes:
+        """Returns the value as JSON. Raises :class:`BadPayload` if the library refuses it, or cannot read it back."""
         if self._of is not None and type(payload) is not self._of:
             raise _refused(payload, self.column, f"a {self._of.__name__} is expected")
         try:
@@ -174,6 +193,7 @@ class Validated:
         return written
 
     def decode(self, payload: bytes, /) -> Any:
+        """Returns the validated value. Raises the library's validation error."""
         return self._read(payload)
 
 

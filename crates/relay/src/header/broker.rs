@@ -1,28 +1,27 @@
-//! What each broker takes as a header, which names it obeys, and which are the relay's.
+//! The rules of each broker: headers that it takes, names that it obeys, and names of the relay.
 
 use super::{KEY_ENCODING, TOMBSTONE, Value, destination};
 use crate::outgoing::{ATTEMPT, ID, KEY};
 
-/// A broker's rules.
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule by itself")]
 pub(crate) struct Broker {
     pub name: &'static str,
-    /// Names that the broker, or its own client, takes for orders or has a use for.
+    /// Returns true for names that the broker, or its client, obeys or uses itself.
     is_order: fn(&str) -> bool,
-    /// Names that the relay itself writes.
+    /// Names that the relay writes.
     own: &'static [&'static str],
     takes_name: fn(&[u8]) -> bool,
     takes_text: fn(&str) -> bool,
     takes_bytes: bool,
     takes_null: bool,
     takes_amqp: bool,
-    /// Whether it can have a name several times.
+    /// True if a header's name may occur several times.
     pub repeats: bool,
-    /// Bytes of a name at most.
+    /// The bound of bytes per name.
     pub longest_name: usize,
-    /// Whether the key is a header, and a missing value a header, too.
+    /// True if a header carries the key, and another one marks a missing value.
     pub key_is_header: bool,
-    /// Errs with the reason where a message can never go to that place.
+    /// Fails with the reason if a message can never go to this destination.
     pub destination: fn(&str) -> Result<(), String>,
 }
 
@@ -34,7 +33,7 @@ impl Broker {
         is_order: |name| starts(name, "nats-") || name.eq_ignore_ascii_case("kv-operation"),
         own: OWN,
         takes_name: |name| !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b':'),
-        // Clients trim values, some all that Unicode has for white space.
+        // Clients trim values; some trim all white space of Unicode.
         takes_text: |text| !text.chars().any(char::is_control) && text.trim().len() == text.len(),
         takes_bytes: false,
         takes_null: false,
@@ -64,7 +63,7 @@ impl Broker {
         name: "Kafka",
         is_order: |_| false,
         own: &[ID, ATTEMPT],
-        // Its client hands names over as C has them.
+        // The client passes names as C strings.
         takes_name: |name| std::str::from_utf8(name).is_ok() && !name.contains(&0),
         takes_text: |_| true,
         takes_bytes: true,
@@ -78,7 +77,7 @@ impl Broker {
 
     pub const RABBITMQ: Self = Self {
         name: "RabbitMQ",
-        // What begins with x- is for its plugins, its streams and its dead letters.
+        // Names that begin with x- are for the broker's plugins, streams and dead letters.
         is_order: |name| starts(name, "x-") || name.eq_ignore_ascii_case("cc") || name.eq_ignore_ascii_case("bcc"),
         own: OWN,
         takes_name: |name| std::str::from_utf8(name).is_ok_and(|name| name.len() <= 255),
@@ -92,7 +91,7 @@ impl Broker {
         destination: destination::routing_key,
     };
 
-    /// Whether it can have that header as it is, without doing what it says.
+    /// Returns true if the broker carries the header unchanged and does not obey it.
     pub fn takes(&self, name: &[u8], value: &Value<'_>) -> bool {
         let text = std::str::from_utf8(name);
         let is_taken = |name: &&str| self.own.iter().any(|own| own.eq_ignore_ascii_case(name)) || (self.is_order)(name);
@@ -107,7 +106,7 @@ impl Broker {
         }
     }
 
-    /// Whether it can have a key as it is.
+    /// Returns true if the broker carries the key unchanged.
     pub fn takes_key(&self, key: &[u8]) -> bool {
         super::text_of(key).is_some_and(self.takes_text)
     }

@@ -1,15 +1,15 @@
-//! Where a message can never go, said before it is sent: a broker closes the connection for some of
-//! it, and says nothing of the rest.
+//! Checks destinations before a message is sent. A broker closes the connection for some wrong
+//! destinations, and does not report others.
 
 use crate::template::shortened;
 
-/// A protocol line of NATS has 4,096 bytes at most, unless the server is set up otherwise; the
-/// place for the answer and the sizes are in it, too.
+/// The bound of bytes per subject. A protocol line of NATS has at most 4,096 bytes, unless the
+/// server is configured otherwise, and contains the reply subject and the sizes, too.
 const SUBJECT: usize = 3_900;
 const TOPIC: usize = 249;
 const ROUTING_KEY: usize = 255;
 
-/// A subject of NATS.
+/// Checks a subject of NATS.
 pub(super) fn subject(to: &str) -> Result<(), String> {
     let refused = |why: &str| Err(format!("the subject {} cannot be used: {why}", shortened(to)));
     if to.len() > SUBJECT {
@@ -25,15 +25,15 @@ pub(super) fn subject(to: &str) -> Result<(), String> {
         return refused("it has white space or a control character");
     }
     let first = to.split('.').next().unwrap_or_default();
-    // $KV and $O are buckets, which streams store; what else begins so is the server's own
-    // interface.
+    // $KV and $O are buckets, which streams store. Other subjects that begin with $ are the
+    // server's own interface.
     if first.starts_with('$') && !matches!(first, "$KV" | "$O") || first.starts_with("_INBOX") {
         return refused("the server itself obeys what is sent there");
     }
     Ok(())
 }
 
-/// A topic of Kafka's.
+/// Checks a topic of Kafka.
 pub(super) fn topic(to: &str) -> Result<(), String> {
     let refused = |why: &str| Err(format!("the topic {} cannot be used: {why}", shortened(to)));
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -43,14 +43,15 @@ pub(super) fn topic(to: &str) -> Result<(), String> {
     if !to.bytes().all(is_plain) || matches!(to, "." | "..") {
         return refused("a topic is made of ASCII letters, digits, dots, _ and -");
     }
-    // Its groups and transactions: what is written there, brokers read as their own.
+    // Brokers store their groups and transactions in such topics, and read every record as their
+    // own.
     if to.starts_with("__") {
         return refused("topics that begin with __ are the brokers' own");
     }
     Ok(())
 }
 
-/// A routing key of RabbitMQ's.
+/// Checks a routing key of RabbitMQ.
 pub(super) fn routing_key(to: &str) -> Result<(), String> {
     if to.len() > ROUTING_KEY {
         let bytes = to.len();
@@ -59,7 +60,7 @@ pub(super) fn routing_key(to: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A key of Redis'.
+/// Checks a key of Redis.
 pub(super) fn stream(to: &str) -> Result<(), String> {
     if to.is_empty() { Err("the stream's name is empty".to_owned()) } else { Ok(()) }
 }

@@ -1,9 +1,9 @@
-//! `trunkline-header.NTH.KIND.NAME`: a header that has no plain place, in metadata as in the
-//! headers of a broker.
+//! `trunkline-header.NTH.KIND.NAME`: a header that the other side cannot carry unchanged, in
+//! metadata and in the headers of a broker.
 //!
-//! NTH counts the headers by that name from 1. KIND is `text`, `base64` (bytes that are no text),
-//! `null` or `amqp`. NAME, and the value of a text, are graphic ASCII, with everything else written
-//! as in an address, `%0A`.
+//! NTH counts the headers with the same name from 1. KIND is `text`, `base64` (bytes that are not
+//! text), `null` or `amqp`. NAME and text values are graphic ASCII, and everything else is
+//! percent-encoded, such as `%0A`.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use super::{Value, text_of};
 
 const PREFIX: &str = "trunkline-header.";
-/// Headers by a name are counted so far.
+/// The highest NTH.
 const MOST: u32 = 1 << 20;
 const PLAIN: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b':');
 
-/// A header among those by its name.
+/// A header, and its number among the headers with the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Escaped<'a> {
     pub name: Cow<'a, [u8]>,
@@ -30,7 +30,7 @@ impl<'a> Escaped<'a> {
         Self { name, nth: 1, value }
     }
 
-    /// Name and text.
+    /// Returns the escaped name and text.
     pub fn encode(&self) -> (String, String) {
         let escaped = |text: &str| percent_encode(text.as_bytes(), PLAIN).to_string();
         let (kind, text) = match &self.value {
@@ -42,8 +42,8 @@ impl<'a> Escaped<'a> {
         (format!("{PREFIX}{}.{kind}.{}", self.nth, percent_encode(&self.name, PLAIN)), text)
     }
 
-    /// What a name and a text stand for, if they are such: exactly what [`Escaped::encode`] makes,
-    /// so that nothing has two names.
+    /// Decodes a name and a text, if [`Escaped::encode`] makes exactly these. So a header has only
+    /// one escaped form.
     pub fn decode(name: &str, text: &str) -> Option<Escaped<'static>> {
         let Parts { nth, kind, name: of } = Parts::of(name)?;
         let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));
@@ -60,12 +60,12 @@ impl<'a> Escaped<'a> {
     }
 }
 
-/// Whether a name is such, whatever its text is: no other header may have it.
+/// Returns true if a name has the escaped form, for any text. No other header may have such a name.
 pub(super) fn is_escaped(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| Parts::of(name).is_some())
 }
 
-/// What such a name says.
+/// The parts of an escaped name.
 struct Parts {
     nth: u32,
     kind: Kind,

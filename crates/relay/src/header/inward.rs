@@ -1,4 +1,4 @@
-//! In: the headers of a broker as metadata and key.
+//! Converts the headers of a broker to metadata and key.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -11,19 +11,18 @@ use super::{
 };
 use crate::outgoing::KEY;
 
-/// What became of the headers.
+/// The metadata and the key that headers become.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub metadata: Metadata,
-    /// Of brokers whose keys are headers.
+    /// Set only for brokers that carry the key as a header.
     pub key: Option<String>,
 }
 
-/// Names that have a meaning in metadata; a header by such a name that has not that meaning keeps
-/// the other name.
+/// Names that have a meaning in metadata. A header with such a name and another meaning is escaped.
 const MEANT: [&str; 3] = [KEY, KEY_ENCODING, TOMBSTONE];
 
-/// Metadata and key. Those of the relay's own making come first.
+/// Returns metadata and key. Headers that the relay wrote take precedence.
 pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header<'a>>) -> Headers {
     let (mut found, mut plain, mut escaped) = (Headers::default(), Vec::new(), Vec::new());
     let mut key: Option<Value<'_>> = None;
@@ -74,7 +73,7 @@ pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header
     found
 }
 
-/// The key, and what is none after all.
+/// Returns the key, and the encoding's header if it does not apply.
 fn read_key<'a>(
     key: Option<&Value<'a>>,
     encoding: Option<Cow<'a, str>>,
@@ -90,13 +89,13 @@ fn read_key<'a>(
     (key, encoding.map(|encoding| Header::text(KEY_ENCODING, encoding)))
 }
 
-/// Whether metadata can have a header under its own name.
+/// Returns true if metadata can have a header under its own name.
 pub(super) fn is_plain(header: &Escaped<'_>) -> bool {
     let (Some(name), Value::Text(_)) = (text_of(&header.name), &header.value) else { return false };
     header.nth == 1 && !MEANT.contains(&name) && !is_escaped(name.as_bytes())
 }
 
-/// A header as name and text.
+/// Returns a header as name and text.
 fn entry(header: Escaped<'_>) -> (String, String) {
     if !is_plain(&header) {
         return header.encode();

@@ -1,4 +1,5 @@
-//! Keys. The queue's are text; Kafka's, and those in headers of other brokers, may be any bytes.
+//! Keys. The queue's keys are text. Kafka's keys, and keys in headers of other brokers, may be any
+//! bytes.
 
 use std::borrow::Cow;
 
@@ -7,11 +8,11 @@ use trunkline::Metadata;
 
 use super::text_of;
 
-/// The header, and the metadata's name, that says how a key is written that is no text: `base64`.
+/// The header, and the name in the metadata, of the encoding of a key that is not text: `base64`.
 pub(crate) const KEY_ENCODING: &str = "trunkline-key-encoding";
 pub(super) const BASE64: &str = "base64";
 
-/// A broker's key as the queue has it, and whether it is base64.
+/// Returns a broker's key as text for the queue, and true if the text is base64.
 pub(crate) fn text_of_key(bytes: &[u8]) -> (String, bool) {
     match text_of(bytes) {
         Some(text) => (text.to_owned(), false),
@@ -19,7 +20,7 @@ pub(crate) fn text_of_key(bytes: &[u8]) -> (String, bool) {
     }
 }
 
-/// A queue's key as the broker is to have it, or why there is none.
+/// Returns a queue's key as bytes for the broker, or the reason why it cannot be decoded.
 pub(crate) fn bytes_of_key<'a>(key: Option<&'a str>, metadata: &Metadata) -> Result<Option<Cow<'a, [u8]>>, String> {
     let Some(encoding) = metadata.get(KEY_ENCODING) else { return Ok(key.map(|key| key.as_bytes().into())) };
     let bytes = key.filter(|_| encoding == BASE64).and_then(bytes_in);
@@ -29,18 +30,18 @@ pub(crate) fn bytes_of_key<'a>(key: Option<&'a str>, metadata: &Metadata) -> Res
     Ok(Some(bytes.into()))
 }
 
-/// The bytes that [`text_of_key`] has written so.
+/// Decodes a key that [`text_of_key`] wrote as base64.
 fn bytes_in(key: &str) -> Option<Vec<u8>> {
     let bytes = BASE64_STANDARD.decode(key).ok()?;
     (text_of_key(&bytes) == (key.to_owned(), true)).then_some(bytes)
 }
 
-/// The bytes of a key in a header.
+/// Decodes the key in a header.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(text).ok()
 }
 
-/// A key for a header that cannot have it plain.
+/// Encodes a key for a header that cannot carry it unchanged.
 pub(super) fn encode(key: &[u8]) -> String {
     BASE64_STANDARD.encode(key)
 }

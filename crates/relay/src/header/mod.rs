@@ -1,10 +1,10 @@
-//! Headers: names and values beside a body, of every broker and both ways.
+//! Headers: names and values beside a body, for every broker and both directions.
 //!
-//! Metadata has names with one text each. Brokers have more: bytes that are no text, names without
-//! a value, a name several times; and names that they obey. What has no plain place on the other
-//! side travels under a name that says what it is, `trunkline-header.NTH.KIND.NAME`, and is put
-//! back where it can be: see [`escape`]. So it is carried exactly, or refused by name; it is never
-//! changed, and no broker obeys metadata.
+//! Metadata has names with one text each. Brokers have more: bytes that are not text, names without
+//! a value, repeated names, and names that they obey. A header that the other side cannot carry
+//! unchanged travels under a name that describes it, `trunkline-header.NTH.KIND.NAME`, and is
+//! decoded where possible: see [`escape`]. So a header arrives exactly, or the message is refused
+//! with the header's name. The relay never changes a header, and no broker obeys metadata.
 
 #![cfg_attr(
     not(all(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "redis")),
@@ -29,18 +29,17 @@ pub(crate) use self::{
     outward::headers,
 };
 
-/// The metadata's name by which a message without a value, as Kafka has them, is known.
+/// The name in the metadata that marks a message without a value, as in Kafka.
 pub(crate) const TOMBSTONE: &str = "kafka-tombstone";
-/// Its text.
 pub(crate) const TRUE: &str = "true";
 
 /// The field of a Redis entry with the payload.
 pub(crate) const BODY: &str = "body";
 
-/// A header, as a broker has it.
+/// A header of a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header<'a> {
-    /// Text, but for Redis, whose names are any bytes.
+    /// Text, except for Redis, whose names may be any bytes.
     pub name: Cow<'a, [u8]>,
     pub value: Value<'a>,
 }
@@ -48,13 +47,13 @@ pub(crate) struct Header<'a> {
 /// A header's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// UTF-8 without a zero byte: what metadata can have.
+    /// UTF-8 without a zero byte, which metadata can carry.
     Text(Cow<'a, str>),
-    /// Anything else.
+    /// Other bytes.
     Bytes(Cow<'a, [u8]>),
-    /// No value, which is not the empty one.
+    /// No value, which differs from the empty value.
     Null,
-    /// A value of AMQP's that is no text, number or truth, as JSON.
+    /// A value of AMQP that is not a text, a number or a boolean, as JSON.
     Amqp(Cow<'a, str>),
 }
 
@@ -71,14 +70,14 @@ impl<'a> Header<'a> {
         Self::new(name, Value::Text(text.into()))
     }
 
-    /// The name, where it is text.
+    /// Returns the name, if it is text.
     pub fn name(&self) -> Option<&str> {
         std::str::from_utf8(&self.name).ok()
     }
 }
 
 impl<'a> Value<'a> {
-    /// Text where it is some, else bytes.
+    /// Returns bytes as text if they are text, else as bytes.
     pub fn of(bytes: &'a [u8]) -> Self {
         match text_of(bytes) {
             Some(text) => Self::Text(text.into()),
@@ -86,7 +85,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What a broker with binary values stores of it.
+    /// Returns the value's bytes for a broker with binary values.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Text(text) => Some(text.as_bytes()),
@@ -96,7 +95,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Bytes as text, where Postgres can store them as such.
+/// Returns bytes as text, if PostgreSQL can store them as text.
 fn text_of(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }

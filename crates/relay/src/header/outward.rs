@@ -1,4 +1,4 @@
-//! Out: a message's metadata and key as the headers of a broker.
+//! Converts a message's metadata and key to the headers of a broker.
 
 use super::{
     Broker, Header, KEY_ENCODING, TOMBSTONE, TRUE, Value, bytes_of_key,
@@ -11,7 +11,7 @@ use crate::{
     template::shortened,
 };
 
-/// All headers of a message, or why it has none: with the name that the broker cannot have.
+/// Returns all headers of a message, or the reason why the broker cannot carry them, with the name.
 pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<Header<'a>>, String> {
     let mut headers = Vec::with_capacity(message.metadata.len() + 4);
     headers.push(Header::text(ID, &*message.id));
@@ -44,7 +44,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
                 headers.push(Header::text(TOMBSTONE, TRUE));
                 continue;
             }
-            // This message's own stand there.
+            // The relay sets its own value for these names.
             ID | ATTEMPT | KEY_ENCODING | TOMBSTONE => continue,
             _ => {}
         }
@@ -58,7 +58,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
             return Err(format!("the metadata's name {} stands for what is there already", shortened(&name)));
         }
     }
-    // How many by the last name have their own place.
+    // Counts the headers with the last name that have their own place.
     let (mut last, mut plain) = (Vec::new(), 0);
     for header in all {
         if several && last != *header.name {
@@ -72,7 +72,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
     Ok(headers)
 }
 
-/// What an entry of the metadata stands for.
+/// Reads an entry of the metadata, which may be escaped.
 fn read<'a>(name: &'a str, text: &'a str) -> Result<Escaped<'a>, String> {
     if !is_escaped(name.as_bytes()) {
         return Ok(Escaped::first(name.as_bytes().into(), Value::Text(text.into())));
@@ -85,7 +85,7 @@ fn read<'a>(name: &'a str, text: &'a str) -> Result<Escaped<'a>, String> {
     })
 }
 
-/// A header in its own place, or under the name that says what it is.
+/// Returns a header under its own name, or escaped.
 fn place<'a>(broker: &Broker, header: Escaped<'a>, in_turn: bool) -> Result<Header<'a>, String> {
     if in_turn && !is_escaped(&header.name) && broker.takes(&header.name, &header.value) {
         return Ok(Header { name: header.name, value: header.value });

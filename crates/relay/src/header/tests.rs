@@ -1,5 +1,5 @@
-//! Whatever metadata or headers there are: there and back they are the same, or are refused with
-//! their name, and nothing that a broker obeys is among them.
+//! Metadata and headers are the same after a round trip, or are refused with their name. No header
+//! among them is one that a broker obeys.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trunkline::Metadata;
@@ -9,7 +9,7 @@ use crate::outgoing::{ATTEMPT, ID, KEY, Outgoing};
 
 const BROKERS: [&Broker; 4] = [&Broker::NATS, &Broker::REDIS, &Broker::KAFKA, &Broker::RABBITMQ];
 
-/// Names that brokers obey or the relay uses, and such as no broker's header can have.
+/// Names that brokers obey or the relay uses, and names that no broker can carry.
 const NAMES: &[&str] = &[
     "Nats-Rollup",
     "nats-ttl",
@@ -82,7 +82,7 @@ fn outgoing(metadata: Metadata, key: Option<String>) -> Outgoing {
     Outgoing { key, metadata, ..Outgoing::new("q/1/1", "to", "body") }
 }
 
-/// As a broker hands headers over: those by a name in their order, and RabbitMQ's sorted.
+/// Orders headers as a broker does: by name in their order, and RabbitMQ's sorted.
 fn over<'a>(broker: &Broker, mut all: Vec<Header<'a>>) -> Vec<Header<'a>> {
     for header in &all {
         if broker.name == "NATS" {
@@ -99,7 +99,7 @@ fn over<'a>(broker: &Broker, mut all: Vec<Header<'a>>) -> Vec<Header<'a>> {
     all
 }
 
-/// The headers that are no relay's.
+/// Returns the headers that the relay did not write.
 fn foreign(broker: &Broker, all: &[Header<'_>]) -> Vec<Header<'static>> {
     let names = if broker.key_is_header { &[ID, ATTEMPT, KEY, KEY_ENCODING][..] } else { &[ID, ATTEMPT] };
     let own = |header: &&Header<'_>| !names.contains(&header.name().unwrap_or_default());
@@ -206,7 +206,7 @@ proptest! {
                 None => Value::Bytes(value.into()),
             });
             let header = |(name, of): &(Vec<u8>, &Option<Vec<u8>>)| Header { name: name.clone().into(), value: value(of) };
-            // What the broker itself could have, and no relay's.
+            // Keeps headers that the broker could have and the relay did not write.
             let mut there: Vec<_> = all.iter().map(header).filter(|header| broker.takes(&header.name, &header.value)).collect();
             there.sort_by(|one, other| one.name.cmp(&other.name));
             if !broker.repeats {
@@ -217,7 +217,7 @@ proptest! {
             let sent = headers(broker, &message).expect("what came in goes out");
             let mut back = foreign(broker, &sent);
             back.sort_by(|one, other| one.name.cmp(&other.name));
-            // A header that was a relay's way to write another one is that one again.
+            // An escaped header becomes the original header again.
             let is_plain = |header: &Header<'_>| !super::escape::is_escaped(&header.name);
             if there.iter().all(is_plain) {
                 prop_assert_eq!(&back, &there, "{}", broker.name);

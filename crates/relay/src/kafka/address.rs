@@ -1,4 +1,4 @@
-//! What an address is to librdkafka.
+//! Converts an address to a configuration of librdkafka.
 
 use percent_encoding::percent_decode_str;
 use rdkafka::ClientConfig;
@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Settings that the relay's promises rest on.
+/// Settings that the relay's guarantees depend on.
 const OURS: [&str; 13] = [
     "acks",
     "request.required.acks",
@@ -18,20 +18,20 @@ const OURS: [&str; 13] = [
     "enable.auto.commit",
     "auto.offset.reset",
     "isolation.level",
-    // Confirmations come for each message, of a producer without transactions; an end is no error.
+    // The relay needs a confirmation for each message, without transactions; the end of a partition
+    // is not an error.
     "delivery.report.only.error",
     "transactional.id",
     "enable.partition.eof",
     "enable.auto.offset.store",
     "auto.commit.enable",
 ];
-/// Settings with two names.
 const ALIASES: [(&str, &str); 2] =
     [("message.timeout.ms", "delivery.timeout.ms"), ("linger.ms", "queue.buffering.max.ms")];
 
-/// What an address says of the brokers. User and password are for SASL PLAIN, unless the options
-/// name another mechanism; options are settings of librdkafka, but for those that the relay's
-/// promises rest on.
+/// Returns the configuration of an address. User and password are for SASL PLAIN, unless the
+/// options name another mechanism. Options are settings of librdkafka, except settings that the
+/// relay's guarantees depend on.
 pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     let wrong = |why: &str| Error::usage(format!("the address {} cannot be used: {why}", address.shown()));
     let (login, hosts) = match address.servers.rsplit_once('@') {
@@ -45,7 +45,7 @@ pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", hosts.split(',').map(with_port).collect::<Vec<_>>().join(","));
     config.set("client.id", "trunkline-relay");
-    // A broker that comes back is found at once.
+    // Finds a restarted broker quickly.
     config.set("reconnect.backoff.ms", "50").set("reconnect.backoff.max.ms", "1000");
     config.set("socket.keepalive.enable", "true").set("socket.connection.setup.timeout.ms", "5000");
     if let Some(login) = login {
@@ -63,7 +63,7 @@ pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     Ok(config)
 }
 
-/// Sets what the address leaves open.
+/// Sets the settings that the address does not set.
 pub(super) fn preset(config: &mut ClientConfig, settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let alias = ALIASES.iter().find(|(known, _)| known == name).map(|(_, alias)| *alias);

@@ -1,4 +1,5 @@
-//! What the client says beside its answers: why it has no connection, above all.
+//! Errors that the client reports beside its answers, above all the reason why it has no
+//! connection.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,15 +10,15 @@ pub(super) struct Heard(Mutex<Option<String>>);
 
 impl Heard {
     pub fn note(&self, error: &KafkaError, reason: &str) {
-        // Those that concern a message come with it.
+        // Errors of a message arrive with the message.
         tracing::debug!(%error, reason, "Kafka's client says");
-        // That all are away says less than why each is.
+        // The errors of single brokers say more than the error that all are down.
         if error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
         }
     }
 
-    /// An error with what was heard last.
+    /// Returns the error's text with the last reported reason.
     pub fn with(&self, error: &KafkaError) -> String {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(reason) => format!("{error}: {reason}"),

@@ -1,16 +1,16 @@
-//! What an error of Kafka's means for a message. By its code: texts are for people.
+//! The meaning of Kafka's errors for a message. The code decides; the text is for people.
 
 use rdkafka::{error::KafkaError, types::RDKafkaErrorCode as Code};
 
 use crate::sink::Outcome;
 
-/// What came of a message.
+/// The outcome of a message, as far as the error's code decides it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     Known(Outcome),
-    /// Too large is what Kafka says of a whole batch, whichever message is.
+    /// Kafka reports this for a whole batch, even if one message is too large.
     TooLarge(String),
-    /// What the client says from memory: the topic may be there by now.
+    /// The client's cached answer; the topic may exist by now.
     NoTopic(String),
 }
 
@@ -25,7 +25,7 @@ pub(super) fn fate(error: &KafkaError) -> Fate {
     }
 }
 
-/// Will be the same next time, until the broker or the message is changed.
+/// Returns true if a retry fails in the same way until the broker or the message is changed.
 fn is_for_good(code: Code) -> bool {
     matches!(
         code,
@@ -42,7 +42,7 @@ fn is_for_good(code: Code) -> bool {
 fn words(code: Code) -> String {
     match code {
         Code::UnknownTopic | Code::UnknownPartition => "there is no such topic".to_owned(),
-        // The client's own codes have names, and the text says what happened.
+        // The client's own codes have names, and their text says what happened.
         _ => format!("{code} ({code:?})"),
     }
 }

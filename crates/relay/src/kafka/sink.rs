@@ -1,4 +1,5 @@
-//! Produces to topics: one producer, `acks=all`, idempotent; the broker's word on each message.
+//! Produces to topics with one idempotent producer and `acks=all`. The broker confirms each
+//! message.
 
 use std::{
     collections::HashMap,
@@ -32,40 +33,40 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// How long the brokers have to confirm a message, tries included.
+/// The time that the brokers have to confirm a message, retries included, in milliseconds.
 const PATIENCE: &str = "10000";
-/// How long a topic is asked for that is not there.
+/// The time that the client looks for a missing topic, in milliseconds.
 const ASKED: &str = "5000";
-/// How long the brokers have to say whether a topic is there, and how they say that it is not.
+/// The time that the brokers have to answer whether a topic exists, and the codes of a missing
+/// topic.
 const ASKS: Duration = Duration::from_secs(5);
 const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];
-/// As large as a broker takes a request, unless it is set up otherwise: what is larger it would not
-/// refuse, but hang up on.
+/// The largest request that a broker takes in its default configuration, in bytes. For a larger
+/// request it closes the connection without an answer.
 const LARGEST: &str = "100000000";
 
 /// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are
 /// librdkafka's, such as `compression.type=lz4`.
 ///
-/// A message is confirmed when all replicas that are in sync have it.
+/// A message is confirmed when all in-sync replicas have it.
 ///
-/// A message whose metadata has `kafka-tombstone`, and which has no payload, is one without a
-/// value.
+/// A message without a payload whose metadata has `kafka-tombstone` is sent without a value.
 ///
-/// The partition is that of the key (murmur2, as Java's clients compute it), or any for a message
-/// without. Headers are Kafka's headers. The producer is idempotent, so what the client itself
-/// tries again is stored once; what the relay sends again, after ten seconds without an answer or a
-/// crash, may be stored twice, with the same `trunkline-id`.
+/// The key decides the partition (murmur2, as in Java's clients); a message without a key goes to
+/// any partition. Headers are Kafka's headers. The producer is idempotent, so a message that the
+/// client itself sends again is stored once. The relay sends a message again after ten seconds
+/// without an answer, or after a crash; such a message may be stored twice, with the same
+/// `trunkline-id`.
 ///
-/// - Refused for good: a message that alone is too large for its topic, a topic that does not exist
-///   and that the broker does not create (it is asked for five seconds), a topic that we may not
-///   write to.
-/// - Refused for now: everything else, a broker without enough replicas in sync included.
+/// - Refused for good: a message that alone is too large for its topic; a topic that does not exist
+///   after five seconds and that the broker does not create; a topic without permission to write.
+/// - Refused for now: all other errors, too few in-sync replicas included.
 pub struct KafkaSink {
     broker: String,
     config: ClientConfig,
-    /// Many messages in a request.
+    /// The producer of requests with many messages.
     many: Renewed,
-    /// One message in a request, for those whose batch was too large.
+    /// The producer of requests with one message, for messages whose batch was too large.
     alone: Renewed,
 }
 
@@ -73,8 +74,8 @@ impl KafkaSink {
     /// Connects.
     ///
     /// # Errors
-    /// No broker can be reached now, or the address makes no sense. Once connected, an outage is
-    /// waited for.
+    /// No broker can be reached now, or the address is invalid. After connecting, the sink outlasts
+    /// an outage.
     pub async fn open(address: &Address) -> Result<Self> {
         let broker = address.shown();
         let mut config = address::config(address)?;
@@ -97,8 +98,8 @@ impl KafkaSink {
         Ok(Self { broker, config, many, alone: Renewed::none() })
     }
 
-    /// Whether there is no such topic, asked of the brokers themselves: the client remembers for
-    /// minutes that one was missing. The answer is news to it, too.
+    /// Succeeds if the brokers say that the topic does not exist. The client itself caches a
+    /// missing topic for minutes; this question refreshes its cache.
     async fn is_missing(&self, topic: &Arc<str>) -> std::result::Result<(), String> {
         let (producer, topic) = (self.many.get(&self.config).map_err(|cause| cause.to_string())?, topic.clone());
         let asked = spawn_blocking(move || {
@@ -134,7 +135,7 @@ impl KafkaSink {
                 }
             };
             let mut record = BaseRecord::with_opaque_to(&message.to, ticket).headers(headers);
-            // A missing value deletes the key from a compacted topic; an empty one does not.
+            // A missing value deletes the key from a compacted topic; an empty value does not.
             if !message.is_tombstone() {
                 record = record.payload(&*message.body);
             }
@@ -166,8 +167,8 @@ impl Sink for KafkaSink {
             let places: Vec<usize> =
                 fates.iter().enumerate().filter(|(_, fate)| too_large(fate)).map(|(at, _)| at).collect();
             if !places.is_empty() {
-                // Their batch was too large for the topic; which of them are, only each alone can
-                // tell.
+                // The batch was too large for the topic. Sending each message alone shows which of
+                // them are too large.
                 let mut config = self.config.clone();
                 config.set("batch.num.messages", "1");
                 let again: Vec<&Outgoing> = places.iter().map(|at| &batch[*at]).collect();
@@ -206,8 +207,8 @@ fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
     Ok(headers)
 }
 
-/// A producer, and another once it says that it will not go on: an idempotent one ends where the
-/// brokers' memory does not fit its own.
+/// A producer that is replaced after a fatal error. An idempotent producer fails when the brokers'
+/// state does not match its own.
 struct Renewed(Mutex<Option<Arc<ThreadedProducer<Answers>>>>);
 
 impl Renewed {
@@ -228,7 +229,7 @@ impl Renewed {
             tracing::warn!(%code, said, "Kafka's producer has ended; another begins");
         }
         let new = Arc::new(ThreadedProducer::from_config_and_context(config, Answers::default())?);
-        // Dropping one waits for what it holds: its thread is not this one's.
+        // Dropping the old producer waits for its messages, so another thread drops it.
         if let Some(old) = held.replace(new.clone()) {
             std::thread::spawn(move || drop(old));
         }
@@ -236,7 +237,7 @@ impl Renewed {
     }
 }
 
-/// Takes the brokers' answers, in the client's thread.
+/// Takes the brokers' answers in the client's thread.
 #[derive(Default)]
 struct Answers(Heard);
 
@@ -257,7 +258,7 @@ impl ProducerContext for Answers {
     }
 }
 
-/// A message's place among the answers to a batch.
+/// The position of a message in its batch, for the answer.
 struct Ticket {
     reports: Arc<Reports>,
     at: usize,
@@ -269,7 +270,7 @@ impl Ticket {
     }
 }
 
-/// The answers to a batch, complete when the last has come.
+/// The answers to a batch. It is complete when the last answer has come.
 struct Reports {
     fates: Mutex<Vec<Fate>>,
     left: AtomicUsize,
@@ -292,7 +293,7 @@ impl Reports {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(all) = self.all.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
-            let _ = all.send(std::mem::take(&mut *fates)); // the relay may have stopped waiting
+            let _ = all.send(std::mem::take(&mut *fates)); // the receiver may be gone
         }
     }
 }

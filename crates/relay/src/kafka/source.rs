@@ -1,4 +1,4 @@
-//! Reads a topic, all of its partitions, from a position in each.
+//! Reads all partitions of a topic, from a position in each.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -29,32 +29,32 @@ use crate::{
     source::{BYTES, Incoming, Source},
 };
 
-/// How long a read waits for a first message.
+/// The time that a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// How long a broker has to say which partitions there are, and how often it is asked whether there
-/// are more.
+/// The time that a broker has to list the partitions, and the time between two looks for new
+/// partitions.
 const ASKED: Duration = Duration::from_secs(10);
 const RENEWED: Duration = Duration::from_secs(60);
 
-/// A topic of Kafka's, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
-/// read from the oldest message that it has.
+/// A topic of Kafka, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
+/// read from its oldest message.
 ///
-/// It is in no consumer group and commits nothing: where it goes on stands in the queue's database.
-/// The position is the next offset of each partition, `0:17,1:4`. Messages of a partition come in
-/// their order; those of several partitions in any. Only what is committed is read. Partitions that
-/// are added later are found within a minute, and read from their beginning. A message without a
-/// value, as compacted topics have them, is read as one of no bytes, `null` in a queue of JSON,
-/// with `kafka-tombstone` in its metadata.
+/// The source is in no consumer group and commits nothing: the queue's database stores its
+/// position. The position is the next offset of each partition, `0:17,1:4`. Messages of a partition
+/// come in order; the order between partitions is undefined. The source reads only committed
+/// messages. It finds new partitions within a minute, and reads them from their beginning. A
+/// message without a value, as in compacted topics, arrives with an empty body (`null` in a queue
+/// of JSON) and with `kafka-tombstone` in its metadata.
 ///
-/// Where the topic has no message at the position any more, reading ends with a gap, unless
-/// `accept-gap=true`: then it goes on at the oldest.
+/// If the topic no longer has the message at the position, reading ends with a gap. With
+/// `accept-gap=true` it goes on at the oldest message.
 pub struct KafkaSource {
     broker: String,
     topic: String,
     consumer: Arc<StreamConsumer<Told>>,
     /// The next offset of each partition; empty until the first read.
     next: BTreeMap<i32, i64>,
-    /// The position that `next` is, once something was read.
+    /// The position that belongs to `next`, after the first read.
     at: Option<String>,
     looked: Instant,
     assigned: bool,
@@ -64,12 +64,12 @@ impl KafkaSource {
     /// Connects.
     ///
     /// # Errors
-    /// No broker can be reached now, the topic does not exist, or the address makes no sense.
+    /// No broker can be reached now, the topic does not exist, or the address is invalid.
     pub async fn open(address: &Address) -> Result<Self> {
         let (broker, topic) = (address.shown(), address.path.clone());
         let accepts_gap = address.option("accept-gap")?.unwrap_or_default();
         let mut config = address::config(address)?;
-        // The client wants a name for a group, which is never made.
+        // The client requires the name of a group, which is never created.
         config
             .set("group.id", "trunkline-relay")
             .set("enable.auto.commit", "false")
@@ -87,7 +87,7 @@ impl KafkaSource {
         Ok(source)
     }
 
-    /// Adds partitions that were not known.
+    /// Adds new partitions.
     async fn look(&mut self) -> Result<()> {
         let (consumer, topic) = (self.consumer.clone(), self.topic.clone());
         let asked = spawn_blocking(move || consumer.fetch_metadata(Some(&topic), ASKED)).await;
@@ -109,14 +109,14 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Goes on behind a position, wherever it was before.
+    /// Continues behind a position.
     async fn assign(&mut self, after: Option<&str>) -> Result<()> {
         let places = parse(after.unwrap_or_default())
             .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
-        // Each partition has a place from the start, so that what it drops before anything of it
-        // was read is missed.
+        // Gives each partition an offset from the start. So the source notices messages that the
+        // topic drops before the first read.
         let unknown: Vec<i32> = self.next.iter().filter(|(_, next)| **next == BEGINNING).map(|(id, _)| *id).collect();
         for (partition, (first, _)) in self.ends(unknown).await? {
             self.next.insert(partition, first);
@@ -132,7 +132,7 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// The first offset of each partition that is still there, and the one behind its last.
+    /// Returns the first offset of each partition, and the offset behind its last.
     async fn ends(&self, partitions: Vec<i32>) -> Result<BTreeMap<i32, (i64, i64)>> {
         if partitions.is_empty() {
             return Ok(BTreeMap::new());
@@ -145,7 +145,7 @@ impl KafkaSource {
         asked.await.map_err(|cause| self.said(cause))?.map_err(|cause| self.said(cause))
     }
 
-    /// What the topic has not any more, or not yet, of what was to be read.
+    /// Describes the messages between the position and the topic's ends that are missing.
     async fn gap(&self, code: Code) -> Error {
         let ends = self.ends(self.next.keys().copied().collect()).await.unwrap_or_default();
         let missing = ends.iter().filter_map(|(id, (first, end))| {
@@ -170,11 +170,11 @@ impl KafkaSource {
             self.look().await?;
         }
         if !self.assigned || self.at.as_deref() != after {
-            // What comes from before is thrown away by the client, so it is its whole state that is
-            // set.
+            // The client discards buffered messages of another position, so all partitions are
+            // assigned again.
             self.assign(after).await?;
         }
-        // Whatever ends this read before it has answered, the next one begins where it is told to.
+        // If this read ends early, the next one assigns the partitions again.
         self.assigned = false;
         let (mut read, mut bytes) = (Vec::new(), 0);
         let consumer = self.consumer.clone();
@@ -189,7 +189,7 @@ impl KafkaSource {
                     Err(_) if !read.is_empty() => return Ok(read),
                     Err(error) => return Err(error),
                 },
-                // What was read before is given out first; the error comes again.
+                // Returns the messages first; the error comes again.
                 Err(_) if !read.is_empty() => return Ok(read),
                 Err(error) => return Err(self.failed(&error).await),
             }
@@ -255,7 +255,8 @@ impl Source for KafkaSource {
     }
 }
 
-/// The headers as metadata. The client hands names over as text, and panics at one that is none.
+/// Returns the headers as metadata. The client returns names as text, and panics at a name that is
+/// not UTF-8.
 fn headers(headers: &BorrowedHeaders) -> std::result::Result<Headers, &'static str> {
     let all = || -> Vec<_> {
         let value = |value: Option<_>| value.map_or(Value::Null, Value::of);
@@ -265,13 +266,13 @@ fn headers(headers: &BorrowedHeaders) -> std::result::Result<Headers, &'static s
     Ok(header::metadata(&Broker::KAFKA, all))
 }
 
-/// Of a partition of which nothing was read.
+/// The offset of a partition that nothing was read from.
 const BEGINNING: i64 = -1;
 
 fn written(next: &BTreeMap<i32, i64>) -> String {
     let mut text = String::with_capacity(next.len() * 12);
     for (partition, next) in next.iter().filter(|(_, next)| **next != BEGINNING) {
-        let _ = write!(text, "{}{partition}:{next}", if text.is_empty() { "" } else { "," }); // a String takes everything
+        let _ = write!(text, "{}{partition}:{next}", if text.is_empty() { "" } else { "," }); // cannot fail
     }
     text
 }
@@ -284,8 +285,8 @@ fn parse(position: &str) -> Option<BTreeMap<i32, i64>> {
     position.split(',').filter(|text| !text.is_empty()).map(place).collect()
 }
 
-/// What the client's thread says, once a second: of each partition its end, and whether all before
-/// it was handed over.
+/// Statistics that the client reports once per second: the end of each partition, and whether the
+/// client has delivered all messages before it.
 #[derive(Default)]
 struct Told(Mutex<BTreeMap<i32, End>>);
 
@@ -300,8 +301,9 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Messages between what was read and the ends. The marks of transactions have offsets, too,
-    /// and are never handed over: where the client has nothing left, nothing is.
+    /// Returns the number of messages between the position and the ends. The markers of
+    /// transactions have offsets, too, and are never delivered. So the lag is 0 where the client
+    /// has nothing left.
     fn lag(&self, read: &BTreeMap<i32, i64>) -> Option<u64> {
         let ends = self.ends();
         let left = |(partition, end): (&i32, &End)| {

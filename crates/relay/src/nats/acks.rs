@@ -1,8 +1,7 @@
-//! The stream's answers to whole batches: one subscription, one place for each message, one wake-up
-//! for all.
+//! The stream's answers to whole batches: one subscription, one slot per message, one wake-up per
+//! batch.
 //!
-//! The client's own futures cost a timer, a channel, a random subject and an entry of a map for
-//! each message.
+//! The client's own futures cost a timer, a channel, a random subject and a map entry per message.
 
 use std::{
     collections::HashMap,
@@ -18,7 +17,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use tokio::{sync::Notify, task::AbortHandle, time::timeout};
 
-/// What a stream answered to a publish.
+/// A stream's answer to a publish.
 #[derive(Debug)]
 pub(super) enum Answer {
     Stored,
@@ -28,7 +27,7 @@ pub(super) enum Answer {
     Unreadable(String),
 }
 
-/// Answers that are waited for, by batch.
+/// The batches that wait for answers.
 pub(super) struct Acks {
     inbox: String,
     next: AtomicU64,
@@ -45,7 +44,7 @@ struct Waiting {
     all: Notify,
 }
 
-/// A batch whose answers are waited for; until this is dropped.
+/// A batch that waits for answers until it is dropped.
 pub(super) struct Batch<'a> {
     acks: &'a Acks,
     nr: u64,
@@ -53,7 +52,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl Acks {
-    /// Listens for answers.
+    /// Subscribes to the answers.
     pub async fn start(client: &Client) -> Result<Self, SubscribeError> {
         let (inbox, batches) = (client.new_inbox(), Arc::<Batches>::default());
         let answers = client.subscribe(format!("{inbox}.*.*")).await?;
@@ -61,7 +60,7 @@ impl Acks {
         Ok(Self { inbox, next: AtomicU64::new(0), batches, reader })
     }
 
-    /// A batch of `size` messages.
+    /// Starts a batch of `size` messages.
     pub fn batch(&self, size: usize) -> Batch<'_> {
         let nr = self.next.fetch_add(1, Ordering::Relaxed);
         let answers = Mutex::new((0..size).map(|_| None).collect());
@@ -78,19 +77,19 @@ impl Drop for Acks {
 }
 
 impl Batch<'_> {
-    /// Where the message at this place is to be answered.
+    /// Returns the reply subject of the message at this index.
     pub fn reply(&self, at: usize) -> String {
         format!("{}.{}.{at}", self.acks.inbox, self.nr)
     }
 
-    /// No answer will come to the message at this place.
+    /// Counts a message that was not sent and gets no answer.
     pub fn unsent(&self) {
         self.waiting.one_less();
     }
 
-    /// Waits until all answers are there, for at most `patience`. Takes what there is.
+    /// Waits until all answers are there, for at most `patience`. Returns the answers so far.
     pub async fn answers(self, patience: Duration) -> Vec<Option<Answer>> {
-        let _ = timeout(patience, self.waiting.all.notified()).await; // what is missing says so
+        let _ = timeout(patience, self.waiting.all.notified()).await; // missing answers are None
         std::mem::take(&mut *self.waiting.answers())
     }
 }
@@ -116,7 +115,7 @@ impl Waiting {
         if let Some(place @ None) = self.answers().get_mut(at) {
             *place = Some(answer);
         } else {
-            return; // a second answer, or its batch is gone
+            return; // a second answer, or after the batch's end
         }
         self.one_less();
     }
@@ -128,7 +127,7 @@ impl Waiting {
     }
 }
 
-/// Until the client is gone.
+/// Distributes answers until the client is closed.
 async fn read(mut answers: Subscriber, inbox: usize, batches: Arc<Batches>) {
     let mut last: Option<(u64, Arc<Waiting>)> = None;
     while let Some(message) = answers.next().await {
@@ -142,7 +141,7 @@ async fn read(mut answers: Subscriber, inbox: usize, batches: Arc<Batches>) {
     }
 }
 
-/// Batch and place, from behind the inbox of a subject.
+/// Parses batch and index from a subject behind the inbox.
 fn place(subject: &str, inbox: usize) -> Option<(u64, usize)> {
     let (nr, at) = subject.get(inbox + 1..)?.split_once('.')?;
     Some((nr.parse().ok()?, at.parse().ok()?))
@@ -155,7 +154,7 @@ fn answer(message: &Message) -> Answer {
     said(&message.payload)
 }
 
-/// What a stream says. Any other service that answers on the subject has stored nothing.
+/// Parses a stream's answer. An answer of another service on the subject confirms nothing.
 fn said(payload: &[u8]) -> Answer {
     #[derive(Deserialize)]
     struct Said {

@@ -1,4 +1,4 @@
-//! A connection that is made again by itself, and what the server said against us.
+//! A connection that reconnects by itself, and the server's permission errors.
 
 use std::{
     collections::VecDeque,
@@ -14,10 +14,11 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Violations that are remembered.
+/// The bound of stored violations.
 const MOST: usize = 64;
 
-/// What the server refused without naming the message: it says so beside, and never answers.
+/// Publishes that the server refused. The server reports them apart from the message, and sends no
+/// answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Violations(Arc<Mutex<VecDeque<String>>>);
 
@@ -30,7 +31,7 @@ impl Violations {
         all.push_back(said);
     }
 
-    /// The server's words on a publish to a subject.
+    /// Takes the server's error for a publish to a subject.
     pub(super) fn of(&self, subject: &str) -> Option<String> {
         let quoted = format!("\"{subject}\"");
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,10 +44,10 @@ fn plain(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Connects. An outage is waited for from then on.
+/// Connects. The connection outlasts later outages.
 ///
 /// # Errors
-/// No server can be reached now, or none lets us in.
+/// No server can be reached now, or none accepts the login.
 pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
     let violations = Violations::default();
     let noted = violations.clone();
@@ -65,7 +66,7 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
                 }
             }
         });
-    // The client leaves out what stands before the hosts.
+    // The client ignores the user and password in a server's URL.
     let login = address.servers.split(',').find_map(|server| server.rsplit_once('@'));
     options = match login.map(|(login, _)| login.split_once(':').ok_or(login)) {
         Some(Ok((user, password))) => options.user_and_password(plain(user), plain(password)),
@@ -73,7 +74,7 @@ pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
         None => options,
     };
     if let Some(file) = address.option::<String>("ca")? {
-        address.authorities()?; // it can be read
+        address.authorities()?; // fails if it cannot be read
         options = options.add_root_certificates(file.into());
     }
     let client = options.connect(address.urls()).await;

@@ -1,4 +1,5 @@
-//! Publishes to `JetStream`: many in flight, each confirmed by the stream, with `Nats-Msg-Id`.
+//! Publishes to `JetStream` with `Nats-Msg-Id`: many messages in flight, each confirmed by the
+//! stream.
 
 use std::{str::FromStr, time::Duration};
 
@@ -23,14 +24,14 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// How long the stream has to confirm.
+/// The time that the stream has to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// NATS `JetStream`: a message is confirmed when a stream has stored it, on as many replicas as the
-/// stream has asked for.
+/// NATS `JetStream`: a message is confirmed when a stream has stored it, on the stream's configured
+/// number of replicas.
 ///
-/// `Nats-Msg-Id` is the message's id, so within the stream's window for duplicates (two minutes
-/// unless set otherwise) a message that is sent again is stored once.
+/// `Nats-Msg-Id` is the message's id. So the stream stores a message that is sent again within its
+/// window for duplicates once; the window is two minutes unless configured otherwise.
 pub struct NatsSink {
     client: Client,
     context: Context,
@@ -40,11 +41,11 @@ pub struct NatsSink {
 }
 
 impl NatsSink {
-    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is for the route.
-    /// `ca=FILE` names the certificates that servers are known by.
+    /// Connects to `nats://USER:PASSWORD@HOST:PORT,…/`, or `tls://…`; the path is the route.
+    /// `ca=FILE` names the certificates that verify servers.
     ///
     /// # Errors
-    /// No server can be reached now, or none lets us in.
+    /// No server can be reached now, or none accepts the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["ca"])?;
         let (client, violations) = connect(address).await?;
@@ -67,8 +68,8 @@ impl NatsSink {
         }
     }
 
-    /// There was no responder on the subject. Where `JetStream` itself answers that no stream takes
-    /// it, none will.
+    /// Decides the outcome of a message without a responder on its subject. The refusal is for good
+    /// if `JetStream` itself confirms that no stream takes the subject.
     async fn without_stream(&self, subject: &str) -> Outcome {
         match self.context.stream_by_subject(subject).await {
             Err(error) if matches!(error.kind(), GetStreamByNameErrorKind::NotFound) => {
@@ -79,8 +80,8 @@ impl NatsSink {
     }
 
     async fn all(&self, batch: &[Outgoing]) -> Vec<Outcome> {
-        // What the client takes while it has no connection fills its memory, and then holds up
-        // everybody until it has one.
+        // Without a connection the client buffers messages, and then blocks all callers until it
+        // has one.
         if self.client.connection_state() == State::Disconnected {
             return vec![Outcome::RefusedForNow("there is no connection to a server".to_owned()); batch.len()];
         }
@@ -104,12 +105,11 @@ impl NatsSink {
                 }
             }
         };
-        // Where the server is away for long, the client takes no more; what it did not take is not
-        // answered, either.
+        // While the server is away for long, the client takes no more messages. The rest gets no
+        // answer.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
-        // At the same time: where no subscriber listens on a subject, each is a question to the
-        // server.
+        // Concurrently, because each subject without a subscriber needs a request to the server.
         let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer));
         let mut outcomes = join_all(outcomes).await;
         for (at, outcome) in refused {
@@ -133,7 +133,7 @@ impl Sink for NatsSink {
     }
 }
 
-/// The headers of a message that has a place to go to, or why it is refused.
+/// Returns a message's headers, or the reason for a refusal.
 fn dressed(message: &Outgoing) -> std::result::Result<HeaderMap, String> {
     (Broker::NATS.destination)(&message.to)?;
     let mut headers = HeaderMap::new();
@@ -149,12 +149,12 @@ fn dressed(message: &Outgoing) -> std::result::Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Errors that `JetStream` gives for what a message is, not for what it has no room for.
+/// Returns true for errors that the message causes, not a lack of space.
 fn is_for_good(error: &jetstream::Error) -> bool {
     error.code() == 400 && error.error_code() != jetstream::ErrorCode::STREAM_STORE_FAILED
 }
 
-/// What the client itself did not send.
+/// Returns the outcome of a message that the client did not send.
 fn unsent(error: &PublishError) -> Outcome {
     match error.kind() {
         PublishErrorKind::MaxPayloadExceeded | PublishErrorKind::InvalidSubject => {

@@ -1,9 +1,9 @@
-//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the position is the
-//! relay's.
+//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the relay stores the
+//! position.
 //!
-//! A consumer lives as long as its connection is sound. What the server sent and the client did not
-//! receive would be left out in silence; so deliveries are counted, and where one is missing, or
-//! all stands still while the stream goes on, the next consumer begins behind the position.
+//! A consumer lives as long as its connection works. A message that the server sent and the client
+//! did not receive would be lost silently. So the source counts deliveries. If one is missing, or
+//! none comes while the stream grows, it starts another consumer behind the position.
 
 use std::{pin::pin, time::Duration};
 
@@ -28,35 +28,34 @@ use crate::{
     source::{BYTES, Incoming, Source},
 };
 
-/// How long a read waits for the first message.
+/// The time that a read waits for the first message.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long `JetStream` has to answer.
+/// The time that `JetStream` has to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Messages that the server sends ahead at most.
+/// The bound of messages that the server sends ahead.
 const AHEAD: usize = 2000;
-/// The header by which a stream finds duplicates.
+/// The header that the stream detects duplicates by.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
-/// The server removes a consumer that was not read for this long.
+/// The time without a read after which the server deletes a consumer.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, from its beginning on; `?subject=orders.>`
-/// takes only what is on such subjects, and `ca=FILE` names the certificates that servers are known
-/// by.
+/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
+/// reads only messages on such subjects, and `ca=FILE` names the certificates that verify servers.
 ///
-/// Where the stream has dropped messages behind the position (by its limits, or because it is
-/// another stream by that name), reading ends with a gap, unless `accept-gap=true`: then it warns
-/// and goes on. With a subject, what is dropped in the middle of reading is not told from what is
-/// on other subjects.
+/// If the stream has dropped messages behind the position, by its limits or because it was created
+/// again, reading ends with a gap. With `accept-gap=true` the source warns and goes on. With a
+/// subject, the source cannot distinguish messages dropped during reading from messages on other
+/// subjects.
 pub struct NatsSource {
     context: Context,
     stream: String,
     subject: String,
     accepts_gap: bool,
-    /// The gap that was warned of last.
+    /// The last gap with a warning.
     warned: String,
     broker: String,
     reading: Option<Reading>,
-    /// Where nothing came last, although there is something.
+    /// The position of the last read without messages, although the stream has some.
     stood: Option<Place>,
     lag: Option<u64>,
 }
@@ -64,21 +63,21 @@ pub struct NatsSource {
 struct Reading {
     messages: pull::Stream,
     created: i128,
-    /// The stream's sequence of the last message that was received, and the consumer's.
+    /// The stream's and the consumer's sequence of the last received message.
     sequence: u64,
     delivered: u64,
-    /// Up to where nothing else is on the subjects that are read.
+    /// The stream's sequence up to which the subject has no other message.
     looked: u64,
 }
 
-/// A place in a stream: when the stream was created, in nanoseconds, and a sequence.
+/// A position in a stream: the time of the stream's creation in nanoseconds, and a sequence.
 type Place = (i128, u64);
 
 impl NatsSource {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none lets us in, or there is no such stream.
+    /// No server can be reached now, none accepts the login, or the stream does not exist.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["subject", "accept-gap", "ca"])?;
         let (client, _) = connect(address).await?;
@@ -108,7 +107,7 @@ impl NatsSource {
         Error::broker(&self.broker, cause)
     }
 
-    /// A consumer behind a place.
+    /// Starts a consumer behind a position.
     async fn begin(&mut self, after: Option<Place>) -> Result<Reading> {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
@@ -123,7 +122,7 @@ impl NatsSource {
         missing.map_or(Ok(()), |said| self.gap(said))?;
         let sequence = match after {
             Some((of, at)) if of == created => at.min(state.last_sequence),
-            // From the oldest.
+            // Starts at the oldest message.
             _ => state.first_sequence.saturating_sub(1),
         };
         let config = pull::Config {
@@ -135,7 +134,7 @@ impl NatsSource {
         };
         let consumer = self.context.create_consumer_on_stream(config, &*self.stream).await;
         let consumer = consumer.map_err(|cause| self.away(cause))?;
-        // What is on its way waits in memory.
+        // Messages that the server sends ahead wait in memory.
         let average = usize::try_from(state.bytes / state.messages.max(1)).unwrap_or(usize::MAX).max(1);
         let ahead = (BYTES / average).clamp(2, AHEAD);
         let messages =
@@ -144,7 +143,7 @@ impl NatsSource {
         Ok(Reading { messages, created, sequence, delivered: 0, looked: sequence })
     }
 
-    /// Something is missing: the end, or said aloud.
+    /// Fails because of a gap, or warns if the caller accepts gaps.
     fn gap(&mut self, said: String) -> Result<()> {
         if self.accepts_gap {
             if self.warned != said {
@@ -156,9 +155,9 @@ impl NatsSource {
         Err(Error::gap(&self.broker, format!("{said}; with accept-gap=true the relay goes on with what is there")))
     }
 
-    /// What the stream has dropped before the consumer came to it, if it was that.
+    /// Reports messages that the stream dropped before the consumer reached them.
     async fn dropped(&mut self, after: u64, next: u64) -> Result<()> {
-        // Of other subjects, or deleted one by one: the numbers alone do not tell.
+        // The missing sequences may be on other subjects, or deleted one by one.
         if !self.subject.is_empty() || self.info().await?.state.first_sequence <= after + 1 {
             return Ok(());
         }
@@ -179,12 +178,12 @@ impl NatsSource {
             let message = message.map_err(|cause| self.away(cause))?;
             let Ok(place) = message.info() else { break };
             if place.consumer_sequence != reading.delivered + 1 {
-                return Ok(found); // something was lost on its way: the next consumer begins behind what was found
+                return Ok(found); // a message was lost; another consumer starts behind `found`
             }
             if place.stream_sequence != reading.sequence + 1
                 && let Err(error) = self.dropped(reading.sequence, place.stream_sequence).await
             {
-                // What is before the gap is given out first; the next consumer finds it again.
+                // Returns the messages before the gap first; the next consumer finds the gap again.
                 return if found.is_empty() { Err(error) } else { Ok(found) };
             }
             (reading.delivered, reading.sequence) = (place.consumer_sequence, place.stream_sequence);
@@ -203,14 +202,14 @@ impl NatsSource {
         Ok(found)
     }
 
-    /// Nothing came. Either there is nothing, or it was lost on its way.
+    /// Handles a read without messages: the stream has none, or one was lost on its way.
     async fn stands_still(&mut self, mut reading: Reading) -> Result<Vec<Incoming>> {
         let info = self.info().await?;
         let place = (reading.created, reading.sequence);
         let (end, is_same) = (info.state.last_sequence, info.created.unix_timestamp_nanos() == place.0);
         let mut ended = is_same && end <= place.1;
         if is_same && !ended && !self.subject.is_empty() {
-            // What came since may be on other subjects.
+            // New messages may be on other subjects.
             let from = reading.sequence.max(reading.looked) + 1;
             let next = stored::next(&self.context, &self.stream, from, &self.subject).await;
             ended = next.map_err(|cause| self.away(cause))?.is_none();
@@ -227,8 +226,8 @@ impl NatsSource {
         Ok(Vec::new())
     }
 
-    /// The next message, asked for by its number: the client hangs up at headers that it cannot
-    /// read, again and again.
+    /// Fetches the next message by its sequence. The client closes the connection at headers that
+    /// it cannot parse, again and again.
     async fn by_number(&mut self, (created, after): Place) -> Result<Vec<Incoming>> {
         let asked = stored::next(&self.context, &self.stream, after + 1, &self.subject).await;
         let Some(message) = asked.map_err(|cause| self.away(cause))? else { return Ok(Vec::new()) };
@@ -262,7 +261,7 @@ impl Source for NatsSource {
     }
 }
 
-/// Those between two sequences.
+/// Describes the missing messages between two sequences.
 fn gone(after: u64, next: u64) -> String {
     format!("{} messages are gone, {} to {}", next - after - 1, after + 1, next - 1)
 }
@@ -281,7 +280,7 @@ fn incoming(message: &jetstream::Message, place: Place) -> Incoming {
 }
 
 fn arrived((created, sequence): Place, subject: &str, headers: &[Header<'_>], body: Bytes) -> Incoming {
-    // What the relay has set from the message's id says nothing new.
+    // Omits the id that the relay itself set.
     let text_of =
         |wanted: &str| headers.iter().find(|header| header.name() == Some(wanted)).map(|header| &header.value);
     let is_ours = text_of(MESSAGE_ID).is_some_and(|id| Some(id) == text_of(ID));

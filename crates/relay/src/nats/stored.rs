@@ -1,4 +1,4 @@
-//! A message as the stream has stored it, with headers that are any bytes.
+//! A message as the stream stores it. Its headers may be any bytes.
 
 use async_nats::jetstream::{Context, ErrorCode, response::Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -30,7 +30,7 @@ struct Message {
     data: String,
 }
 
-/// The first message from a number on, of a filter's subjects or of all; or none.
+/// Returns the first message from a sequence on, on the filter's subjects or on all, or none.
 pub(super) async fn next(
     context: &Context,
     stream: &str,
@@ -49,7 +49,7 @@ pub(super) async fn next(
 }
 
 impl Stored {
-    /// What stands behind the first line, each with its name before a colon.
+    /// Parses the lines behind the first one as names and values with a colon between them.
     pub fn headers(&self) -> Vec<Header<'_>> {
         let lines = self.headers.split(|byte| *byte == b'\n').skip(1);
         let lines = lines.filter_map(|line| Some((line, line.iter().position(|byte| *byte == b':')?)));

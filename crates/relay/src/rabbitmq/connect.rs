@@ -1,4 +1,4 @@
-//! Connections, made again when they break, and the channels on them.
+//! Connections that are replaced when they break, and their channels.
 
 use std::{
     sync::{Mutex as Lock, PoisonError},
@@ -20,24 +20,24 @@ use crate::{
     error::{Error, Result},
 };
 
-/// How long a broker has for what is no message: a connection, a channel, a question.
+/// The time that a broker has for a connection, a channel or a request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// From one vain connection to the next.
+/// The time between two failed connections.
 const PAUSE: Duration = Duration::from_millis(500);
-/// A broker that says nothing for twice as long is away.
+/// The heartbeat, in seconds. A broker without a sign of life for twice this time counts as away.
 const HEARTBEAT: u16 = 5;
-/// A broker that comes back answers before it has found all queues again, and says of these that
-/// they are not there.
+/// The time after a reconnect in which the broker may not have loaded all queues. It reports such
+/// queues as missing.
 const SETTLES: Duration = Duration::from_secs(30);
 
-/// The servers of an address, tried in order.
+/// Returns the servers of an address, in the order of tries.
 fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
     let vhost = address.option::<String>("vhost")?.unwrap_or_else(|| "/".to_owned());
     let (scheme, port) = match &*address.scheme {
         "amqps" | "rabbitmqs" => ("amqps", 5671),
         _ => ("amqp", 5672),
     };
-    // What is before the last @ is for all servers.
+    // The login before the last @ is for all servers.
     let (login, hosts) = match address.servers.rsplit_once('@') {
         Some((login, hosts)) => (format!("{login}@"), hosts),
         None => (String::new(), &*address.servers),
@@ -55,13 +55,13 @@ fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
     hosts.split(',').map(uri).collect()
 }
 
-/// A connection that is made when it is needed.
+/// A connection that is opened on demand.
 pub(super) struct Reach {
     servers: Vec<AMQPUri>,
-    /// By whose certificates servers are known, where the address says so.
+    /// The certificates that verify servers, if the address names any.
     authorities: Option<String>,
     held: Mutex<Held>,
-    /// When a connection was made that was not the first.
+    /// The time of the last reconnect.
     again: Lock<Option<Instant>>,
 }
 
@@ -69,19 +69,19 @@ pub(super) struct Reach {
 struct Held {
     was_there: bool,
     connection: Option<Connection>,
-    /// Why there was none last time, and until when none is tried again.
+    /// The last error, and the time before which no new connection is tried.
     failed: Option<(lapin::Error, Instant)>,
 }
 
 impl Reach {
     /// # Errors
-    /// The address makes no sense.
+    /// The address is invalid.
     pub fn of(address: &Address) -> Result<Self> {
         let (servers, authorities) = (servers(address)?, address.authorities()?);
         Ok(Self { servers, authorities, held: Mutex::default(), again: Lock::default() })
     }
 
-    /// A new channel.
+    /// Opens a channel.
     pub async fn channel(&self) -> lapin::Result<Channel> {
         let mut held = self.held.lock().await;
         if let Some(connection) = held.connection.as_ref().filter(|connection| connection.status().connected())
@@ -89,7 +89,7 @@ impl Reach {
         {
             return Ok(channel);
         }
-        // It is gone, says nothing, or has no more channels.
+        // The connection is closed, does not answer, or has no more channels.
         if let Some(old) = held.connection.take() {
             tokio::spawn(async move { timeout(PATIENCE, old.close(200, "OK".into())).await });
         }
@@ -109,18 +109,18 @@ impl Reach {
         Ok(channel)
     }
 
-    /// Whether the broker came back so lately that what is missing may yet be found.
+    /// Returns true if the broker came back so recently that missing queues may still appear.
     pub fn settles(&self) -> bool {
         let again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
         again.is_some_and(|again| again.elapsed() < SETTLES)
     }
 
-    /// The first server that answers.
+    /// Connects to the first server that answers.
     async fn connect(&self) -> lapin::Result<Connection> {
         let mut error = silent();
         for server in &self.servers {
-            // The client keeps some memory of each connection that it tries in vain: it tries where
-            // a server listens.
+            // The client leaks some memory per failed connection, so this checks first that a
+            // server listens.
             let (host, port) = (server.authority.host.as_str(), server.authority.port);
             match timeout(PATIENCE, TcpStream::connect((host, port))).await {
                 Ok(Ok(_)) => {}

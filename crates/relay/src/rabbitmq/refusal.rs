@@ -1,13 +1,13 @@
-//! What an error of RabbitMQ's means for the messages of a channel. By its code: texts are for
-//! people.
+//! The meaning of RabbitMQ's errors for the messages of a channel. The code decides; the text is
+//! for people.
 
 use lapin::{
     ErrorKind,
     protocol::{AMQPErrorKind, AMQPSoftError},
 };
 
-/// Whether the broker closed the channel for what one of its messages is: no such exchange, no
-/// permission, too large.
+/// Returns true if the broker closed the channel because of one of its messages: no such exchange,
+/// no permission, too large.
 pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     let ErrorKind::ProtocolError(said) = error.kind() else { return false };
     let AMQPErrorKind::Soft(soft) = said.kind() else { return false };
@@ -20,7 +20,7 @@ pub(super) fn is_for_good(error: &lapin::Error) -> bool {
     )
 }
 
-/// Whether it is for something that is not there.
+/// Returns true if the queue or the exchange does not exist.
 pub(super) fn is_missing(error: &lapin::Error) -> bool {
     let ErrorKind::ProtocolError(said) = error.kind() else { return false };
     matches!(said.kind(), AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND))

@@ -1,4 +1,4 @@
-//! Publishes to an exchange: `mandatory`, persistent, each confirmed.
+//! Publishes persistent, `mandatory` messages to an exchange. The broker confirms each message.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -24,25 +24,26 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// How long the broker has to confirm a batch.
+/// The time that the broker has to confirm a batch.
 const CONFIRMS: Duration = Duration::from_secs(10);
-/// Channels kept for the next batches.
+/// The bound of idle channels.
 const KEPT: usize = 16;
-/// Properties go in one frame, which is 131,072 bytes unless the broker is set up otherwise.
+/// The bound of bytes of a message's properties. They go in one frame, which has 131,072 bytes
+/// unless the broker is configured otherwise.
 const PROPERTIES: usize = 120_000;
 
 /// RabbitMQ, `rabbitmq://user:password@host:port/ROUTING-KEY?exchange=NAME&vhost=NAME`; with
 /// `rabbitmqs` over TLS. Without `exchange` the routing key is the name of a queue or stream.
 ///
-/// A message is confirmed when every queue that it was routed to has it: a quorum queue or a stream
-/// on most of its members, a classic queue on disk (messages are persistent). `message-id` is the
-/// message's id.
+/// A message is confirmed when every queue that it was routed to has stored it: a quorum queue or a
+/// stream on most of its members, a classic queue on disk (messages are persistent). `message-id`
+/// is the message's id.
 ///
-/// - Refused for good: what no queue takes (it is `mandatory`), an exchange that is gone, no
-///   permission, a message that is too large.
-/// - Refused for now: everything else, a queue that is full and rejects included. For half a minute
-///   after a connection was lost and made again also what has no queue or exchange: a broker that
-///   comes back finds its queues one after another.
+/// - Refused for good: a message that no queue takes (it is `mandatory`), a missing exchange, a
+///   missing permission, a message that is too large.
+/// - Refused for now: all other errors, a full queue that rejects included. For half a minute after
+///   a reconnect also a missing queue or exchange, because a broker that comes back loads its
+///   queues one after another.
 pub struct RabbitmqSink {
     broker: String,
     exchange: ShortString,
@@ -50,17 +51,16 @@ pub struct RabbitmqSink {
     idle: Mutex<Vec<Channel>>,
 }
 
-/// A message with its properties.
 type Dressed<'a> = (&'a Outgoing, BasicProperties);
-/// Why a batch, or part of it, has no confirmation.
+/// The outcome of a message, or the error of its channel.
 type Sent = Result<Outcome, lapin::Error>;
 
 impl RabbitmqSink {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none lets us in, or there is no such exchange. Once connected,
-    /// an outage is waited for.
+    /// No server can be reached now, none accepts the login, or the exchange does not exist. After
+    /// connecting, the sink outlasts an outage.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["exchange", "vhost", "ca"])?;
         let broker = address.shown();
@@ -79,7 +79,7 @@ impl RabbitmqSink {
         Ok(sink)
     }
 
-    /// One that no other batch uses: what the broker says of a channel is about this batch.
+    /// Returns a channel that no other batch uses, so the channel's errors belong to this batch.
     async fn channel(&self) -> Result<Channel, lapin::Error> {
         loop {
             let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -101,7 +101,7 @@ impl RabbitmqSink {
         }
     }
 
-    /// Sends a batch on a channel and waits for what the broker says of each.
+    /// Sends a batch on a channel and waits for the outcome of each message.
     async fn send(&self, batch: &[Dressed<'_>]) -> Vec<Sent> {
         let all = |error: &lapin::Error| batch.iter().map(|_| Err(error.clone())).collect();
         let channel = match self.channel().await {
@@ -117,7 +117,7 @@ impl RabbitmqSink {
             join_all(confirmed).await
         });
         let Ok(confirmed) = waited.await else {
-            // Its later answers have no reader. A channel that is closed frees what it holds.
+            // No reader is left for later answers. Closing the channel frees its memory.
             tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
             return all(&silent());
         };
@@ -143,7 +143,7 @@ impl Sink for RabbitmqSink {
         &self.broker
     }
 
-    /// Of routing keys, to a topic exchange; a queue's name has none.
+    /// The separator of a topic exchange's routing keys. A queue's name has none.
     fn separator(&self) -> Option<char> {
         (!self.exchange.as_str().is_empty()).then_some('.')
     }
@@ -166,7 +166,8 @@ impl Sink for RabbitmqSink {
             let settles = self.reach.settles();
             for ((at, sent), one) in places.into_iter().zip(sent).zip(&fitting) {
                 let sent = match sent {
-                    // The broker has closed the channel for one of them, and says not for which.
+                    // The broker closed the channel because of one message, and does not report
+                    // which.
                     Err(error) if !alone && is_final(&error, settles) => {
                         self.send(std::slice::from_ref(one)).await.pop().unwrap_or(Err(error))
                     }
@@ -180,7 +181,7 @@ impl Sink for RabbitmqSink {
     }
 }
 
-/// Whether no later try mends it. While a broker settles, what is missing may yet be found.
+/// Returns true if a retry cannot succeed. While a broker settles, missing queues may still appear.
 fn is_final(error: &lapin::Error, settles: bool) -> bool {
     is_for_good(error) && !(settles && is_missing(error))
 }
@@ -194,8 +195,8 @@ fn settled(sent: Sent, settles: bool) -> Outcome {
     }
 }
 
-/// What came of each message. A message that comes back stands with some confirmation of the same
-/// channel, not always with its own; so it is known by its id.
+/// Returns the outcome of each message. A returned message may come with the confirmation of
+/// another message of the channel, so its id identifies it.
 fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
     let mut returned: HashMap<String, String> = HashMap::new();
     let mut note = |message: Option<BasicReturnMessage>| {
@@ -230,12 +231,12 @@ fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> V
     sent
 }
 
-/// The properties of a message that has a place to go to. What AMQP has no room for would end the
-/// connection, for all.
+/// Returns a message's properties, or the reason for a refusal. Properties that exceed AMQP's
+/// limits would end the connection for all messages.
 fn properties(message: &Outgoing) -> Result<BasicProperties, String> {
     (Broker::RABBITMQ.destination)(&message.to)?;
     let headers = header::headers(&Broker::RABBITMQ, message)?;
-    // Of each name, the length, the type and the length of its value.
+    // Each header takes a length, a type, and the length of its value.
     let bytes: usize = headers.iter().map(|header| header.name.len() + length(&header.value) + 8).sum();
     if bytes > PROPERTIES {
         return Err("its metadata are larger than a frame of AMQP".to_owned());

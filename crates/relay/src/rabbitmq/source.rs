@@ -21,24 +21,25 @@ use crate::{
     source::{BYTES, Incoming, Source},
 };
 
-/// How long a read waits for a first message.
+/// The time that a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// Messages that the broker sends ahead: at first, at least and at most. They wait in memory.
+/// The number of messages that the broker sends ahead: at first, the lower bound and the upper
+/// bound. They wait in memory.
 const AHEAD: u16 = 128;
 const FEWEST: usize = 4;
 const MOST: usize = 8192;
-/// How a broker says where in a stream to begin, and where a message is.
+/// The consumer's argument with the start offset, and the header with a message's offset.
 const OFFSET: &str = "x-stream-offset";
 
-/// A stream of RabbitMQ's, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
-/// oldest message on. The position is a message's offset.
+/// A stream of RabbitMQ, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
+/// oldest message. The position is a message's offset.
 ///
-/// Only streams: a quorum or classic queue forgets what it has handed over, and knows no position.
+/// Only streams have positions: a quorum or classic queue forgets delivered messages.
 ///
-/// Where the stream does not reach from the position on any more, because it dropped what is old or
-/// is another stream by that name, reading ends with a gap, unless `accept-gap=true`. A stream that
-/// was deleted and made again, and has grown beyond the position since, looks like the old one:
-/// nothing in AMQP tells them apart.
+/// The stream may not continue from the position, because it dropped old messages or is another
+/// stream with the same name. Then reading ends with a gap, unless `accept-gap=true`. A stream that
+/// was deleted and created again, and has since grown beyond the position, looks like the old one.
+/// AMQP gives no way to distinguish them.
 pub struct RabbitmqSource {
     broker: String,
     stream: ShortString,
@@ -46,16 +47,16 @@ pub struct RabbitmqSource {
     reach: Reach,
     reading: Option<Reading>,
     ahead: u16,
-    /// The gap that was warned of last.
+    /// The last gap with a warning.
     warned: String,
 }
 
 struct Reading {
     channel: Channel,
     consumer: Consumer,
-    /// The offset of the last message that was read, of `None` none.
+    /// The offset of the last message that was read; `None` before the first.
     at: Option<u64>,
-    /// What is up to here is no news.
+    /// The offset up to which messages are skipped.
     behind: Option<u64>,
 }
 
@@ -63,7 +64,7 @@ impl RabbitmqSource {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none lets us in, or there is no such stream.
+    /// No server can be reached now, none accepts the login, or the stream does not exist.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["vhost", "accept-gap", "ca"])?;
         let stream = ShortString::try_new(&*address.path)
@@ -90,7 +91,7 @@ impl RabbitmqSource {
         Error::broker(&self.broker, said)
     }
 
-    /// A consumer that begins there, on a channel of its own.
+    /// Starts a consumer at an offset, on a channel of its own.
     async fn consume(&self, from: AMQPValue) -> Result<(Channel, Consumer), lapin::Error> {
         let channel = self.reach.channel().await?;
         let begun = async {
@@ -118,8 +119,8 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// Behind which offset to go on. Whether the stream still reaches from behind the position to
-    /// it is asked with its two ends.
+    /// Returns the offset to continue behind. Reads both ends of the stream to check that it
+    /// continues from the position.
     async fn behind(&mut self, at: u64) -> Result<Option<u64>> {
         match self.end("first", |_| true).await? {
             Some(oldest) if oldest > at + 1 => {
@@ -133,12 +134,12 @@ impl RabbitmqSource {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
-        // It may also be the same one, which has lost its end; so what is there already is not read
+        // The stream may be the same one after losing its end. Existing messages are not read
         // twice.
         last.map(Some).ok_or_else(|| self.said("the stream hands nothing over yet"))
     }
 
-    /// Something is missing: the end, or said aloud.
+    /// Fails because of a gap, or warns if the caller accepts gaps.
     fn gap(&mut self, said: String) -> Result<()> {
         if !self.accepts_gap {
             return Err(Error::gap(
@@ -153,7 +154,8 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// The first message from there on that is looked for, else the last one that came.
+    /// Returns the offset of the first message that satisfies `is_it`, else of the last one that
+    /// came.
     async fn end(&self, from: &'static str, is_it: impl Fn(u64) -> bool) -> Result<Option<u64>> {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
@@ -181,7 +183,7 @@ impl RabbitmqSource {
         if !self.reading.as_ref().is_some_and(is_there) {
             self.begin(after).await?;
         }
-        // Whatever goes wrong from here on, the next read begins again.
+        // After an error below, the next read starts again.
         let Some(mut reading) = self.reading.take() else { return Ok(Vec::new()) };
         let (mut read, mut bytes) = (Vec::new(), 0);
         let mut last = None;
@@ -195,11 +197,11 @@ impl RabbitmqSource {
                         other.map_or_else(ended, |failed| failed.err().map_or_else(ended, |error| error.to_string())),
                     ));
                 }
-                // What was read before is given out first.
+                // Returns the messages before the error first.
                 _ => return Ok(read),
             };
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
-            // A chunk may begin before the place that was asked for.
+            // A chunk may begin before the requested offset.
             if reading.behind.is_none_or(|at| offset > at) {
                 (reading.at, reading.behind) = (Some(offset), Some(offset));
                 let message = incoming(offset, &delivery);
@@ -211,7 +213,8 @@ impl RabbitmqSource {
                 next = reading.consumer.next().now_or_never();
             }
         }
-        // The broker sends more only for what is acknowledged; it forgets nothing.
+        // The broker sends more messages only after an acknowledgement. A stream keeps acknowledged
+        // messages.
         if let Some(last) = last {
             let acknowledged = last.ack(BasicAckOptions { multiple: true }).await;
             if acknowledged.is_err() {
@@ -222,7 +225,7 @@ impl RabbitmqSource {
         if fits == self.ahead {
             self.reading = Some(reading);
         } else {
-            // Only a new consumer has another limit.
+            // Only a new consumer gets another limit.
             self.ahead = fits;
         }
         Ok(read)
@@ -239,7 +242,7 @@ impl Source for RabbitmqSource {
     }
 }
 
-/// How many to have sent ahead, going by what was read: some MiB, not counted too closely.
+/// Returns the number of messages to request ahead, from the average size read: some MiB, roughly.
 fn fitting(bytes: usize, messages: usize, ahead: u16) -> u16 {
     let (Some(average), now) = (bytes.checked_div(messages), usize::from(ahead)) else { return ahead };
     let fits = (BYTES / average.max(1)).clamp(FEWEST, MOST);
@@ -259,15 +262,15 @@ fn incoming(offset: u64, delivery: &Delivery) -> Incoming {
     let table: Vec<_> = table.map(|(name, value)| Header::new(name.as_str(), value_of(value))).collect();
     let id = table.iter().find(|header| header.name() == Some(ID)).map(|header| &header.value);
     let mut own = properties_of(properties);
-    // What the relay has set from the message's id says nothing new.
+    // Omits the id that the relay itself set.
     own.retain(|header| header.name() != Some("message-id") || Some(&header.value) != id);
-    // Nor does a header that is a property, too.
+    // Omits headers that repeat a property.
     let news: Vec<_> = table.iter().filter(|header| !own.contains(header)).cloned().collect();
     let Headers { metadata, key } = header::metadata(&Broker::RABBITMQ, own.into_iter().chain(news));
     Incoming { position: offset.to_string(), key, metadata, body: Bytes::copy_from_slice(&delivery.data) }
 }
 
-/// The properties as headers, but for how it is delivered.
+/// Returns the properties as headers, except for the delivery mode.
 fn properties_of(properties: &BasicProperties) -> Vec<Header<'_>> {
     let texts = [
         ("content-type", properties.content_type()),
@@ -290,7 +293,7 @@ fn properties_of(properties: &BasicProperties) -> Vec<Header<'_>> {
         .collect()
 }
 
-/// A header's value: text, a number or a truth as text, and what has no other form as JSON.
+/// Converts a header's value: texts, numbers and booleans to text, other types to JSON.
 fn value_of(value: &AMQPValue) -> Value<'_> {
     Value::Text(
         match value {

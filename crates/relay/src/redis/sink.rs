@@ -1,4 +1,4 @@
-//! Adds to Redis streams: a pipeline of `XADD`s for a batch, and one `WAIT` behind them.
+//! Adds to Redis streams: a pipeline of `XADD`s per batch, with one `WAIT` at its end.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -17,28 +17,28 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// How long Redis has to answer.
+/// The time that Redis has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long replicas have, in milliseconds.
+/// The time that replicas have, in milliseconds.
 const REPLICAS: u64 = 2000;
-/// Bytes of a value at most, unless the server is set up otherwise.
+/// The default bound of bytes per value.
 const LONGEST: usize = 512 << 20;
-/// Connections: a `WAIT` holds up what comes behind it on its own.
+/// The number of connections. A `WAIT` blocks later commands of its own connection.
 const CONNECTIONS: usize = 4;
 
 /// Redis streams, `redis://HOST/STREAM`; with `rediss` over TLS, where `ca=FILE` names the
-/// certificates that the server is known by. Options: `wait=N`, confirmed by `N` replicas
-/// (`WAIT`; 0 if not set); `maxlen=N`, trims each stream to about `N` entries; `db=N`.
+/// certificates that verify the server. Options: `wait=N` confirms after `N` replicas (`WAIT`; 0 if
+/// not set); `maxlen=N` trims each stream to about `N` entries; `db=N`.
 ///
 /// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata,
-/// `trunkline-key` and `body`. Redis keeps what is sent twice twice. What Redis confirms is in its
-/// memory; whether it is on disk, `appendfsync` says.
+/// `trunkline-key` and `body`. Redis stores a message that is sent twice twice. A confirmed message
+/// is in the memory of Redis; `appendfsync` decides when it is on disk.
 pub struct RedisSink {
     connections: Vec<Held>,
-    /// Bytes of a value at most.
+    /// The bound of bytes per value.
     longest: usize,
     next: AtomicUsize,
-    /// Whether something was not answered in time, and nothing has been since.
+    /// True after a timeout, until the server answers again.
     unanswered: AtomicBool,
     wait: u32,
     maxlen: Option<u64>,
@@ -49,7 +49,7 @@ impl RedisSink {
     /// Connects.
     ///
     /// # Errors
-    /// The server cannot be reached now, or does not let us in.
+    /// The server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["wait", "maxlen", "db", "ca"])?;
         let mut connections = Vec::with_capacity(CONNECTIONS);
@@ -88,7 +88,7 @@ impl RedisSink {
         }
         xadd.arg(BODY).arg(&*message.body);
         if largest > self.longest {
-            // The server would close the connection, for all that are on it.
+            // The server would close the connection for all its users.
             return Err(format!("it has a value of {largest} bytes; proto-max-bulk-len is {}", self.longest));
         }
         Ok(xadd)
@@ -111,13 +111,13 @@ impl RedisSink {
         outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
     }
 
-    /// Sends commands, and waits for their answers. While the server has not answered those before,
-    /// it is only asked whether it does again: one that stands still does all that it was sent once
-    /// it goes on, as often as it was sent.
+    /// Sends commands and waits for their answers. After a timeout it sends only a `PING` until the
+    /// server answers: a stopped server later runs every command that it received, as often as it
+    /// received it.
     async fn ask(&self, connection: &Held, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
-            // Any answer is one.
+            // Any reply counts, an error included.
             let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
             if let Err(error) = answer
                 && error.code().is_none()
@@ -133,7 +133,7 @@ impl RedisSink {
         answers
     }
 
-    /// What came of each command.
+    /// Returns the outcome of each command.
     async fn answers(&self, mut pipeline: Pipeline) -> Vec<Outcome> {
         let commands = pipeline.len();
         if commands == 0 {
@@ -175,7 +175,7 @@ impl RedisSink {
     }
 }
 
-/// How long a value may be, where the server says so to this user.
+/// Returns the server's limit of bytes per value, or the default if this user may not read it.
 async fn longest(connection: &Held) -> usize {
     let mut asked = redis::cmd("CONFIG");
     asked.arg("GET").arg("proto-max-bulk-len");
@@ -193,8 +193,8 @@ impl Sink for RedisSink {
     }
 }
 
-/// What a message is, or may not do, no later try mends; what the server lacks at the moment it
-/// may.
+/// Returns the outcome of an error. Errors of the message or of permissions are for good, others
+/// are for now.
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {

@@ -15,25 +15,25 @@ use crate::{
     source::{Incoming, Source},
 };
 
-/// How long a read waits for the first entry, in milliseconds.
+/// The time that a read waits for the first entry, in milliseconds.
 const BLOCK: usize = 1000;
-/// Entries that are asked for first, and at most.
+/// The number of entries per read: at first, and the bound.
 const FIRST: usize = 16;
 const MOST: usize = 10_000;
-/// Bytes of an answer, about.
+/// The approximate bytes of an answer.
 const BYTES: usize = 8 << 20;
-/// How long Redis has to answer beyond that.
+/// The time that Redis has to answer, `BLOCK` included.
 const PATIENCE: Duration = Duration::from_secs(6);
 
-/// A Redis stream, `redis://HOST/STREAM`, from its beginning on. The position is an entry's id.
-/// Entries that were trimmed or deleted before they were read are left out in silence: Redis does
-/// not tell. The field `body` is the payload; an entry without one is read as a JSON object of its
-/// fields.
+/// A Redis stream, `redis://HOST/STREAM`, read from its beginning. The position is an entry's id.
+/// Entries that were trimmed or deleted before the read are missing silently, because Redis does
+/// not report them. The field `body` is the payload; an entry without it becomes a JSON object of
+/// its fields.
 pub struct RedisSource {
     connection: Held,
     stream: String,
     broker: String,
-    /// Entries that are asked for at a time.
+    /// The number of entries per read.
     count: usize,
 }
 
@@ -41,7 +41,7 @@ impl RedisSource {
     /// Connects.
     ///
     /// # Errors
-    /// The server cannot be reached now, or does not let us in.
+    /// The server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["db", "ca"])?;
         let connection = Held::connect(address, PATIENCE).await?;
@@ -71,7 +71,8 @@ impl RedisSource {
     }
 }
 
-/// As many as are likely to have some MiB: an answer is whole or none, and has to come in time.
+/// Returns the number of entries for the next read, from their average size. An answer is whole or
+/// missing, and must arrive in time.
 fn next_count(count: usize, entries: &[Incoming]) -> usize {
     let bytes: usize = entries.iter().map(Incoming::size).sum();
     let average = (bytes / entries.len().max(1)).max(1);
@@ -100,7 +101,7 @@ fn incoming(position: String, mut fields: Fields) -> Incoming {
     }
 }
 
-/// All fields as one JSON object.
+/// Returns all fields as one JSON object.
 fn whole(mut metadata: Metadata, key: Option<String>) -> String {
     if let Some(key) = key {
         metadata.insert(KEY, key);

@@ -1,10 +1,11 @@
-//! A field of a payload, as the payload writes it: no number is read, and so none is changed.
+//! A field of a payload, with the payload's own spelling: numbers are not parsed, so they do not
+//! change.
 
 use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::value::RawValue;
 
-/// The text, number or truth at a path, or why there is none.
+/// Returns the text, number or boolean at a path, or the reason why there is none.
 pub(super) fn of<'a>(payload: &'a [u8], path: &[String]) -> Result<Cow<'a, str>, String> {
     let shown = || path.join(".");
     let none = || format!("the payload has no {:?}", shown());

@@ -1,5 +1,5 @@
-//! A few messages, out through a relay to an address: which of them the broker refused for good,
-//! and with which words.
+//! Carries a few messages through a relay to an address, and lists the messages that the broker
+//! refused for good, with its reasons.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use trunkline_relay::{Raw, Relay, sink, source};
 
 use crate::stand::{DEADLINE, until};
 
-/// A queue of text in a database of its own.
 pub async fn queue() -> Queue<Raw> {
     let db = Db::connect(&trunkline_embedded::test_database().expect("a database")).await.expect("connected");
     db.migrate().await.expect("migrated");
@@ -18,8 +17,8 @@ pub async fn queue() -> Queue<Raw> {
     db.queue("q").await.expect("opened")
 }
 
-/// Carries messages, each to the place that it names as `{metadata.to}`, until the queue has none.
-/// Returns the bodies and words of the dead letters, in order.
+/// Carries messages, each to the destination in `{metadata.to}`, until the queue is empty. Returns
+/// bodies and reasons of the dead letters, in order.
 pub async fn carry(address: &str, messages: &[(&str, &str)]) -> Vec<(String, String)> {
     let queue = queue().await;
     let drafts = messages.iter().map(|(to, body)| Draft::new(Raw((*body).to_owned().into())).with("to", *to));
@@ -38,7 +37,7 @@ pub async fn carry(address: &str, messages: &[(&str, &str)]) -> Vec<(String, Str
     dead
 }
 
-/// The bodies that a broker has there, in order, once there are `most`.
+/// Returns the bodies at an address in order, once there are `most`.
 pub async fn arrived(address: &str, most: usize) -> Vec<String> {
     let mut source = source(address).await.expect("a source");
     let (mut all, mut after, end) = (Vec::new(), None::<String>, Instant::now() + DEADLINE);

@@ -1,4 +1,4 @@
-//! Thousands of messages for a place that is full, before others for a place that is not.
+//! Thousands of messages for a full destination, ahead of messages for another destination.
 
 use async_nats::jetstream::{
     self,

@@ -1,19 +1,20 @@
-//! What was put in at one end beside what came out at the other: for every broker, both ways.
+//! Compares the messages that went in at one end with the messages that came out at the other, for
+//! every broker and both directions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What was put in: of each key, bodies with numbers that go up, `KEY NUMBER`.
+/// The messages that went in. Each key's bodies are `KEY NUMBER`, with rising numbers.
 #[derive(Debug, Default, Clone)]
 pub struct Sent {
     last: BTreeMap<String, u64>,
-    /// Those that must arrive. The others may: their outcome is unknown.
+    /// Bodies that must arrive. Bodies in `unsure` may arrive, because their outcome is unknown.
     sure: BTreeSet<String>,
     unsure: BTreeSet<String>,
 }
 
 impl Sent {
-    /// The next body of a key, to be put in; afterwards it is [sure](Self::is_in) or
-    /// [unsure](Self::may_be_in).
+    /// Returns the next body of a key, to be sent. Afterwards the caller marks it as
+    /// [sure](Self::is_in) or [unsure](Self::may_be_in).
     pub fn next(&mut self, key: &str) -> String {
         let last = self.last.entry(key.to_owned()).or_default();
         *last += 1;
@@ -28,13 +29,13 @@ impl Sent {
         self.unsure.insert(body);
     }
 
-    /// How many must arrive.
+    /// Returns the number of bodies that must arrive.
     pub fn sure(&self) -> usize {
         self.sure.len()
     }
 
-    /// Of what came out, in its order (of what has no order among it, any), with ids where the
-    /// broker has them: whether it is what was put in.
+    /// Compares messages that came out with messages that went in. `arrived` is in the order of
+    /// arrival, with ids if the broker has them.
     pub fn against(&self, arrived: &[Arrived]) -> Verdict {
         let mut verdict = Verdict::default();
         let mut seen: HashMap<&str, Option<&str>> = HashMap::new();
@@ -72,29 +73,29 @@ impl Sent {
     }
 }
 
-/// A message as it came out.
 #[derive(Debug, Clone)]
 pub struct Arrived {
     pub body: String,
-    /// Its `trunkline-id`, on the way out.
+    /// The `trunkline-id`, on the way out.
     pub id: Option<String>,
 }
 
 #[derive(Debug, Default)]
 pub struct Verdict {
     pub lost: Vec<String>,
-    /// Bodies that no test has put in.
+    /// Bodies that no test has sent.
     pub foreign: Vec<String>,
-    /// Came before.
+    /// Bodies that came again.
     pub repeats: Vec<String>,
-    /// For the first time after a later one of its key.
+    /// Bodies whose first arrival followed a later body of the same key.
     pub disordered: Vec<String>,
-    /// A consumer that drops repeats by their ids would take the wrong ones.
+    /// Ids that a consumer would drop the wrong messages by.
     pub mistaken: Vec<String>,
 }
 
 impl Verdict {
-    /// Out: at least once, the first arrivals of a key in order, repeats known by their ids.
+    /// Checks the way out: at least once, the first arrivals of a key in order, repeats with the
+    /// same ids.
     #[track_caller]
     pub fn at_least_once(&self) {
         let Self { lost, foreign, disordered, mistaken, .. } = self;
@@ -105,7 +106,7 @@ impl Verdict {
         );
     }
 
-    /// In: nothing twice, besides.
+    /// Checks the way in: the same, and nothing twice.
     #[track_caller]
     pub fn exactly_once(&self) {
         self.at_least_once();

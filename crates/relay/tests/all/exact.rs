@@ -1,5 +1,5 @@
-//! Metadata, keys and payloads, and what brokers have beside: through each real broker it is the
-//! same, or refused by name, and the broker obeys none of it.
+//! Metadata, keys, payloads and headers of brokers go through each real broker unchanged, or are
+//! refused by name. The broker obeys none of them.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -23,12 +23,12 @@ use trunkline_relay::{ATTEMPT, ID, Inward, KEY, Raw, Relay, sink, source};
 
 use crate::stand::until;
 
-/// Messages of a run.
+/// Messages per run.
 const MESSAGES: usize = 300;
 const ENCODING: &str = "trunkline-key-encoding";
 const TOMBSTONE: &str = "kafka-tombstone";
 
-/// Names that some broker obeys or the relay uses, and such as some broker's header cannot have.
+/// Names that some broker obeys or the relay uses, and names that some broker cannot carry.
 const NAMES: &[&str] = &[
     "Nats-Rollup",
     "Nats-TTL",
@@ -88,7 +88,7 @@ const TEXTS: &[&str] = &[
     "nowhere",
 ];
 
-/// What some broker has had that metadata cannot have otherwise.
+/// Escaped headers, from brokers whose headers metadata cannot carry unchanged.
 const ESCAPED: &[(&str, &str)] = &[
     ("trunkline-header.1.base64.b", "/w=="),
     ("trunkline-header.1.base64.CC", "AA=="),
@@ -116,7 +116,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => select(TEXTS).prop_map(str::to_owned), 1 => "[^\0]{0,40}"]
 }
 
-/// A key in metadata, of a queue without keys: text, or base64 of what is none.
+/// A key in the metadata of a queue without keys: text, or base64 of other bytes.
 fn key() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     prop_oneof![
         2 => Just(Vec::new()),
@@ -129,7 +129,7 @@ fn payload() -> impl Strategy<Value = (Vec<u8>, bool)> {
     prop_oneof![3 => (vec(any::<u8>(), 0..64), Just(false)), 1 => (Just(Vec::new()), Just(true)), 1 => (vec(any::<u8>(), 1..4), Just(true))]
 }
 
-/// Messages that differ by their metadata's `case`.
+/// Messages that differ in their metadata's `case`.
 fn messages() -> Vec<(Metadata, Vec<u8>)> {
     let mut runner = TestRunner::new_with_rng(
         Config::default(),
@@ -153,7 +153,7 @@ fn messages() -> Vec<(Metadata, Vec<u8>)> {
     (0..MESSAGES).map(&mut message).collect()
 }
 
-/// Two queues of bytes, without keys.
+/// Creates two queues of bytes, without keys.
 pub async fn queues() -> (Queue<Raw>, Queue<Raw>) {
     let db = Db::connect(&trunkline_embedded::test_database().expect("a database")).await.expect("connected");
     db.migrate().await.expect("migrated");
@@ -164,7 +164,7 @@ pub async fn queues() -> (Queue<Raw>, Queue<Raw>) {
     (db.queue("out").await.expect("opened"), db.queue("back").await.expect("opened"))
 }
 
-/// Out of a queue, until nothing is left.
+/// Relays out of a queue until it is empty.
 pub async fn carry(queue: &Queue<Raw>, address: &str) {
     let (sink, route) = sink(address).await.expect("a sink");
     let stop = CancellationToken::new();
@@ -174,7 +174,7 @@ pub async fn carry(queue: &Queue<Raw>, address: &str) {
     running.await.expect("no panic").expect("in order");
 }
 
-/// Relays into a queue until it has `n` messages, and no more come.
+/// Relays into a queue until it has `messages` messages, and checks that no more come.
 pub async fn fetch(queue: &Queue<Raw>, address: &str, messages: u64) -> Vec<Message<Raw>> {
     let stop = CancellationToken::new();
     let relay = Inward::new(source(address).await.expect("a source"), queue.clone());
@@ -198,7 +198,7 @@ pub async fn fetch(queue: &Queue<Raw>, address: &str, messages: u64) -> Vec<Mess
     }
 }
 
-/// Without what a relay or a broker adds to each message.
+/// Removes the metadata that a relay or a broker adds to each message.
 fn stripped(mut metadata: Metadata) -> Metadata {
     for name in [ID, ATTEMPT] {
         metadata.remove(name);
@@ -206,11 +206,11 @@ fn stripped(mut metadata: Metadata) -> Metadata {
     metadata
 }
 
-/// What has to come of a message's metadata.
+/// Returns a message's metadata as it must arrive.
 fn expected(metadata: &Metadata, by_nats: bool) -> Metadata {
     let mut expected = stripped(metadata.clone());
     if by_nats {
-        // The first by that name is this stream's.
+        // The first header with this name is from this stream.
         let before = expected.remove("nats-subject");
         expected.insert("nats-subject", "s.x");
         if let Some(before) = before {
@@ -227,8 +227,7 @@ fn expected(metadata: &Metadata, by_nats: bool) -> Metadata {
     expected
 }
 
-/// Carries messages out and back. `before` is how many the broker has already, of which none may
-/// go.
+/// Carries messages out and back. The broker has `before` messages already, and must keep them all.
 pub async fn there_and_back(out_to: &str, in_from: &str, before: u64) {
     let (out, back) = queues().await;
     let messages = messages();

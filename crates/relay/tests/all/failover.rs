@@ -1,4 +1,4 @@
-//! Redis behind a name that is another server's by now, while connections to the old one stay open.
+//! The name of a Redis leads to another server, while connections to the old one stay open.
 
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use crate::{
     stand::until,
 };
 
-/// A name: new connections go to the server that it stands for, and those that are there stay.
+/// A name: new connections go to the server that it stands for, and open connections stay.
 struct Name {
     addr: SocketAddr,
     stands_for: Arc<Mutex<SocketAddr>>,

@@ -1,5 +1,5 @@
-//! The broker's end, by the broker's own client: what the relay has put there is read, and what it
-//! is to fetch is written.
+//! The broker's end, through the broker's own client: reads the relay's messages, and writes
+//! messages for the relay.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -13,24 +13,24 @@ use crate::{
     ends::Arrived,
 };
 
-/// A place that keeps messages in order, of each key at least.
+/// A destination that keeps messages in order, at least per key.
 pub trait Far: Send + Sync {
-    /// Its address for the relay, at that port.
+    /// Returns the relay's address for a port of the broker.
     fn address(&self, port: u16) -> String;
 
-    /// All that is there, from the beginning.
+    /// Returns all messages from the beginning.
     fn read(&self) -> BoxFuture<'_, Vec<Arrived>>;
 
-    /// Whether the broker has confirmed it. Nothing is written again: where it has not, the
-    /// outcome is unknown.
+    /// Writes bodies once, and returns for each body if the broker confirmed it. Without a
+    /// confirmation the outcome is unknown.
     fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>>;
 
-    /// Another place by its name, with nothing in it.
+    /// Deletes the destination and creates an empty one with the same name.
     fn make_anew(&self) -> BoxFuture<'_, ()>;
 }
 
-/// A place that keeps what it has confirmed, whatever becomes of the broker: a stream of RabbitMQ
-/// on a single node does not.
+/// Makes a destination that keeps confirmed messages when the broker is killed. A stream on a
+/// single RabbitMQ node does not.
 pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {
         #[cfg(feature = "rabbitmq")]
@@ -39,7 +39,7 @@ pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     }
 }
 
-/// Makes a place of that name.
+/// Makes a destination.
 pub async fn far(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {
         #[cfg(feature = "kafka")]

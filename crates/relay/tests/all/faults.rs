@@ -1,5 +1,5 @@
-//! Whatever is killed, stopped, restarted or cut off in the middle: out nothing is lost and keys
-//! keep their order, in nothing comes twice either.
+//! Processes are killed, stopped, restarted or cut off in the middle. On the way out no message is
+//! lost and keys keep their order; on the way in no message comes twice, either.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     stage::{Running, Stage, within},
 };
 
-/// What happens in the middle.
+/// A fault in the middle of a relay's work.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Nothing,
@@ -43,12 +43,12 @@ const FAULTS: [Fault; 11] = [
     Fault::PostgresKilled,
 ];
 
-/// Where a network is silent or a broker stopped, longer than anybody waits for an answer would
-/// take too long here; this is as long as it takes to be noticed by some.
+/// The time of a silent network or a stopped broker. Waiting for every timeout would take too long,
+/// so it is long enough for some of them.
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl Fault {
-    /// Lets it happen to what is under way. `again` starts a relay.
+    /// Causes the fault. `again` starts a relay.
     async fn befall(self, stage: &mut Stage, relay: Running, again: impl Fn(&Stage) -> Running) -> Running {
         match self {
             Self::Nothing => relay,
@@ -73,7 +73,7 @@ impl Fault {
                 relay
             }
             Self::RequestsCut | Self::AnswersCut => {
-                // In the middle of a word, whenever that comes.
+                // In the middle of a protocol message, at any time.
                 match self {
                     Self::RequestsCut => stage.proxy.cut_requests_after(Some(1001)),
                     _ => stage.proxy.cut_answers_after(Some(33)),
@@ -114,7 +114,7 @@ async fn out(kind: Kind) {
     relay.begun().await;
     for fault in FAULTS {
         stage.enqueue(60).await;
-        // Some are through, most are not.
+        // Some messages have gone through, and most have not.
         let before = stage.sent.sure() as u64;
         within(Duration::from_secs(30), "it has begun", async || {
             stage.queue.stats().await.is_ok_and(|stats| stats.messages < before.min(600))
@@ -137,8 +137,8 @@ async fn out(kind: Kind) {
 async fn inward(kind: Kind) {
     let mut stage = Stage::set(kind, true).await;
     let mut relay = stage.inward();
-    // A stream on a single node of RabbitMQ does not always keep what it has confirmed:
-    // docs/relay.md says what becomes of the relay then.
+    // A stream on a single RabbitMQ node does not always keep confirmed messages: docs/relay.md
+    // describes the relay's behavior.
     let is_kept =
         |fault: &Fault| kind != Kind::Rabbitmq || !matches!(fault, Fault::BrokerKilled | Fault::BrokerRestarted);
     for fault in FAULTS.into_iter().filter(is_kept) {

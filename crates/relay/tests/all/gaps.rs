@@ -1,5 +1,5 @@
-//! What a stream of NATS has dropped before the relay read it: the relay ends aloud, or goes on
-//! where it was told to.
+//! A stream of NATS has dropped messages that the relay has not read. The relay ends with an error,
+//! or goes on if its address accepts gaps.
 
 use async_nats::jetstream::{self, stream::Stream};
 use trunkline_relay::{Inward, Source};
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// Reads `messages` messages behind a position. Returns where it is then.
+/// Reads `messages` messages behind a position. Returns the new position.
 async fn read(source: &mut dyn Source, mut after: Option<String>, messages: usize) -> Option<String> {
     let mut left = messages;
     while left > 0 {
@@ -82,7 +82,7 @@ async fn what_a_stream_drops_while_a_relay_reads_it_ends_it_aloud_behind_what_ca
     place.publish("s.x", 5).await;
     let after = read(&mut *source, None, 5).await;
     let also = read(&mut *accepts, None, 5).await;
-    // More than is on its way to one who does not ask for more.
+    // More messages than the server sends ahead.
     place.publish("s.x", 5000).await;
     place.stream.purge().await.expect("purged");
     place.publish("s.x", 1).await;

@@ -1,4 +1,4 @@
-//! In: each message once, whatever process is killed in the middle.
+//! On the way in each message arrives once, also when a process is killed in the middle.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Running {
     }
 }
 
-/// Sends `each` messages of each of some keys to the broker itself.
+/// Sends `each` messages of several keys to the broker itself.
 async fn send(stand: &Stand, sent: &mut Sent, each: usize) {
     let (sink, _) = stand.sink().await;
     let to = if stand.kind == Kind::Nats { "s.q" } else { "s" };
@@ -47,7 +47,7 @@ async fn send(stand: &Stand, sent: &mut Sent, each: usize) {
     }
 }
 
-/// All that the queue has, in the order in which it came.
+/// Returns all messages of the queue, in their order.
 async fn taken(stand: &Stand) -> Vec<Arrived> {
     let mut all = Vec::new();
     loop {
@@ -84,7 +84,7 @@ async fn in_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand)) {
     sent.against(&taken(&stand).await).exactly_once();
 }
 
-/// Relays that are killed at any point, and two of a name at the same time.
+/// Kills relays at any point, and runs two with the same name at the same time.
 async fn relays_killed(kind: Kind) {
     let stand = Stand::of(kind, 0).await;
     let mut sent = Sent::default();
@@ -95,7 +95,7 @@ async fn relays_killed(kind: Kind) {
         relay.task.abort();
         assert!(relay.task.await.is_err_and(|error| error.is_cancelled()));
         let sql = stand.db.clone();
-        // As if time had passed without a report of it.
+        // Has the same effect as the time passing without a report.
         let late =
             trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
         sql.run(&late, ()).await.expect("updated");
@@ -108,7 +108,7 @@ async fn relays_killed(kind: Kind) {
     sent.against(&taken(&stand).await).exactly_once();
 }
 
-/// One that was taken for dead, and is not, changes nothing.
+/// A relay that wrongly counts as dead changes nothing.
 async fn fenced(kind: Kind) {
     let stand = Stand::of(kind, 0).await;
     let mut sent = Sent::default();

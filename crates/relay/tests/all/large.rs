@@ -1,5 +1,5 @@
-//! Large messages come in a few at a time: neither memory nor a transaction has to hold a thousand
-//! of them.
+//! Large messages come in a few at a time: memory and transactions need no room for a thousand of
+//! them.
 
 use trunkline_relay::{Outcome, Outgoing};
 
@@ -9,7 +9,7 @@ use crate::far::far;
 
 const MESSAGES: usize = 250;
 const BYTES: usize = 150_000;
-/// Of a read: the bound, and its last message.
+/// The bound of bytes per read, with its last message.
 const MOST: usize = (16 << 20) + BYTES;
 
 async fn read_in_parts(kind: Kind) {

@@ -1,4 +1,5 @@
-//! Out: at least once and in the order of keys, whatever process is killed in the middle.
+//! On the way out each message arrives at least once and in the order of its key, also when a
+//! process is killed in the middle.
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,7 +42,7 @@ impl Running {
         self.task.await.expect("no panic").expect("it ends in order");
     }
 
-    /// As a crash: nothing is settled or given back.
+    /// Stops the task as a crash does: nothing is settled or released.
     fn kill(self) {
         self.task.abort();
     }
@@ -62,7 +63,7 @@ async fn out_through(kind: Kind, trouble: impl AsyncFnOnce(&mut Stand, &Progress
     assert_eq!(stats.dead, 0, "an outage makes no dead letters");
 }
 
-/// Until the broker's absence was noticed.
+/// Waits until the relay notices that the broker is away.
 async fn noticed(progress: &Progress) {
     let before = progress.again();
     until("a batch was refused for now", async || progress.again() > before).await;

@@ -1,5 +1,6 @@
-//! What a broker refuses: for good, a dead letter with its words; for now, tried again, while the
-//! rest goes on. With a broker that does as it is told.
+//! A broker that refuses bodies on request. A message that it refuses for good becomes a dead
+//! letter with its reason. A message that it refuses for now is tried again, while other messages
+//! go on.
 
 use std::{
     collections::HashMap,
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Db, Draft, Queue, Settings};
 use trunkline_relay::{Envelope, Outcome, Outgoing, Raw, Sink, relay};
 
-/// Refuses bodies that say so.
+/// Refuses the bodies that ask for it.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Stored>>);
 

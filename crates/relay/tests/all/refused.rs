@@ -1,4 +1,4 @@
-//! What the real brokers refuse, and what they have lost.
+//! Refusals and losses of the real brokers.
 
 use trunkline::Draft;
 use trunkline_relay::Raw;
@@ -6,18 +6,18 @@ use trunkline_relay::Raw;
 use crate::{brokers::Kind, stage::Stage};
 
 impl Stage {
-    /// Enqueues a body that goes to a place of that name.
+    /// Enqueues a body for a destination.
     async fn enqueue_to(&self, to: &str, key: &str, body: String) {
         let draft = Draft::new(Raw(body.into())).key(key).with("to", to);
         self.queue.enqueue(draft).await.expect("enqueued");
     }
 
-    /// A relay to where each message says.
+    /// Returns an address whose route is in each message's metadata.
     fn address_by_metadata(&self) -> String {
         self.address().replace("orders", "{metadata.to}")
     }
 
-    /// The words on each dead letter, by its body's beginning.
+    /// Returns the reason of each dead letter, by the beginning of its body.
     async fn dead(&self) -> Vec<(String, String)> {
         let dead = self.queue.dead_letters(0, 100).await.expect("listed");
         let mut dead: Vec<_> = dead
@@ -29,14 +29,14 @@ impl Stage {
     }
 }
 
-/// What reached the broker, by its beginning.
+/// Returns the beginnings of the bodies at the broker, sorted.
 async fn arrived(stage: &Stage) -> Vec<String> {
     let mut arrived: Vec<_> = stage.far.read().await.into_iter().map(|one| one.body[..8].to_owned()).collect();
     arrived.sort();
     arrived
 }
 
-/// A body of that size that begins with its key, and ends with its number.
+/// Makes a body of `bytes` bytes that begins with its key and ends with its number.
 fn body(key: &str, bytes: usize) -> String {
     format!("{key} {}1", "0".repeat(bytes - key.len() - 2))
 }
@@ -47,7 +47,7 @@ fn body(key: &str, bytes: usize) -> String {
 async fn what_is_too_large_for_kafka_or_has_no_topic_dies_with_its_words_and_its_neighbours_arrive() {
     let stage = Stage::set(Kind::Kafka, true).await;
     let mut there = Vec::new();
-    // Together ten times what the topic takes in a batch.
+    // Ten times the topic's limit per batch, together.
     for number in 0..40 {
         let key = format!("fits-{number:02}");
         stage.enqueue_to("orders", &key, body(&key, 50_000)).await;

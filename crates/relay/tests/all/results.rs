@@ -1,4 +1,4 @@
-//! What the guide says of rates is what was measured.
+//! The rates in the guide are the measured rates.
 
 use std::{fs, path::PathBuf};
 
@@ -40,7 +40,7 @@ fn row(of: &Measured) -> String {
     format!("| {} | {relay} | {plain} | {tool} | {:.1} ms | {:.1} ms |", of.broker, median(&of.p50), median(&of.p99))
 }
 
-/// The median, and from least to most.
+/// Formats the median and the range.
 fn a_second(rates: &[f64]) -> String {
     let k = |rate: f64| format!("{:.0}", rate / 1000.0);
     let (least, most) =

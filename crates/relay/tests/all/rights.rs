@@ -1,12 +1,12 @@
-//! A relay that may write to some places and not to others: what goes there dies with the broker's
-//! words, the rest arrives.
+//! A relay that may write to some destinations only. Other messages die with the broker's reason,
+//! and the rest arrives.
 
 use crate::{
     brokers::{Broker, Kind, Setup},
     carried::{arrived, carry},
 };
 
-/// Two to where we may write, around one to where we may not.
+/// One forbidden message between two permitted ones.
 fn messages<'a>(yes: &'a str, no: &'a str) -> [(&'a str, &'a str); 3] {
     [(yes, "first"), (no, "refused"), (yes, "last")]
 }
@@ -46,8 +46,8 @@ async fn what_a_user_of_redis_may_not_add_to_dies_with_its_words_and_the_rest_ar
     assert_eq!(arrived(&format!("redis://{}/yes", broker.addr()), 2).await, ["first", "last"]);
 }
 
-/// A stream bound to the exchange `events`, where the user `relay` may write below `yes`; passwords
-/// are the users' names.
+/// A stream bound to the exchange `events`. The user `relay` may write below `yes`, and each user's
+/// password is the user's name.
 #[cfg(feature = "rabbitmq")]
 const DEFINITIONS: &str = r##"{
     "vhosts": [{"name": "/"}],
@@ -84,11 +84,12 @@ async fn what_a_user_of_rabbitmq_may_not_publish_dies_with_its_words_and_the_res
     let address = format!("rabbitmq://relay:relay@{server}/{{metadata.to}}?exchange=events");
     let dead = carry(&address, &messages("yes.x", "no.x")).await;
     dies_with(&dead, "ACCESS_REFUSED");
-    // For what it refuses the broker closes the channel: those beside it may be sent again.
+    // The broker closes the channel after a refusal, so the relay may send other messages of the
+    // batch again.
     let mut there = arrived(&format!("rabbitmq://{server}/all"), 2).await;
     there.dedup();
     assert_eq!(there, ["first", "last"]);
-    // Without any right to an exchange, none of them is taken.
+    // Without any right to an exchange, the broker takes no message.
     let dead = carry(&format!("rabbitmq://relay:relay@{server}/{{metadata.to}}"), &[("all", "refused")]).await;
     dies_with(&dead, "ACCESS_REFUSED");
 }

@@ -47,17 +47,16 @@ impl Stage {
         Self { cluster, queue, broker, proxy: proxy.expect("it was started"), far, sent: Sent::default() }
     }
 
-    /// The address that the relay is told.
     pub fn address(&self) -> String {
         self.far.address(self.proxy.addr().port())
     }
 
-    /// A relay from the queue to the broker.
+    /// Starts a relay from the queue to the broker.
     pub fn out(&self) -> Running {
         self.out_to(self.address())
     }
 
-    /// A relay from the queue to that address.
+    /// Starts a relay from the queue to an address.
     pub fn out_to(&self, address: String) -> Running {
         let url = self.cluster.url("postgres");
         Running::start(|progress, shutdown| async move {
@@ -70,7 +69,7 @@ impl Stage {
         })
     }
 
-    /// A relay from the broker into the queue.
+    /// Starts a relay from the broker into the queue.
     pub fn inward(&self) -> Running {
         let (url, address) = (self.cluster.url("postgres"), self.address());
         Running::start(|progress, shutdown| async move {
@@ -82,7 +81,7 @@ impl Stage {
         })
     }
 
-    /// Enqueues some messages of each of ten keys.
+    /// Enqueues `each` messages of each of ten keys.
     pub async fn enqueue(&mut self, each: usize) {
         let mut drafts = Vec::new();
         for _ in 0..each {
@@ -96,7 +95,7 @@ impl Stage {
         self.queue.enqueue_many(drafts).await.expect("enqueued");
     }
 
-    /// Writes some messages of each of ten keys to the broker.
+    /// Writes `each` messages of each of ten keys to the broker.
     pub async fn write(&mut self, each: usize) {
         for key in 0..10 {
             let key = format!("key-{key}");
@@ -107,7 +106,7 @@ impl Stage {
         }
     }
 
-    /// Until the queue has handed everything over.
+    /// Waits until the queue is empty.
     pub async fn empty(&self) {
         within(Duration::from_secs(90), "the queue is empty", async || {
             self.queue.stats().await.is_ok_and(|stats| stats.messages == 0)
@@ -115,14 +114,13 @@ impl Stage {
         .await;
     }
 
-    /// Waits until the queue has `messages` messages.
     pub async fn filled(&self, messages: usize) {
         let has = async || self.queue.stats().await.is_ok_and(|stats| stats.messages >= messages as u64);
         within(Duration::from_secs(90), "the queue has what was written", has).await;
     }
 }
 
-/// A broker may be away when a relay starts: its supervisor starts it again.
+/// Opens a broker, also one that is away at first: a supervisor starts a relay again, too.
 async fn opened<T, F: Future<Output = trunkline_relay::Result<T>>>(open: impl Fn() -> F) -> T {
     loop {
         match open().await {
@@ -133,7 +131,7 @@ async fn opened<T, F: Future<Output = trunkline_relay::Result<T>>>(open: impl Fn
     }
 }
 
-/// A relay in a runtime of its own, which ends in the middle as a process does.
+/// A relay in a runtime of its own, which can end abruptly like a process.
 pub struct Running {
     runtime: Option<Runtime>,
     progress: oneshot::Receiver<Arc<Progress>>,
@@ -156,19 +154,19 @@ impl Running {
         Self { runtime: Some(runtime), progress, shutdown: Some(shutdown), outcome }
     }
 
-    /// How far it is, once it has begun.
+    /// Returns the relay's counts once it has started.
     pub async fn begun(&mut self) -> Arc<Progress> {
         (&mut self.progress).await.expect("it begins")
     }
 
-    /// In the middle of what it does.
+    /// Stops the runtime without a shutdown.
     pub fn kill(mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 
-    /// In order.
+    /// Shuts down the relay, and returns its outcome.
     pub async fn end(mut self) -> trunkline_relay::Result<()> {
         drop(self.shutdown.take());
         let outcome = (&mut self.outcome).await.expect("no panic");
@@ -176,7 +174,7 @@ impl Running {
         outcome
     }
 
-    /// How it ends by itself.
+    /// Waits until the relay ends by itself, and returns its outcome.
     pub async fn ended(mut self) -> trunkline_relay::Result<()> {
         let outcome =
             tokio::time::timeout(Duration::from_secs(60), &mut self.outcome).await.expect("in time").expect("no panic");
@@ -193,7 +191,7 @@ impl Drop for Running {
     }
 }
 
-/// Asks until it is so; fails after that time.
+/// Waits until a condition holds. Fails after `time`.
 pub async fn within(time: Duration, what: &str, is_so: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + time;
     while !is_so().await {

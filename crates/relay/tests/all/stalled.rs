@@ -1,5 +1,5 @@
-//! A Redis that stands still and goes on does all that it was sent: it is not sent the same again
-//! and again meanwhile.
+//! A stopped Redis that goes on runs every command that it received. The relay does not send the
+//! same commands to it repeatedly.
 
 use trunkline_relay::{Outcome, Outgoing};
 

@@ -1,5 +1,4 @@
-//! A broker, a database with a queue, and a proxy before each: what every test of a relay stands
-//! on.
+//! A broker, a database with a queue, and a proxy before each, for all tests of a relay.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +12,7 @@ use crate::{
     ends::{Arrived, Sent},
 };
 
-/// For everything that is waited for; the machine may be busy with other tests.
+/// The longest wait of a test. The machine may be busy with other tests.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 pub struct Stand {
@@ -26,7 +25,7 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// A queue `q` of text, with keys or without.
+    /// Creates a queue `q` of text, with or without keys.
     pub async fn of(kind: Kind, lanes: u32) -> Self {
         let mut proxy = None;
         let broker = Broker::behind(kind, |port| {
@@ -53,7 +52,7 @@ impl Stand {
         stand
     }
 
-    /// Where messages go, and where they are read from.
+    /// Returns the relay's address, for one of the two directions.
     pub fn address(&self, out: bool) -> String {
         let server = self.broker.addr();
         match self.kind {
@@ -72,7 +71,7 @@ impl Stand {
         trunkline_relay::source(&self.address(false)).await.expect("a source")
     }
 
-    /// Enqueues `each` messages of each key, side by side.
+    /// Enqueues `each` messages of each of `keys` keys, alternating between the keys.
     pub async fn enqueue(&self, sent: &mut Sent, keys: usize, each: usize) {
         for _ in 0..each {
             let bodies: Vec<_> = (0..keys).map(|key| (format!("k{key}"), sent.next(&format!("k{key}")))).collect();
@@ -89,12 +88,12 @@ impl Stand {
         }
     }
 
-    /// Until nothing is left in the queue.
+    /// Waits until the queue is empty.
     pub async fn drained(&self) {
         until("the queue is empty", async || self.queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
     }
 
-    /// All that the broker has.
+    /// Returns all messages of the broker.
     pub async fn arrived(&self) -> Vec<Arrived> {
         let (mut source, mut all, mut after) = (self.source().await, Vec::new(), None::<String>);
         let mut nothing = 0;
@@ -112,13 +111,13 @@ impl Stand {
     }
 }
 
-/// Makes the stream `s` of all subjects below it.
+/// Creates the stream `s` for all subjects below it.
 #[cfg(feature = "nats")]
 pub async fn make_stream(address: &str) {
     make_stream_as(async_nats::ConnectOptions::new(), address).await;
 }
 
-/// As [`make_stream`], by whom the options say.
+/// Does the same as [`make_stream`], with the login in the options.
 #[cfg(feature = "nats")]
 pub async fn make_stream_as(options: async_nats::ConnectOptions, address: &str) {
     use async_nats::jetstream::{self, stream::Config};
@@ -128,7 +127,7 @@ pub async fn make_stream_as(options: async_nats::ConnectOptions, address: &str) 
     until("JetStream is there", async || jetstream.create_stream(config.clone()).await.is_ok()).await;
 }
 
-/// Until something holds.
+/// Waits until a condition holds.
 pub async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let end = Instant::now() + DEADLINE;
     while !holds().await {

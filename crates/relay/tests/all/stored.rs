@@ -1,4 +1,4 @@
-//! In, with a broker that hands over what it is told to: what the queue cannot store, and a
+//! On the way in the broker delivers given bodies: bodies that the queue cannot store, and a
 //! position that is gone.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Db, Settings, postgres::Statement};
 use trunkline_relay::{Incoming, Raw, Result, Source, relay_from};
 
-/// Hands these over, one position each.
+/// Delivers these bodies, one per position.
 struct Told(Vec<String>);
 
 impl Source for Told {
@@ -26,7 +26,7 @@ impl Source for Told {
             };
             let read: Vec<_> = self.0.iter().enumerate().skip(next).take(most).map(incoming).collect();
             if read.is_empty() {
-                tokio::time::sleep(Duration::from_millis(100)).await; // as a source waits for what comes
+                tokio::time::sleep(Duration::from_millis(100)).await; // a source waits for messages
             }
             Ok(read)
         })
@@ -40,7 +40,7 @@ async fn database() -> Db {
     db
 }
 
-/// More arrays in one another than Postgres reads.
+/// Returns JSON with more nested arrays than PostgreSQL parses.
 fn deep() -> String {
     "[".repeat(200_000) + &"]".repeat(200_000)
 }

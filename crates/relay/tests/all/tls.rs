@@ -1,4 +1,4 @@
-//! TLS: to a server whose certificate the address knows, and to no other.
+//! TLS connections succeed if the address names the server's certificate, and fail otherwise.
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use trunkline_relay::{Error, sink, source};
@@ -8,8 +8,7 @@ use crate::{
     carried::{arrived, carry},
 };
 
-/// Starts a broker with a certificate of its own, `cert.pem`, and another that is not its,
-/// `other.pem`.
+/// Starts a broker with its certificate in `cert.pem`, and an unrelated one in `other.pem`.
 fn broker(kind: Kind, lines: &[&str]) -> Broker {
     let made = || generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("a certificate");
     let (CertifiedKey { cert, signing_key }, other) = (made(), made());
@@ -19,7 +18,7 @@ fn broker(kind: Kind, lines: &[&str]) -> Broker {
     Broker::with(kind, &Setup { files: &files, lines })
 }
 
-/// An address with the option that names a certificate in the broker's folder.
+/// Returns an address with an option that names a certificate in the broker's folder.
 fn with(broker: &Broker, address: &str, option: &str, name: &str) -> String {
     let and = if address.contains('?') { '&' } else { '?' };
     format!("{address}{and}{option}={}", broker.file(name).display())
@@ -32,8 +31,7 @@ fn is_refused(opened: Result<(), Error>) {
     assert!(!error.is_usage() && said.contains("certificate"), "{error}");
 }
 
-/// Carries a message there and reads it, knowing the server's certificate; and is let down by
-/// another, both ways.
+/// Carries a message both ways with the server's certificate, and fails both ways with another.
 async fn both_ways(broker: &Broker, out: &str, inward: &str, option: &str) {
     let known = |address: &str| with(broker, address, option, "cert.pem");
     assert_eq!(carry(&known(out), &[("s", "secret")]).await, []);

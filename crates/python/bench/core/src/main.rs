@@ -1,4 +1,4 @@
-//! The Rust library by itself, with the work that the Python package is measured by: callers that
+//! Runs the Rust library alone, with the same work as the Python package's benchmark: callers that
 //! await each message.
 //!
 //! `trunkline-python-bench-core URL CALLERS SECONDS` prints a row.
@@ -46,7 +46,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Awaits each message before it sends the next.
+/// Enqueues messages, and awaits each before the next.
 async fn caller(queue: Queue<Json<Value>>, end: Instant) -> trunkline::Result<Vec<Duration>> {
     let mut latencies = Vec::new();
     let mut now = Instant::now();
@@ -58,7 +58,7 @@ async fn caller(queue: Queue<Json<Value>>, end: Instant) -> trunkline::Result<Ve
     Ok(latencies)
 }
 
-/// 100 bytes of JSON.
+/// Returns 100 bytes of JSON.
 fn message(n: usize) -> Value {
     let length = BYTES - r#"{"n":,"text":""}"#.len() - n.to_string().len();
     json!({ "n": n, "text": "x".repeat(length) })

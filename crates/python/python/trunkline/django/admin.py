@@ -30,10 +30,17 @@ else:
 
 @admin.register(DeadLetter)
 class DeadLetterAdmin(_Admin):
+    """The admin's page of dead letters. It has no forms to add or edit one."""
+
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """Returns false, because only Trunkline makes dead letters."""
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Shows a page of a queue's dead letters, or replays or discards the chosen ones and shows the page again.
+
+        Raises `PermissionDenied` without the right to view, to replay (`change`) or to discard (`delete`).
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied
         alias = getattr(application(), "alias", "default")

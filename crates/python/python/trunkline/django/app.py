@@ -46,6 +46,10 @@ class App(worker.App):
         self._url = said
 
     def task(self, **named: Any) -> Any:
+        """Makes a function the handler of a queue: see `trunkline.App.task`.
+
+        Django's old connections are closed before and after each call.
+        """
         task: Any = super().task
         decorate = task(**named)
 

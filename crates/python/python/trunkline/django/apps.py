@@ -9,10 +9,13 @@ from trunkline.django.test_databases import let_go_at_the_end
 
 
 class TrunklineConfig(AppConfig):
+    """Django's configuration of the application `trunkline.django`."""
+
     name = "trunkline.django"
     label = "trunkline"
     verbose_name = "Trunkline"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        """Makes Trunkline's connections close before Django drops a test database."""
         let_go_at_the_end(applications)

@@ -16,6 +16,8 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class Shown:
+    """A dead letter on the admin's page. `payload` is its text in the database."""
+
     id: int
     dead_at: Any
     attempt: int
@@ -25,6 +27,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class Count:
+    """The number of a queue's dead letters."""
+
     queue: str
     dead: int
 
@@ -42,10 +46,12 @@ def page(alias: str, queue: str, after: int) -> list[Shown]:
 
 
 def replay(alias: str, queue: str, ids: Sequence[int]) -> int:
+    """Makes dead letters due again at once, with attempts forgiven. Returns their number; other ids are ignored."""
     return _done(alias, "replay", queue, ids)
 
 
 def discard(alias: str, queue: str, ids: Sequence[int]) -> int:
+    """Deletes dead letters for good. Returns their number; other ids are ignored."""
     return _done(alias, "discard", queue, ids)
 
 

@@ -17,7 +17,9 @@ class Closes(Protocol):
 
     alias: str
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes the application's connections."""
+        ...
 
 
 def let_go_at_the_end(applications: Callable[[], Iterable[Closes]]) -> None:

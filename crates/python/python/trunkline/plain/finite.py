@@ -40,6 +40,10 @@ def _shapes(values: Iterable[Any], of: object, meaning: Callable[[Any], object])
 
 
 def enumeration(kind: type[enum.Enum]) -> tuple[Read, Check, tuple[Shape, ...]]:
+    """Returns what reads and checks members of an enumeration, and their shapes in JSON.
+
+    Raises ``TypeError`` if a member cannot be written, or if two members look the same in JSON.
+    """
     members = list(kind)
     values = table(members, kind)
 
@@ -77,6 +81,7 @@ def one_of(values: Iterable[Any], name: str) -> Check:
 
 
 def literal(values: tuple[Any, ...]) -> tuple[Read, Check, tuple[Shape, ...]]:
+    """Returns what reads and checks the values of a literal, and their shapes in JSON. Raises ``TypeError`` like ``enumeration``."""
     name = f"one of {list(values)}"
     known = table(values, name)
 

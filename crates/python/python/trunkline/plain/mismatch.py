@@ -12,8 +12,10 @@ class Mismatch(ValueError):
         self.path = path
 
     def within(self, step: str) -> Mismatch:
+        """Returns the same mismatch one step further out: ``step`` goes before its path."""
         return Mismatch(self.what, step + self.path)
 
 
 def wrong(value: object, expected: str) -> Mismatch:
+    """Returns the mismatch of a value whose type is not the expected one."""
     return Mismatch(f"{expected} expected, not {type(value).__name__}")

@@ -17,10 +17,13 @@ Check = Callable[[Any], object]
 
 
 def as_is(value: Any) -> Any:
+    """Returns the value unchanged."""
     return value
 
 
 def exactly(kind: type, name: str) -> Read:
+    """Returns what reads values of exactly one class, and raises ``Mismatch`` for others, subclasses included."""
+
     def read(value: Any) -> Any:
         if type(value) is not kind:
             raise wrong(value, name)
@@ -30,6 +33,8 @@ def exactly(kind: type, name: str) -> Read:
 
 
 def instance(kind: type | tuple[type, ...], name: str, but: type | None = None) -> Check:
+    """Returns what checks for instances of ``kind``, except instances of ``but``, and raises ``Mismatch`` for others."""
+
     def check(value: Any) -> None:
         if not isinstance(value, kind) or but is not None and isinstance(value, but):
             raise wrong(value, name)

@@ -67,6 +67,7 @@ _JSON, _JSONS = _value("jsonb"), _value("jsonb[]")
 
 
 def enqueue(schema: str, queue: str, message: Written) -> Call:
+    """The call that enqueues one message. It returns a row with the id."""
     (due, delay), of = message.delay(), message.options
     return Call(
         f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, {_TEXT}, {_SECONDS}, {_BOOL}, {_TEXT}) as pg_catalog.varchar)",
@@ -96,6 +97,10 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
 
 
 def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
+    """The call that enqueues a message with a unique key. It returns a row with id and outcome.
+
+    Raises `ValueError` if the message has no unique key.
+    """
     (due, delay), of = message.delay(), message.options
     if of.unique is None:
         raise ValueError("the draft has no unique key: give it one with unique(key)")
@@ -119,10 +124,15 @@ def _counted(n: int) -> int:
 
 
 def take(schema: str, queue: str, n: int, payload: str) -> Call:
+    """The call that takes at most `n` messages, oldest first. Raises `ValueError` unless `n` is from 0 to 2,147,483,647."""
     return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, _counted(n)))
 
 
 def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) -> Call:
+    """The call that leases at most `n` messages for `seconds`; `None` means the queue's lease time.
+
+    Raises `ValueError` unless `n` is from 0 to 2,147,483,647.
+    """
     return Call(f"select {_delivered(payload)} from {schema}.lease({_TEXT}, {_INT}, {_SECONDS})", (queue, _counted(n), seconds))
 
 
@@ -138,6 +148,7 @@ def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **op
 
 
 def document(metadata: Mapping[str, str] | None) -> str | None:
+    """Metadata as JSON; `None` stays `None`."""
     return None if metadata is None else json.dumps(dict(metadata), ensure_ascii=False)
 
 
@@ -153,4 +164,5 @@ def any_of(texts: Sequence[str | None]) -> str | None:
 
 
 def identifier(schema: str) -> str:
+    """A name as a quoted SQL identifier."""
     return '"' + schema.replace('"', '""') + '"'

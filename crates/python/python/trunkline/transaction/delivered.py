@@ -20,6 +20,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Delivered(Generic[T]):
+    """Messages with decoded payloads, and the leases of unreadable ones with the reason."""
+
     messages: list[Message[T]]
     unreadable: list[tuple[Lease, str]]
 
@@ -34,6 +36,7 @@ class Delivered(Generic[T]):
 
 
 def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delivered[T]:
+    """Decodes the rows of a call. A payload that cannot be read goes to `unreadable`."""
     read: Delivered[T] = Delivered([], [])
     for id_text, attempt_text, seconds, text, metadata in rows:
         id, attempt = int(id_text), int(attempt_text)

@@ -23,30 +23,42 @@ class _Rows(Protocol):
 class Blocking(Protocol):
     """A connection of psycopg, a connection or session of SQLAlchemy."""
 
-    def execute(self, *args: Any, **kwargs: Any) -> _Rows: ...
+    def execute(self, *args: Any, **kwargs: Any) -> _Rows:
+        """Runs a statement, and waits for it."""
+        ...
 
 
 class Awaiting(Protocol):
     """A connection of psycopg (async) or asyncpg, an async connection or session of SQLAlchemy."""
 
-    def execute(self, *args: Any, **kwargs: Any) -> Awaitable[Any]: ...
+    def execute(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
+        """Runs a statement, and returns an awaitable."""
+        ...
 
 
 class OfDjango(Protocol):
     """`django.db.connection`, or one of `django.db.connections`."""
 
-    def cursor(self) -> Any: ...
+    def cursor(self) -> Any:
+        """Returns a cursor."""
+        ...
 
 
 class OfLibrary(Protocol[T]):
     """A queue of the library, of either face: it has the name and the codec."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The queue's name."""
+        ...
     @property
-    def codec(self) -> Codec[T]: ...
+    def codec(self) -> Codec[T]:
+        """The codec of the queue's payloads."""
+        ...
     @property
-    def schema(self) -> str: ...
+    def schema(self) -> str:
+        """The name of the schema that holds the queue."""
+        ...
 
 
 @overload

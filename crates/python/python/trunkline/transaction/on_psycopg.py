@@ -11,6 +11,7 @@ from trunkline.transaction.refusal import refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are psycopg's."""
     psycopg: Any = import_module("psycopg")
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
         _plain(cursor)
@@ -19,6 +20,7 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 
 
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    """Runs a call and returns its rows, like `run`."""
     psycopg: Any = import_module("psycopg")
     async with psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row) as cursor:
         _plain(cursor)

@@ -11,6 +11,7 @@ from trunkline.transaction.refusal import refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are SQLAlchemy's."""
     sqlalchemy: Any = import_module("sqlalchemy")
     with refused(sqlalchemy.exc.DBAPIError):
         rows: Sequence[Sequence[Any]] = connection.execute(*_statement(sqlalchemy, call)).fetchall()
@@ -18,6 +19,7 @@ def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
 
 
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
+    """Runs a call and returns its rows, like `run`."""
     sqlalchemy: Any = import_module("sqlalchemy")
     with refused(sqlalchemy.exc.DBAPIError):
         rows: Sequence[Sequence[Any]] = (await connection.execute(*_statement(sqlalchemy, call))).fetchall()

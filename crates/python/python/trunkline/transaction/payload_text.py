@@ -43,10 +43,12 @@ class PayloadText(Generic[T]):
         self._to_text, self._to_bytes = _TO_TEXT[codec.column], _TO_BYTES[codec.column]
 
     def write(self, payload: T) -> str:
+        """Returns the payload as text for a statement. Raises `BadPayload` if it cannot be written or has a zero byte."""
         text = self._to_text(self._codec.encode(payload))
         if "\0" in text:
             raise BadPayload("PostgreSQL has no zero byte in a text: use a queue of bytes")
         return text
 
     def read(self, text: str) -> T:
+        """Returns the payload of a text. Raises the codec's exception if it cannot be read."""
         return self._codec.decode(self._to_bytes(text))

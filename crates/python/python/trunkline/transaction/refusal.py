@@ -12,6 +12,7 @@ LEASE_LOST = "TL001"
 
 @contextmanager
 def refused(error_of_the_driver: type[Exception]) -> Generator[None, None, None]:
+    """A context in which the driver's error for a lost lease becomes `LeaseLost`. Other errors pass unchanged."""
     try:
         yield
     except error_of_the_driver as error:

@@ -15,6 +15,7 @@ class AsJson(logging.Formatter):
     """One object a line, with whatever was given as ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Returns the record as one JSON object: time in UTC, level, logger, message, the extra fields, and the exception."""
         told: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -52,6 +52,11 @@ class Setup:
         self._declared = declared
 
     async def done(self, drop_schedules: bool) -> None:
+        """Migrates the schema, and creates the tasks' queues and schedules.
+
+        With `drop_schedules`, drops schedules of these queues that no task declares. What the role may not do raises `TrunklineError`, or
+        is logged if the setup is `as_permitted`.
+        """
         try:
             await self._db.migrate()
         except TrunklineError as error:

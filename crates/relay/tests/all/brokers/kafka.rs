@@ -2,18 +2,18 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// A request for the versions of all requests, the one that every broker answers: length, kind 18,
-/// version 0, number 1, no name of the client.
+/// The request for supported versions, which every broker answers: length, kind 18, version 0,
+/// number 1, no client name.
 pub(super) const VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255];
 
-/// Of a broker that makes tests wait for as little as it can.
+/// Java settings for a short start.
 const HEAP: &str = "-Xms128m -Xmx512m";
 const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true";
 
-/// One node is broker and controller. Its folder is made once, before the first start.
+/// Formats the folder once, before the first start. One node is broker and controller.
 pub(super) fn format(home: &Home) {
     let [clients, controllers, inside, tls] = home.ports;
-    // Without a certificate it does not start.
+    // The broker does not start with a TLS listener and without a certificate.
     let tls = if home.lines.contains("ssl.keystore") { format!(",TLS://127.0.0.1:{tls}") } else { String::new() };
     let (advertised, data) = (home.advertised, home.folder.join("data"));
     let properties = [
@@ -35,7 +35,7 @@ pub(super) fn format(home: &Home) {
         "transaction.state.log.replication.factor=1".to_owned(),
         "transaction.state.log.min.isr=1".to_owned(),
         "group.initial.rebalance.delay.ms=0".to_owned(),
-        // After a crash it says at once that it is there again.
+        // The controller accepts a broker again soon after a crash.
         "broker.session.timeout.ms=3000".to_owned(),
         "broker.heartbeat.interval.ms=500".to_owned(),
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),
@@ -55,7 +55,7 @@ pub(super) fn command(home: &Home) -> Command {
     command
 }
 
-/// One of its tools.
+/// Returns the command of one of Kafka's tools.
 pub(super) fn tool(home: &Home, class: &str) -> Command {
     let mut command = java(home, class);
     command.current_dir(&home.folder);

@@ -1,5 +1,5 @@
-//! Real brokers on loopback, each with ports and a folder of its own. They end with the value, and
-//! with this process.
+//! Real brokers on loopback, each with its own ports and folder. They end with the value, and with
+//! this process.
 
 mod kafka;
 mod nats;
@@ -20,8 +20,8 @@ use std::{
 pub use self::process::Process;
 use self::process::Watchdog;
 
-/// A broker has to take connections by then; a Java or Erlang machine starts slowly beside other
-/// tests.
+/// The time in which a broker must take connections. A Java or Erlang machine starts slowly beside
+/// other tests.
 const STARTED: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The programs that it takes.
+    /// The programs that the broker needs.
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Nats => &["nats-server"],
@@ -44,53 +44,51 @@ impl Kind {
     }
 }
 
-/// A broker of its own.
 pub struct Broker {
     kind: Kind,
     home: Home,
     process: Process,
-    /// What else it takes, from its first start to its end.
+    /// Processes that the broker needs, from its first start to its end.
     _beside: Vec<Process>,
     // Last, so that it finds no process left and removes the folder.
     _watchdog: Watchdog,
 }
 
-/// Where a broker is.
 struct Home {
     folder: PathBuf,
-    /// The first is for clients, the last for those who come with TLS, the others are its own.
+    /// The first port is for clients, the last for clients with TLS, and the broker uses the rest.
     ports: [u16; 4],
-    /// Where clients are told to go, where that is not the port itself.
+    /// The port that clients connect to, which may be a proxy's.
     advertised: u16,
-    /// What its configuration has besides.
+    /// More lines of the configuration.
     lines: String,
 }
 
-/// What a broker is given beyond what every test has.
+/// Settings of a broker beyond the defaults of all tests.
 #[derive(Debug, Default)]
 pub struct Setup<'a> {
-    /// Files in its folder.
+    /// Files in the broker's folder.
     pub files: &'a [(&'a str, &'a str)],
-    /// Lines of its configuration, in its own language. `FOLDER` is where the files are, `PORT`
-    /// where clients with TLS come.
+    /// Lines of the configuration, in the broker's own language. `FOLDER` stands for the files'
+    /// folder, and `PORT` for the TLS port.
     pub lines: &'a [&'a str],
 }
 
 impl Broker {
-    /// Starts one and waits until it takes connections.
+    /// Starts a broker and waits until it takes connections.
     #[track_caller]
     pub fn start(kind: Kind) -> Self {
         Self::behind(kind, |port| port)
     }
 
-    /// As [`Broker::start`], behind a proxy: `proxy` is given the broker's own port and returns the
-    /// one at which clients are to find it. Kafka tells them.
+    /// Does the same as [`Broker::start`], behind a proxy: `proxy` gets the broker's own port and
+    /// returns the clients' port. Kafka advertises the latter.
     #[track_caller]
     pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Self {
         Self::set_up(kind, &Setup::default(), proxy)
     }
 
-    /// As [`Broker::start`], with more in its configuration.
+    /// Does the same as [`Broker::start`], with more lines of configuration.
     #[track_caller]
     pub fn with(kind: Kind, setup: &Setup<'_>) -> Self {
         Self::set_up(kind, setup, |port| port)
@@ -124,31 +122,31 @@ impl Broker {
         Self { kind, home, process, _beside: beside, _watchdog: watchdog }
     }
 
-    /// Where clients find it.
+    /// Returns the address for clients.
     pub fn addr(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.home.advertised).into()
     }
 
-    /// Where it is itself, beside any proxy.
+    /// Returns the broker's own address, past any proxy.
     pub fn direct(&self) -> SocketAddr {
-        // Kafka sends its clients on to where that listener is.
+        // Kafka redirects its clients to the address of this listener.
         let port = if self.kind == Kind::Kafka { self.home.ports[2] } else { self.home.ports[0] };
         ([127, 0, 0, 1], port).into()
     }
 
-    /// Where clients with TLS come, if it is set up for them.
+    /// Returns the address for clients with TLS, if the broker is configured for them.
     pub fn tls(&self) -> SocketAddr {
-        // NATS greets everybody first, and goes on with TLS.
+        // NATS greets every client first, and then starts TLS.
         let port = if self.kind == Kind::Nats { self.home.ports[0] } else { self.home.ports[3] };
         ([127, 0, 0, 1], port).into()
     }
 
-    /// A file in its folder.
+    /// Returns the path of a file in the broker's folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.folder.join(name)
     }
 
-    /// Of Kafka: forbids all writes to that topic.
+    /// Forbids all writes to a topic of Kafka.
     pub fn forbid_writing(&self, topic: &str) {
         let mut tool = kafka::tool(&self.home, "org.apache.kafka.tools.AclCommand");
         tool.args(["--bootstrap-server", &self.direct().to_string(), "--add", "--deny-principal", "User:*"]);
@@ -156,39 +154,39 @@ impl Broker {
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }
 
-    /// Starts a program that uses the broker. It ends when this process does, as the broker; what
-    /// it says is appended to a [log](Self::said).
+    /// Starts a program that uses the broker. It ends with this process, like the broker. Its
+    /// output goes to a [log](Self::said).
     pub fn serve(&self, command: Command, log: &str) -> Process {
         Process::start(command, &self.home.folder, log)
     }
 
-    /// What has been said in a log.
+    /// Returns the text of a log.
     pub fn said(&self, log: &str) -> String {
         fs::read_to_string(self.home.folder.join(log)).unwrap_or_default()
     }
 
-    /// Kills it as a crash would, and waits for its end.
+    /// Kills the broker abruptly, and waits for its end.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Ends it in order, and waits for its end.
+    /// Shuts down the broker, and waits for its end.
     pub fn end(&mut self) {
         let _ = self.process.end(); // Java and Erlang have their own codes for it
     }
 
-    /// Starts it again where it was, after it was killed or ended, and waits until it takes
+    /// Starts the broker at the same address after it was killed or ended, and waits until it takes
     /// connections.
     pub fn start_again(&mut self) {
         self.process = launch(self.kind, &self.home);
     }
 
-    /// It does nothing from now on, and its connections stay open.
+    /// Pauses the broker. Its connections stay open.
     pub fn stop(&self) {
         self.process.stop();
     }
 
-    /// It goes on after a stop.
+    /// Continues the broker after a stop.
     pub fn go_on(&self) {
         self.process.go_on();
     }
@@ -218,7 +216,7 @@ fn launch(kind: Kind, home: &Home) -> Process {
     process
 }
 
-/// Whether something comes back.
+/// Returns true if the port answers a greeting.
 fn answers(port: u16, greeting: &[u8]) -> bool {
     let patience = Duration::from_secs(2);
     let Ok(mut socket) = TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), patience) else { return false };
@@ -226,7 +224,7 @@ fn answers(port: u16, greeting: &[u8]) -> bool {
     socket.write_all(greeting).is_ok() && matches!(socket.read(&mut [0; 16]), Ok(1..))
 }
 
-/// A folder below the temporary one that any user that a broker runs as may write.
+/// Creates a temporary folder in which a broker of any user may write.
 fn new_folder() -> PathBuf {
     let name = |number: u32| std::env::temp_dir().join(format!("trunkline-broker-{}-{number}", std::process::id()));
     let folder = (0..u32::MAX).map(name).find(|folder| fs::create_dir(folder).is_ok()).expect("a new folder");
@@ -234,20 +232,20 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-/// Ports below the range that the system gives to outgoing connections: while a broker is down, no
-/// other process gets its port.
+/// Returns ports below the range of outgoing connections, so that no other process gets a broker's
+/// port while it is down.
 fn free_ports() -> [u16; 4] {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Tests of several processes begin at places of their own.
+    // Each test process starts at another port.
     let place = |number: u32| (12_000 + (std::process::id() * 97 + number) % 18_000) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let mut free = std::iter::repeat_with(|| place(NEXT.fetch_add(1, Ordering::Relaxed))).filter(is_free);
     std::array::from_fn(|_| free.next().expect("some port is free"))
 }
 
-/// Found as a shell finds it. But Debian's RabbitMQ has a script in PATH that drops to a user who
-/// has no folder here, and what that calls beside it.
+/// Finds a program in PATH. Debian's RabbitMQ has a script in PATH that changes to a user without
+/// rights here, so its own programs come first.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let (first, last) = (PathBuf::from("/usr/lib/rabbitmq/bin"), PathBuf::from("/usr/sbin"));

@@ -2,7 +2,7 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// With `JetStream`; each write is on disk before it is confirmed where the version can do so.
+/// Runs NATS with `JetStream`. It syncs each write before the confirmation, if the version can.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("nats-server");
     fs::write(home.folder.join("nats.conf"), &home.lines).expect("a file");

@@ -1,4 +1,4 @@
-//! A process with all its children, ended by id.
+//! A process with all its children, which are ended by id.
 
 use std::{
     fs,
@@ -9,8 +9,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What the shell runs once its input ends, which is when this process ends: `$0` is the broker's
-/// folder.
+/// The script that the shell runs when its input ends, which is when this process ends: `$0` is the
+/// broker's folder.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -24,14 +24,15 @@ done
 rm -rf -- "$0"
 "#;
 
-/// Ends all processes of a folder and removes it, when the value or its process ends.
+/// Ends all processes of a folder and removes the folder, when the value is dropped or its process
+/// ends.
 pub(super) struct Watchdog(Child);
 
 impl Watchdog {
     pub fn start(folder: &Path) -> std::io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", END]).arg(folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Out of reach of the terminal's Ctrl-C, which ends this process, and thereby wakes the
+        // In its own process group: Ctrl-C in the terminal ends only this process, which wakes the
         // shell.
         shell.process_group(0).spawn().map(Self)
     }
@@ -44,11 +45,11 @@ impl Drop for Watchdog {
     }
 }
 
-/// A process that ends with the value.
+/// A process that ends when the value is dropped.
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it in a folder, where it writes a log, and notes its id for the watchdog.
+    /// Starts the process in a folder, with its output in a log. Stores its id for the watchdog.
     pub(super) fn start(mut command: Command, folder: &Path, log: &str) -> Self {
         let file = fs::File::options().create(true).append(true).open(folder.join(log)).expect("a log");
         command.stdout(file.try_clone().expect("a log")).stderr(file).stdin(Stdio::null());
@@ -78,7 +79,7 @@ impl Process {
         }
     }
 
-    /// In order. Returns how it ended.
+    /// Ends the process with SIGTERM. Returns its exit status.
     pub fn end(&mut self) -> Option<ExitStatus> {
         if self.runs() {
             let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
@@ -86,13 +87,14 @@ impl Process {
         self.0.wait().ok()
     }
 
-    /// What it has in memory, in KiB, as `/proc` says.
+    /// Returns the resident memory in KiB, from `/proc`.
     pub fn resident(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).ok()?;
         status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?.parse().ok()
     }
 
-    /// It is not waited for before this, so the ids are still those of the family.
+    /// Sends a signal to the process and its descendants. No id is reused, because the process was
+    /// not waited for.
     fn signal(&self, signal: Signal) {
         for pid in family(self.0.id()).into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
             let _ = kill_process(pid, signal);
@@ -106,7 +108,7 @@ impl Drop for Process {
     }
 }
 
-/// A process and all that descend from it, parents first.
+/// Returns a process and its descendants, parents first.
 fn family(id: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());

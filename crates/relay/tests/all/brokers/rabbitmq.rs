@@ -2,15 +2,14 @@ use std::{fs, process::Command};
 
 use super::{Home, Process, command_of};
 
-/// The daemon that Erlang's nodes look each other up in, of this broker's own: one that a node
-/// starts would outlive it.
+/// Runs the daemon by which Erlang's nodes find each other, one per broker. A daemon that a node
+/// starts would outlive the node.
 pub(super) fn names(home: &Home) -> Process {
     let mut command = command_of("epmd");
     command.args(["-port", &home.ports[2].to_string(), "-address", "127.0.0.1"]);
     Process::start(command, &home.folder, "epmd.log")
 }
 
-/// A node of its own.
 pub(super) fn command(home: &Home) -> Command {
     let [clients, nodes, names, _] = home.ports.map(|port| port.to_string());
     let lines = format!("log.console = true\nlog.console.level = warning\n{}", home.lines);

@@ -2,7 +2,7 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// What is confirmed is in the append-only file, on disk.
+/// Runs Redis with an append-only file that is synced before a confirmation.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("redis-server");
     fs::write(home.folder.join("redis.conf"), &home.lines).expect("a file");

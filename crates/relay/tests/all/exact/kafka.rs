@@ -25,7 +25,7 @@ fn config(broker: &Broker) -> ClientConfig {
     config
 }
 
-/// What a topic has: key, value and headers, without the relay's own; in the order of its keys.
+/// Reads key, value and headers of a topic, without the relay's own headers, sorted by key.
 fn read(broker: &Broker, topic: &str) -> Vec<Read> {
     let mut config = config(broker);
     config.set("group.id", "test").set("enable.auto.commit", "false");
@@ -107,7 +107,7 @@ async fn a_topic_is_copied_to_another_with_keys_headers_and_tombstones() {
     let (there, copied) = tokio::task::block_in_place(|| (read(&broker, "s"), read(&broker, "copy")));
     assert_eq!(copied, there);
 
-    // In a queue with keys it is the same, but for those who have none.
+    // The same holds in a queue with keys, except for messages without a key.
     let db = out.db();
     db.create_queue("laned", &Settings::of::<Vec<u8>>().partitions(4)).await.expect("created");
     let laned = db.queue("laned").await.expect("opened");
@@ -165,7 +165,7 @@ async fn a_topic_that_cannot_be_is_a_dead_letter_at_once() {
     assert_eq!(carried::arrived(&format!("kafka://{}/s", broker.addr()), 1).await, ["there"]);
 }
 
-/// Five messages in one transaction, whose mark has an offset, too.
+/// Writes five messages in one transaction, whose marker has an offset, too.
 fn transact(broker: &Broker) {
     let mut config = config(broker);
     config.set("transactional.id", "t");

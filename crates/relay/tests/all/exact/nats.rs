@@ -25,7 +25,7 @@ struct Place {
 }
 
 impl Place {
-    /// A stream `s` that obeys whatever it can, with five messages on another subject.
+    /// Creates a stream `s` that obeys every header it can, with five messages on another subject.
     async fn new() -> Self {
         let broker = Broker::start(Kind::Nats);
         let server = format!("nats://{}", broker.addr());
@@ -85,7 +85,8 @@ async fn a_stream_is_copied_to_another_with_each_header() {
     let copy = place.jetstream.get_stream("copy").await.expect("it is there");
     let state = copy.get_info().await.expect("asked").state;
     assert_eq!(state.messages, 6, "none was rolled up");
-    // What is asked for by its number comes without the first of several by a name.
+    // A message fetched by its number comes without the first of several headers with the same
+    // name.
     let config =
         pull::Config { deliver_policy: DeliverPolicy::Last, ack_policy: AckPolicy::None, ..pull::Config::default() };
     let consumer = copy.create_consumer(config).await.expect("a consumer");
@@ -130,7 +131,7 @@ async fn a_subject_that_no_message_can_have_is_a_dead_letter_at_once() {
         assert!(body == "refused" && words.contains("the subject") && words.len() < 400, "{words}");
     }
     assert_eq!(place.messages().await, 7, "the stream is whole");
-    // A place within a subject is one token of it.
+    // A field within a subject fills one token.
     let dead =
         carried::carry(&format!("{}/s.x.{{metadata.to}}", place.server), &[("a.b", "no"), ("", "no"), ("c", "yes")])
             .await;

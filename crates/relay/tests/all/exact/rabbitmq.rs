@@ -20,7 +20,7 @@ async fn channel(broker: &Broker) -> (Channel, Connection) {
     (connection.create_channel().await.expect("a channel"), connection)
 }
 
-/// The headers of the first message of a stream.
+/// Returns the headers of the first message of a stream.
 async fn first(broker: &Broker, stream: &str) -> BTreeMap<String, AMQPValue> {
     let (channel, _connection) = channel(broker).await;
     channel.basic_qos(1, BasicQosOptions::default()).await.expect("asked");

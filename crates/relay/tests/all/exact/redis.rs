@@ -14,7 +14,7 @@ async fn connection(broker: &Broker) -> redis::aio::MultiplexedConnection {
     client.get_multiplexed_async_connection().await.expect("connected")
 }
 
-/// The fields of all entries, without the relay's own.
+/// Returns the fields of all entries, without the relay's own.
 async fn entries(connection: &mut redis::aio::MultiplexedConnection, stream: &str) -> Vec<Fields> {
     let all: Vec<(String, Fields)> =
         redis::cmd("XRANGE").arg(stream).arg("-").arg("+").query_async(connection).await.expect("read");
@@ -57,7 +57,7 @@ async fn an_entry_is_copied_to_another_stream_byte_by_byte() {
     back.enqueue_many(all.into_iter().map(|one| Draft::new(one.payload).metadata(one.metadata))).await.expect("again");
     carry(&back, &format!("redis://{}/copy", broker.addr())).await;
     let mut copied = entries(&mut connection, "copy").await;
-    // A key that is no text is the only one whose header is written otherwise.
+    // Only a key that is not text is written in another form.
     let last = copied[0].iter().position(|(name, _)| name == b"trunkline-key-encoding").expect("it is said");
     copied[0].remove(last);
     let key = copied[0].iter_mut().find(|(name, _)| name == b"trunkline-key").expect("a key");

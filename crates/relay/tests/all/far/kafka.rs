@@ -15,7 +15,7 @@ use crate::{brokers::Broker, ends::Arrived};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A topic of three partitions.
+/// A topic with three partitions.
 pub struct Topic {
     name: String,
     config: ClientConfig,

@@ -15,7 +15,6 @@ use tokio::{sync::Mutex, time::timeout};
 use super::Far;
 use crate::{brokers::Broker, ends::Arrived};
 
-/// A stream.
 pub struct Stream {
     name: String,
     address: String,
@@ -84,7 +83,7 @@ impl Far for Stream {
                 channel.basic_consume((&*self.name).into(), "".into(), BasicConsumeOptions::default(), arguments).await;
             let mut consumer = consumer.expect("a consumer");
             let mut read = Vec::new();
-            // It does not say where it ends.
+            // A stream does not report its end.
             while let Ok(Some(delivery)) = timeout(Duration::from_secs(2), consumer.next()).await {
                 let delivery = delivery.expect("a message");
                 delivery.ack(BasicAckOptions::default()).await.expect("acknowledged");
@@ -111,8 +110,8 @@ impl Far for Stream {
     }
 }
 
-/// A quorum queue, whose confirmations mean that the message is on disk: what is read from it is
-/// gone, and so is kept here.
+/// A quorum queue, whose confirmations mean that the message is on disk. Reading removes messages,
+/// so `read` keeps them.
 pub struct Quorum {
     queue: Stream,
     read: Mutex<Vec<Arrived>>,

@@ -11,12 +11,16 @@ from trunkline.django.place import application
 
 
 class Command(BaseCommand):
+    """The command `trunkline_setup`."""
+
     help = "Migrates Trunkline's schema, and creates the queues of all tasks. Does nothing where all is there."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Declares `--drop-schedules`."""
         parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
 
     def handle(self, *arguments: Any, **options: Any) -> None:
+        """Sets up the application of the settings, and prints its queues."""
         app = application()
         asyncio.run(app.setup(drop_schedules=bool(options.get("drop_schedules"))))
         self.stdout.write(f"{len(app.tasks)} queues: {', '.join(sorted(app.tasks))}")

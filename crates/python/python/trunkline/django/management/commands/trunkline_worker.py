@@ -16,9 +16,12 @@ FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 
 
 class Command(BaseCommand):
+    """The command `trunkline_worker`."""
+
     help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT; then ends in order. See trunkline-worker --help."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Declares the options of `trunkline-worker`."""
         for name in VALUES:
             parser.add_argument(f"--{name.replace('_', '-')}")
         for name in FLAGS:
@@ -26,9 +29,11 @@ class Command(BaseCommand):
         parser.add_argument("--queue", action="append", default=[], help="only this queue; may be said several times")
 
     def run_from_argv(self, argv: list[str]) -> None:
+        """Runs the command as a shell starts it: it ends even if a thread of a handler still runs."""
         program.console(lambda: super(Command, self).run_from_argv(argv))
 
     def handle(self, *arguments: Any, **options: Any) -> None:
+        """Works on the application of the settings until SIGTERM or SIGINT."""
         application()  # says what is wrong with the setting
         given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]
         given += [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
