@@ -43,7 +43,6 @@ pub(super) struct Health {
     is_down: AtomicBool,
     drains: AtomicBool,
     is_drained: AtomicBool,
-    /// The reason why the shard is down.
     error: Mutex<Option<Error>>,
 }
 
@@ -87,7 +86,6 @@ impl Health {
         Waiting(self)
     }
 
-    /// Records an answer of the server.
     pub fn answered(&self, now: Instant) {
         self.heard.store(self.at(now), Ordering::Relaxed);
     }
@@ -126,7 +124,6 @@ impl Health {
         self.is_down.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the reason why the shard is down.
     pub fn error(&self) -> Option<Error> {
         self.reason().clone()
     }

@@ -36,7 +36,6 @@ impl Routing {
     }
 }
 
-/// The state of a shard.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     pub id: Id,

@@ -61,7 +61,6 @@ impl Shard {
         }))
     }
 
-    /// Opens a queue on this shard.
     pub(super) async fn open<T: Payload>(&self, queue: &str) -> Result<ShardQueue<T>> {
         let opened = self.db.queue(queue).await?;
         self.metrics.add(queue, &self.id.to_string());
