@@ -1,5 +1,5 @@
-//! A consumer of all shards: asks those that may have something, all at the same time, and waits
-//! for all of them where none has.
+//! A consumer of all shards: asks those that may have messages, all at the same time. If none has
+//! any, it waits for all of them.
 
 use std::{
     fmt::{self, Display},
@@ -36,33 +36,32 @@ use crate::{
     },
 };
 
-/// How long a call waits for shards that do not answer; what they dequeue later is given back.
+/// The time that a call waits for unresponsive shards. Their late messages are given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-/// How long a call waits in all where no shard answers, as for a single server.
+/// The total time that a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A wait without a limit is one of many.
+/// One of the waits that make up a wait without a limit.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// Waits for messages of a queue on several servers, in one of the ways of [`Wait`] on each. Make
-/// one for each task that consumes.
+/// Waits for messages of a queue on several servers, on each as [`Wait`] says. Make one for each
+/// task that consumes.
 ///
 /// Every method waits until at least one message is due on some shard. All of them may be dropped
-/// while they wait, at no cost. What is due on several is taken from all of them, in equal parts as
-/// far as it goes; a shard with much does not keep one with little waiting, and one that is away
-/// delays no call: it is asked again every second.
+/// while they wait, at no cost. Due messages are taken from all shards, in equal parts where
+/// possible: a busy shard does not delay the messages of another. A shard that is down delays no
+/// call; it is asked again every second.
 pub struct Consumer<T> {
     pub(super) queue: Queue<T>,
     pub(super) wait: Wait,
     retry_after: Duration,
     pub(super) seats: Vec<Seat<T>>,
     pub(super) members: watch::Receiver<Members<T>>,
-    /// The seat that is first next time.
+    /// The first seat of the next call.
     pub(super) next: usize,
-    /// A message that was handed over to a call that was dropped.
+    /// A message that was delivered to a dropped call.
     pub(super) handed: Option<Sharded<Message<T>>>,
 }
 
-/// The consumer of one shard.
 pub(super) struct Seat<T> {
     pub shard: Arc<Shard>,
     pub consumer: ShardConsumer<T>,
@@ -76,7 +75,8 @@ impl<T> fmt::Debug for Consumer<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// A consumer that waits in the given way on every shard; `Wait::default()` is adaptive.
+    /// Creates a consumer that waits in the given way on every shard; `Wait::default()` is
+    /// adaptive.
     #[must_use]
     pub fn consumer(&self, wait: Wait) -> Consumer<T> {
         let (members, retry_after) = (self.shared.members.subscribe(), Duration::from_secs(1));
@@ -85,13 +85,14 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// The queue that it consumes.
+    /// Returns the queue.
     #[must_use]
     pub fn queue(&self) -> &Queue<T> {
         &self.queue
     }
 
-    /// As [`Consumer::retry_after`].
+    /// Sets the delay after a failure, as [`retry_after`](crate::Consumer::retry_after) of a single
+    /// server's consumer does.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: delay, ..self }
@@ -110,9 +111,9 @@ impl<T: Payload> Consumer<T> {
         self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
-    /// Waits until a message is due on some shard, leaves it where it is, and says where that is:
-    /// for a transaction on that server, in which [`Queue::on`] takes it exactly once. It
-    /// may be in another consumer's hands.
+    /// Waits until a message is due on some shard, and returns that shard without taking the
+    /// message. A transaction on that server can then take it exactly once, through [`Queue::on`].
+    /// Another consumer may get the message first.
     pub async fn ready(&mut self) -> Result<Id> {
         loop {
             if let Some(at) = self.until_due(None).await? {
@@ -122,13 +123,13 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits, takes up to `n` messages of one shard in a new transaction on its server, runs
-    /// `work` in it, and commits both together: [`Consumer::take_with`]. What `work` writes in the
-    /// transaction is exactly once, because it is in the same database as the message; `work` is
-    /// told which that is.
+    /// Waits, takes up to `n` messages of one shard in a new transaction on its server, and runs
+    /// `work` in it. Commits both together, as [`take_with`](crate::Consumer::take_with) of a
+    /// single server's consumer does. The writes of `work` happen exactly once, because they are in
+    /// the same database as the messages. `work` gets the shard's name.
     ///
     /// # Errors
-    /// As those of [`Consumer::take_with`], with the shard's name.
+    /// As those of [`take_with`](crate::Consumer::take_with), with the shard's name.
     pub async fn take_with<R, E: Display>(
         &mut self,
         n: usize,
@@ -146,9 +147,9 @@ impl<T: Payload> Consumer<T> {
                 Ok(Worked::Failed) => held = 0,
                 Ok(Worked::Nothing) => {
                     held += 1;
-                    sleep(Pace::held(held)).await; // it is in someone else's hands
+                    sleep(Pace::held(held)).await; // another consumer holds it
                 }
-                // Nothing has happened, and another shard may have something.
+                // Nothing has happened, and another shard may have a message.
                 Err(error) if error.is_closed() && !error.is_outcome_unknown() => shard.lost(&error),
                 Err(error) => return named(id, Err(error)),
             }
@@ -168,7 +169,7 @@ impl<T: Payload> Consumer<T> {
                 Some(at) => self.next = at,
                 None => return Ok(Vec::new()),
             }
-            // What is due may be in someone else's hands, again and again.
+            // Other consumers may hold the due messages repeatedly.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;
@@ -176,7 +177,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// A seat for each shard that takes part by now, and no other.
+    /// Adds a seat for each shard that takes part, and removes all others.
     pub(super) fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.members.borrow_and_update().clone();
@@ -189,14 +190,14 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// The seats of shards that are there, the one whose turn it is first.
+    /// Returns the seats of the shards that are up, starting with the next one in rotation.
     pub(super) fn awake(&self) -> Vec<usize> {
         let count = self.seats.len();
         let from = self.next % count;
         (from..count).chain(0..from).filter(|at| !self.seats[*at].shard.is_down()).collect()
     }
 
-    /// What is due now, on all shards that are there. Where some have less than their part, the
+    /// Dequeues due messages on all shards that are up. If some have fewer than their part, the
     /// others are asked for the rest.
     async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
@@ -205,8 +206,8 @@ impl<T: Payload> Consumer<T> {
         while found.len() < n && !order.is_empty() {
             let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(n - found.len(), order.len())).collect();
             let not_asked = order.split_off(asked.len());
-            // Those with more to give; and, where n is less than there are shards, those whose
-            // turn it was not.
+            // The shards that may have more, and the shards that were not asked because `n` is less
+            // than their number.
             order = self.ask(&asked, how, &mut found, &mut failed).await;
             order.extend(not_asked);
         }
@@ -219,7 +220,8 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Asks shards for a number of messages each, at the same time. Returns those that had all.
+    /// Asks shards for a number of messages each, at the same time. Returns the shards that
+    /// returned all of it.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
@@ -254,8 +256,7 @@ impl<T: Payload> Consumer<T> {
         full
     }
 
-    /// Waits until a look finds something due on a shard; `None` where that did not happen in
-    /// time.
+    /// Waits until a message is due on a shard; `None` if that does not happen in time.
     pub(super) async fn until_due(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
         let mut nowhere = None;
         loop {
@@ -303,14 +304,14 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Of all shards, why they are away.
+    /// Returns an error with the reason why each shard is down.
     fn nowhere(&self) -> Error {
         let part = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_away()?));
         Error::of_shards(self.seats.iter().filter_map(part).collect())
     }
 }
 
-/// `n` messages in equal parts, none of them empty.
+/// Splits `n` into at most `parts` equal parts without empty ones.
 fn shares(n: usize, parts: usize) -> impl Iterator<Item = usize> {
     (0..parts.min(n)).map(move |at| n / parts + usize::from(at < n % parts))
 }

@@ -1,4 +1,4 @@
-//! Messages inside their notifications, over several servers.
+//! Direct delivery over several servers: messages inside their notifications.
 
 use std::{ops::ControlFlow, time::Instant};
 
@@ -26,13 +26,13 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Hands a message to one consumer that waits for it with [`Consumer::receive_direct`],
-    /// inside the notification that wakes it, on the shard that [`Queue::spread`] says: as
-    /// [`Queue::send_direct`](crate::Queue::send_direct). Where no consumer waits on that shard, it is
-    /// enqueued there.
+    /// Delivers a message directly to one consumer that waits with [`Consumer::receive_direct`],
+    /// inside the notification that wakes it, as [`Queue::send_direct`](crate::Queue::send_direct) does
+    /// on a single server. The shard is chosen by [`Queue::routing`]. If no consumer waits there,
+    /// the message is enqueued there.
     ///
     /// # Errors
-    /// As those of [`Queue::enqueue`], which passes over shards that are away as this does.
+    /// As those of [`Queue::enqueue`], which skips shards that are down in the same way.
     pub async fn send_direct(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         loop {
@@ -48,15 +48,15 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// Waits for one message of any shard, at most once, and while it waits takes what
-    /// [`Queue::send_direct`] hands it inside a notification: as
-    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), on every shard that is there. When
-    /// it has one it leaves the lists of those that wait on the others, which is a round trip to
-    /// each, at the same time; what is on its way to it by then is what its next call returns.
+    /// Waits for one message of any shard, at most once. While it waits, it also accepts messages
+    /// that [`Queue::send_direct`] delivers inside a notification, as
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) does on a single server. When it has
+    /// a message it leaves the wait lists of the other shards, by one round trip to each at the
+    /// same time. A message that is already on its way is returned by the next call.
     ///
     /// # Errors
-    /// As those of [`Queue::take`](crate::Queue::take), with the shard's name. Where no shard is
-    /// there it waits for one, up to half a minute.
+    /// As those of [`Queue::take`](crate::Queue::take), with the shard's name. If every shard is
+    /// down, it waits for one for up to half a minute.
     pub async fn receive_direct(&mut self) -> Result<Sharded<Message<T>>> {
         loop {
             if let Some(message) = self.handed.take() {
@@ -67,7 +67,7 @@ impl<T: Payload> Consumer<T> {
             let changed = set.changed.notified();
             let awake = self.awake();
             if awake.is_empty() {
-                // Until one is back; whether something is due there does not matter.
+                // Waits until a shard is up, whether or not a message is due there.
                 self.until_due(None).await?;
                 continue;
             }
@@ -84,7 +84,7 @@ impl<T: Payload> Consumer<T> {
             let shard = self.seats[at].shard.clone();
             match outcome {
                 Ok(of) => {
-                    // Kept for the next call, should this one be dropped.
+                    // Kept for the next call if this one is dropped.
                     self.handed = Some(Sharded { shard: shard.id, of });
                     self.next = at + 1;
                     self.withdraw(at).await;
@@ -95,13 +95,13 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits nowhere any more, so that what is handed over goes to others.
+    /// Leaves the wait lists of the other shards, so that messages go to other consumers.
     async fn withdraw(&mut self, but: usize) {
         let others = self.seats.iter_mut().enumerate().filter(|(at, seat)| *at != but && !seat.shard.is_down());
         let withdrawals = others.map(|(_, Seat { shard, consumer })| async move {
             match timeout(SILENCE, consumer.withdraw()).await {
                 Ok(Err(error)) if error.is_closed() => shard.lost(&error),
-                // Whatever else it is, the next call finds it.
+                // The next call reports any other error.
                 _ => {}
             }
         });

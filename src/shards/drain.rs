@@ -1,5 +1,5 @@
-//! Taking a shard out: producers are told, what is there is consumed or moved, and at the end its
-//! queues refuse.
+//! Takes a shard out: producers stop, its messages are consumed or moved, and at the end its queues
+//! refuse messages.
 
 use std::time::Duration;
 
@@ -16,55 +16,54 @@ use crate::{
     },
 };
 
-/// Between two looks at what is left.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl Set {
-    /// Lets a shard drain, and returns when it is drained. Call it again to go on after an
-    /// interruption.
+    /// Drains a shard, and returns when it is drained. Call it again after an interruption.
     ///
-    /// 1. A flag in the shard's database says that it drains. Producers see it within five
-    ///    seconds, and enqueue on the others.
-    /// 2. What is there is consumed, as ever: exactly once where it is taken so, because no message
-    ///    is moved. Delayed messages and leases are waited for. `told` is called after each look,
-    ///    with what is left.
-    /// 3. A queue that is empty is closed, under a lock: whatever is enqueued there from then on is
-    ///    refused ([`Error::is_drained`]), so a producer that has not seen the flag stores nothing
-    ///    behind the last consumer's back, and turns to another shard.
+    /// 1. A flag in the shard's database marks it as draining. Producers see it within five
+    ///    seconds, and enqueue on the other shards.
+    /// 2. Its messages are consumed as usual. No message is moved, so consumers that take exactly
+    ///    once still do. It waits for delayed messages and leases. `told` is called after each
+    ///    check with what is left.
+    /// 3. An empty queue is closed under a lock, and refuses later messages
+    ///    ([`Error::is_drained`]). So a producer that has not seen the flag stores nothing after
+    ///    the last consumer has left, and uses another shard.
     ///
-    /// Dead letters and the archive stay. Needs the rights of the schema's owner.
+    /// Dead letters and the archive stay. The caller needs the rights of the schema's owner.
     ///
     /// # Errors
-    /// No other shard is left that takes messages; the shard is not reached; the database's, with
-    /// the shard's name. After an interrupted [`Set::drain_and_move`] also those of that.
+    /// No other shard takes messages; the shard cannot be reached; or the database's error, with
+    /// the shard's name. After an interrupted [`Set::drain_and_move`], also the errors of that.
     pub async fn drain(&self, shard: Id, told: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(shard, false, told).await
     }
 
-    /// As [`Set::drain`], but does not wait until what is there was consumed: it moves what
-    /// waits to the other shards, in turns. For a server that has to go soon, or whose queues hold
-    /// what is due in a week.
+    /// Drains a shard as [`Set::drain`] does, but moves waiting messages to the other shards in
+    /// rotation instead of waiting until they are consumed. Use it for a server that must go soon,
+    /// or whose queues hold messages that are due much later.
     ///
-    /// - Each message that waits, is delayed or is to be retried becomes one of another shard,
-    ///   exactly once, whatever is killed meanwhile: it has another id there, and all else that it
-    ///   had (payload, metadata, when it was enqueued and is due, attempts, columns of yours). What
-    ///   is leased is waited for, and moves when it comes back.
-    /// - It goes in three steps, each of them a transaction of one server: out of the queue into
-    ///   the table `trunkline.moving` beside it; into the other's queue, which notes in its table
-    ///   `trunkline.moved` what it was given; out of `trunkline.moving`. After an interruption call
-    ///   this or [`Set::drain`] again: what was on its way ([`Left::moving`]) is brought to
-    ///   where it was to go, which knows whether it has it.
-    /// - So what is on its way to a server that is away then is away with it, until that is back.
-    /// - Their order among each other is kept on each shard. An id that a program stored names
-    ///   the message no more; `trunkline.moved` says which one it became.
+    /// - Each message that waits, is delayed or is to be retried becomes a message of another
+    ///   shard, exactly once, even if processes are killed. It has another id there, but the same
+    ///   payload, metadata, enqueue time, due time, attempts and columns of yours. A leased message
+    ///   moves when its lease ends.
+    /// - A message moves in three steps, each a transaction of one server: from the queue to the
+    ///   table `trunkline.moving` beside it; to the other shard's queue, which records it in
+    ///   `trunkline.moved`; and out of `trunkline.moving`. After an interruption call this or
+    ///   [`Set::drain`] again. Messages on their way ([`Left::moving`]) then go to their target,
+    ///   which knows whether it already has them.
+    /// - Messages on their way to a server that goes down are unavailable until it is back.
+    /// - Messages keep their order on each shard. An id that a program stored is no longer valid;
+    ///   `trunkline.moved` has the new one.
     ///
-    /// Needs the rights of the schema's owner on every server.
+    /// The caller needs the rights of the schema's owner on every server.
     ///
     /// # Errors
-    /// As those of [`Set::drain`]; a queue that holds something is on no other shard that
-    /// takes messages, with the same payload type and as many priorities; another shard refuses a
-    /// message, by a column or a constraint that it has and this one has not: mend that, and call
-    /// it again.
+    /// As those of [`Set::drain`]. A queue with messages is on no other shard that takes messages
+    /// with the same payload type and the same number of priorities. Another shard refuses a
+    /// message because of a column or a constraint that this shard does not have: fix that, and
+    /// call it again.
     pub async fn drain_and_move(&self, shard: Id, told: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(shard, true, told).await
     }
@@ -92,12 +91,12 @@ impl Set {
         }
     }
 
-    /// Undoes [`Set::drain`], finished or not: the shard takes messages again. What was moved
-    /// stays where it is, and what was on its way is brought there.
+    /// Undoes [`Set::drain`], finished or not: the shard takes messages again. Moved messages stay
+    /// where they are, and messages on their way go to their target.
     ///
     /// # Errors
-    /// The shard is not reached; the database's. One of a shard that something is on its way to
-    /// comes when this one takes messages again.
+    /// The shard cannot be reached, or the database's error. An error of a target shard is returned
+    /// after this shard takes messages again.
     pub async fn resume(&self, shard: Id) -> Result<()> {
         let resumed = self.known(shard)?;
         let resuming = async {
@@ -124,8 +123,8 @@ async fn close_what_is_empty(db: &Db) -> Result<Left> {
     Ok(Left { queues, moving: moving(db).await? })
 }
 
-/// Closes a queue, if it is empty still. Not while another session holds a lock: all later
-/// sessions would wait behind.
+/// Closes a queue if it is still empty. It does not wait while another session holds a lock,
+/// because all later sessions would wait behind it.
 async fn close(db: &Db, name: &str) -> Result<bool> {
     let seal = of_queue(db, "seal", include_str!("../../sql/statements/seal.sql"), name);
     let session = db.own_session().await?;

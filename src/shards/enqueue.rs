@@ -1,5 +1,5 @@
-//! `enqueue` on one of several servers: on the next one, where it is certain that this one has
-//! stored nothing.
+//! Enqueues on one of several servers, and on the next one if the first has certainly stored
+//! nothing.
 
 use std::{
     ops::ControlFlow,
@@ -24,27 +24,26 @@ use crate::{
     },
 };
 
-/// How long a call waits in all where no shard is there, as for a single server.
+/// The total time that a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message on one of the shards, as [`Queue::spread`] says, and returns its
-    /// id once it is committed there. Concurrent calls share rows and commits, shard by shard.
+    /// Enqueues a message on one of the shards, chosen by [`Queue::routing`], and returns its id
+    /// once it is committed there. Concurrent calls share rows and commits on each shard.
     ///
-    /// A shard that is away is passed over: the message goes to another where it is certain that
-    /// nothing was stored, because the server was not reached, or refused. No call waits for a
-    /// server that is known to be away; a task of its own tries it every second. Where all are
-    /// away, the call waits for them, up to half a minute.
+    /// A shard that is down is skipped. The message goes to another one if nothing was certainly
+    /// stored, because the server was not reached, or refused. No call waits for a server that is
+    /// known to be down; a separate task tries it every second. If all are down, the call waits for
+    /// at most half a minute.
     ///
-    /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that one
-    /// is there in all of them; while that shard is away, it goes to another, and then there can
-    /// be two.
+    /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that the
+    /// key is unique across all shards. While that shard is down, the message goes to another one,
+    /// and then two can exist.
     ///
     /// # Errors
     /// As those of [`Queue::enqueue`](crate::Queue::enqueue), with the shard's name
-    /// ([`Error::shards`]).
-    /// [`Error::is_outcome_unknown`]: the connection broke before the answer. The message may or may not be on that shard, so it is sent to
-    /// no other.
+    /// ([`Error::shards`]). [`Error::is_outcome_unknown`] if the connection broke before the reply.
+    /// The message may or may not be on that shard, so it is sent to no other.
     pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         if let Some(unique) = message.unique() {
@@ -61,13 +60,13 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Enqueues all messages on one shard in one transaction, and returns their ids in their
-    /// order. For messages that should be routing, call it for parts of them, at the same time.
+    /// Enqueues all messages on one shard in one transaction, and returns their ids in the same
+    /// order. To distribute messages over shards, call it concurrently for parts of them.
     ///
     /// # Errors
-    /// As those of [`Queue::enqueue`]; one bad payload fails the whole call, and then none
-    /// is stored. Messages have unique keys: each of those goes to the shard of its key, so it has
-    /// to be enqueued alone.
+    /// As those of [`Queue::enqueue`]. One bad payload fails the whole call, and then none is
+    /// stored. Messages with unique keys must be enqueued alone, because each goes to the shard of
+    /// its key.
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: impl IntoIterator<Item = M>,
@@ -95,13 +94,13 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// The tries of one call.
+/// The attempts of one call.
 pub(super) struct Tries<'a, T> {
     queue: &'a Queue<T>,
     turn: usize,
     routing: Routing,
     began: Option<Instant>,
-    /// What shards said that did not take it, since the call last waited.
+    /// The errors of the shards that were tried since the call last waited.
     failed: Vec<(Id, Error)>,
 }
 
@@ -112,11 +111,11 @@ impl<'a, T: Payload> Tries<'a, T> {
         Self { queue, turn, routing: queue.routing, began: None, failed: Vec::new() }
     }
 
-    /// The shard to try next. Waits where there is none.
+    /// Returns the shard to try next. Waits if there is none.
     pub async fn next(&mut self) -> Result<Arc<Member<T>>> {
         loop {
             let set = &self.queue.shared.shards.0;
-            let changed = set.changed.notified(); // of what happens from here on
+            let changed = set.changed.notified(); // notified of changes from here on
             let members = self.queue.members();
             let now = Instant::now();
             let known: Vec<Known> = members
@@ -124,7 +123,7 @@ impl<'a, T: Payload> Tries<'a, T> {
                 .map(|member| &member.shard)
                 .map(|shard| (shard.id, shard.fitness(now), shard.health.load()))
                 .map(|(id, fitness, load)| match self.failed.iter().any(|(tried, _)| *tried == id) {
-                    true => Known { id, fitness: Fitness::Drained, load }, // not again
+                    true => Known { id, fitness: Fitness::Drained, load }, // not tried again
                     false => Known { id, fitness, load },
                 })
                 .collect();
@@ -140,7 +139,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         }
     }
 
-    /// Whether the call is over, and how; else the next shard is to be tried.
+    /// Records an attempt. Returns the call's result, or continues with the next shard.
     pub fn tried<R>(&mut self, member: &Arc<Member<T>>, outcome: Result<R>) -> ControlFlow<Result<Sharded<R>>> {
         let shard = &member.shard;
         let error = match outcome {
@@ -153,7 +152,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         if error.is_drained() {
             shard.health.drained();
         } else if error.is_closed() || error.is_for_another() {
-            shard.lost(&error); // also where the outcome is unknown: the next call need not find that out
+            shard.lost(&error); // also for an unknown outcome, so that the next call avoids this shard
         } else {
             shard.health.answered(Instant::now());
         }
@@ -166,7 +165,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         ControlFlow::Continue(())
     }
 
-    /// Of all that were asked or are known to be away.
+    /// Returns an error with the reason of every shard that was tried or is known to be down.
     fn nowhere(&self, members: &[Arc<Member<T>>]) -> Error {
         let said = |shard: Id| self.failed.iter().find(|(id, _)| *id == shard).map(|(_, error)| error.clone());
         let drained = || Error::invalid("it is drained");

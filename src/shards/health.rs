@@ -1,4 +1,4 @@
-//! Whether a shard is fit for what is enqueued. Pure state, for any number of callers at once.
+//! The health of a shard for enqueues. Pure state that any number of callers share.
 
 use std::{
     sync::{
@@ -10,40 +10,39 @@ use std::{
 
 use crate::error::Error;
 
-/// A shard that has not answered for this long, while calls wait, gets no more calls as long as
-/// there are others; in milliseconds, as is the next.
+/// A shard that has not answered for this time, while calls wait, gets no more calls if there are
+/// other shards. In milliseconds, like the next constant.
 const SILENCE: u64 = 1000;
-/// While something is enqueued, each shard is asked so often whether it drains.
+/// The time between checks whether a shard drains, while messages are enqueued.
 const ASK: u64 = 5000;
 
-/// How fit it is; the lesser comes first.
+/// The fitness of a shard; smaller values are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fitness {
     Healthy,
-    /// Calls wait, and none was answered for a while.
+    /// Calls wait, and the server has not answered for a while.
     Unresponsive,
-    /// It is on its way out: only where there is no other.
+    /// The shard drains: used only if there is no other.
     Drains,
-    /// It was not reached, and is tried by a task: no caller waits for that.
+    /// The server was not reached. A task tries it, and no caller waits for it.
     Down,
-    /// It refuses.
+    /// The shard is drained, and refuses messages.
     Drained,
 }
 
 #[derive(Debug)]
 pub(super) struct Health {
     origin: Instant,
-    /// Calls that wait.
+    /// The number of waiting calls.
     load: AtomicUsize,
-    /// The last answer, or, if that is later, the beginning of the first call that waits; in
-    /// milliseconds since the origin, as is the next.
+    /// The last answer, or the beginning of the first waiting call if that is later. In
+    /// milliseconds since the origin, like the next field.
     heard: AtomicU64,
-    /// From when on it is to be asked whether it drains.
+    /// The time of the next check whether the shard drains.
     ask: AtomicU64,
     is_down: AtomicBool,
     drains: AtomicBool,
     is_drained: AtomicBool,
-    /// Why it is away.
     error: Mutex<Option<Error>>,
 }
 
@@ -62,7 +61,7 @@ impl Default for Health {
     }
 }
 
-/// Counts as a call that waits until it is dropped.
+/// Counts as a waiting call until it is dropped.
 pub(super) struct Waiting<'a>(&'a Health);
 
 impl Drop for Waiting<'_> {
@@ -80,7 +79,6 @@ impl Health {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call begins.
     pub fn begin(&self, now: Instant) -> Waiting<'_> {
         if self.load.fetch_add(1, Ordering::Relaxed) == 0 {
             self.answered(now);
@@ -88,7 +86,6 @@ impl Health {
         Waiting(self)
     }
 
-    /// The server said something.
     pub fn answered(&self, now: Instant) {
         self.heard.store(self.at(now), Ordering::Relaxed);
     }
@@ -111,7 +108,7 @@ impl Health {
         if self.load() > 0 && silence > SILENCE { Fitness::Unresponsive } else { Fitness::Healthy }
     }
 
-    /// It was not reached. Says whether that is new.
+    /// Marks the shard as down. Returns whether it was up before.
     pub fn lost(&self, error: Error) -> bool {
         *self.reason() = Some(error);
         !self.is_down.swap(true, Ordering::Relaxed)
@@ -121,18 +118,17 @@ impl Health {
         self.is_down.load(Ordering::Relaxed)
     }
 
-    /// It answers again.
+    /// Marks the shard as up.
     pub fn back(&self) {
         *self.reason() = None;
         self.is_down.store(false, Ordering::Relaxed);
     }
 
-    /// Why it is away.
     pub fn error(&self) -> Option<Error> {
         self.reason().clone()
     }
 
-    /// As its table says.
+    /// Sets whether the shard drains, from its table.
     pub fn drains(&self, drains: bool) {
         self.drains.store(drains, Ordering::Relaxed);
         if !drains {
@@ -140,13 +136,13 @@ impl Health {
         }
     }
 
-    /// It refused what was enqueued.
+    /// Marks the shard as drained, because it refused a message.
     pub fn drained(&self) {
         self.drains.store(true, Ordering::Relaxed);
         self.is_drained.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is time to ask again whether it drains; then that is the caller's to do.
+    /// Returns whether the next check for draining is due, and claims it for the caller.
     pub fn claim_ask(&self, now: Instant) -> bool {
         let (now, due) = (self.at(now), self.ask.load(Ordering::Relaxed));
         let next = now + ASK;

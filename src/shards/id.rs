@@ -1,4 +1,4 @@
-//! Names of shards, and what comes from one.
+//! Names of shards, and values of one shard.
 
 use std::{
     fmt,
@@ -11,20 +11,19 @@ use crate::{
     queue::message::{Lease, Message, unique::Enqueued},
 };
 
-/// The name of a shard: a number that its database was given by chance when its schema was made,
-/// printed as eight hexadecimal digits.
+/// The name of a shard: a random number that its database got when its schema was created, printed
+/// as eight hexadecimal digits.
 ///
-/// It stays with the messages, so it goes along with a failover, an upgrade and a backup, and has
-/// nothing to do with the address, or with the place of a connection string in a list.
+/// The name is stored with the messages, so it survives a failover, an upgrade and a backup. It
+/// does not depend on the address, or on the order of connection strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u32);
 
-/// Something of one shard: `Sharded<Message<T>>` is a message, with the shard that it is to be
-/// acknowledged on.
+/// A value of one shard. `Sharded<Message<T>>` is a message with the shard on which it is to be
+/// acknowledged.
 ///
-/// It prints as `1f3a9c02:1024`, and is read from that. The order is that of the shards' numbers,
-/// then of what is there: it is there for lists and for pages, and says nothing about what was
-/// first.
+/// It prints as `1f3a9c02:1024`, and can be parsed from that. It is ordered by the shards' numbers,
+/// then by the value. The order is for lists and pages; it does not show which value is older.
 ///
 /// ```
 /// # use trunkline::{Id, Sharded, MessageId};
@@ -36,9 +35,9 @@ pub struct Id(pub u32);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sharded<V> {
-    /// Where it is.
+    /// The shard.
     pub shard: Id,
-    /// What it is there.
+    /// The value on that shard.
     pub of: V,
 }
 
@@ -63,7 +62,7 @@ impl FromStr for Id {
 }
 
 impl<V> Sharded<V> {
-    /// The same of something else there.
+    /// Returns another value of the same shard.
     pub(crate) fn map<W>(self, with: impl FnOnce(V) -> W) -> Sharded<W> {
         Sharded { shard: self.shard, of: with(self.of) }
     }
@@ -110,13 +109,13 @@ impl Sharded<Enqueued> {
 }
 
 impl<T> Sharded<Message<T>> {
-    /// Its id, with the shard.
+    /// Returns the message's id, with the shard.
     #[must_use]
     pub fn id(&self) -> MessageId {
         Sharded { shard: self.shard, of: self.of.id }
     }
 
-    /// The name of this delivery, with the shard.
+    /// Returns the lease, with the shard.
     #[must_use]
     pub fn lease(&self) -> Sharded<Lease> {
         Sharded { shard: self.shard, of: self.of.lease() }

@@ -1,4 +1,4 @@
-//! A shard leaves a running process.
+//! Removes a shard from a running process.
 
 use crate::{
     error::{Error, Result},
@@ -6,9 +6,9 @@ use crate::{
 };
 
 impl Set {
-    /// Takes a drained shard out of this process: open queues, consumers and workers let go of it
-    /// within moments, and its server may be switched off. The worker's part on it ends in order.
-    /// [`Set::add`] takes it in again.
+    /// Removes a drained shard from this process. Open queues, consumers and workers release it
+    /// within moments, and its server may be stopped. The part of a worker on it ends in order.
+    /// [`Set::add`] adds it again.
     ///
     /// ```no_run
     /// # use trunkline::{Result, Id, Set};
@@ -19,8 +19,8 @@ impl Set {
     /// ```
     ///
     /// # Errors
-    /// It is not drained ([`Set::drain`]), or cannot be asked; then nothing has happened. As
-    /// those of [`Set::abandon`].
+    /// The shard is not drained ([`Set::drain`]), or cannot be asked; then nothing has happened.
+    /// Otherwise as those of [`Set::abandon`].
     pub async fn remove(&self, shard: Id) -> Result<()> {
         let left = self.left(shard).await?;
         if !left.is_drained() {
@@ -33,12 +33,12 @@ impl Set {
         self.abandon(shard)
     }
 
-    /// As [`Set::remove`], whatever is left there, and also where it is away. Its messages stay
-    /// there, for other processes that name it. What this process has leased there can be settled
-    /// no more: it comes back when the leases end.
+    /// Removes a shard as [`Set::remove`] does, even if it is down or not empty. Its messages stay
+    /// there, for other processes that use it. Messages that this process has leased there can no
+    /// longer be settled; they come back when their leases end.
     ///
     /// # Errors
-    /// There is no such shard, or no other one.
+    /// The shard is not in the set, or it is the only one.
     pub fn abandon(&self, shard: Id) -> Result<()> {
         self.known(shard)?;
         match self.0.remove(shard) {

@@ -1,4 +1,4 @@
-//! What is on a shard that drains.
+//! The remaining contents of a shard that drains.
 
 use crate::{
     error::Result,
@@ -11,27 +11,27 @@ use crate::{
     shards::{id::Id, set::Set, verbs::named},
 };
 
-/// What is on a shard that drains.
+/// The remaining contents of a shard that drains.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Left {
-    /// Of each queue, by name: the counts, and whether it is closed, empty for good.
+    /// Each queue's name and counts, and whether it is closed: permanently empty.
     pub queues: Vec<(String, ShardStats, bool)>,
-    /// Messages that were taken out of their queues by a drain that moves, and are not known to be
-    /// on another shard yet. They are in no count of `queues`, and no consumer gets them until a
-    /// drain has brought them there.
+    /// Messages that a drain has taken out of their queues, and that are not yet known to be on
+    /// another shard. No count of `queues` includes them, and no consumer gets them until a drain
+    /// has moved them.
     pub moving: u64,
 }
 
 impl Left {
-    /// Of all queues together.
+    /// Returns the counts of all queues together.
     #[must_use]
     pub fn sum(&self) -> ShardStats {
         self.queues.iter().fold(ShardStats::default(), |sum, (_, stats, _)| sum.plus(stats))
     }
 
-    /// Whether every queue is closed: nothing waits or is leased there, or is on its way from
-    /// there, and nothing will. Dead letters and what is archived stay.
+    /// Returns whether every queue is closed: no message waits, is leased or is being moved, and
+    /// none will be. Dead letters and archived messages stay.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.moving == 0 && self.queues.iter().all(|(_, _, is_closed)| *is_closed)
@@ -39,7 +39,7 @@ impl Left {
 }
 
 impl Set {
-    /// What is on a shard.
+    /// Returns the remaining contents of a shard.
     ///
     /// # Errors
     /// As those of [`Set::resume`].
@@ -65,7 +65,7 @@ pub(super) fn of_queue(db: &Db, name: &'static str, text: &str, queue: &str) -> 
     Sql::filled(name, text, db.schema(), queue)
 }
 
-/// The counts of a queue, and whether it is closed.
+/// Returns the counts of a queue, and whether it is closed.
 pub(super) async fn look(db: &Db, name: &str) -> Result<(ShardStats, bool)> {
     let stats = of_queue(db, "stats", include_str!("../../sql/statements/stats.sql"), name);
     let sealed = of_queue(db, "sealed", include_str!("../../sql/statements/sealed.sql"), name);
@@ -73,7 +73,7 @@ pub(super) async fn look(db: &Db, name: &str) -> Result<(ShardStats, bool)> {
     Ok((stats, only(&db.query_again(Class::Main, &sealed, &[]).await?)?.read(0)?))
 }
 
-/// Messages that were taken out of a queue for a shard, and are not known to be there.
+/// Messages that were taken out of a queue for a shard, and are not yet known to be there.
 pub(super) struct OnTheirWay {
     pub queue: String,
     pub target: Id,

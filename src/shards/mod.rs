@@ -1,5 +1,5 @@
 //! A queue of one name on several servers that share nothing. Each server is a shard with a whole
-//! queue; this module only chooses the shard of each call, and goes on without a shard that is
+//! queue. This module only chooses the shard of each call, and goes on without a shard that is
 //! down.
 
 mod id;

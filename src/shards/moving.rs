@@ -1,6 +1,6 @@
-//! What waits on a shard moves to the others: out of its queue into a table beside it, from there
-//! into the other's queue, and only then out of that table. Each step is a transaction of one
-//! server, and may be made again: the receiving server records the row that it was given.
+//! Moves the waiting messages of a shard to the others: from the queue into a table beside it, from
+//! there into the other shard's queue, and then out of that table. Each step is a transaction of
+//! one server and can be repeated, because the receiving server records the rows that it got.
 
 use std::{sync::Arc, time::Instant};
 
@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// Rows in one transaction, each of up to some 64 KiB.
+/// The rows of one transaction, each at most about 64 KiB.
 const ROWS: i32 = 32;
-/// Between two looks at what is left, of each queue.
+/// The transactions for each queue between two checks.
 const TURNS: usize = 64;
-/// The column that a queue with priorities has more than others.
+/// The expression for the additional column of a queue with priorities.
 const LANE: &str = "select pg_catalog.jsonb_build_object('lane', ($1).lane::pg_catalog.text)";
 
-/// Rows on their way, column by column.
+/// The rows of one transaction, by columns.
 #[derive(Default)]
 struct Rows {
     ids: Vec<i64>,
@@ -47,12 +47,12 @@ struct Rows {
     own: Vec<Option<String>>,
 }
 
-/// A shard that may be given something, with its queues.
+/// A shard that can receive messages, with its queues.
 type Target = (Arc<Shard>, Vec<Description>);
 
 impl Set {
-    /// Brings what is on its way to where it goes, and nowhere else: it may be there already. What
-    /// goes to a shard that is away waits for it.
+    /// Moves the messages on their way to their targets, and only there, because a target may
+    /// already have them. Messages for a shard that is down wait for it.
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;
@@ -69,7 +69,7 @@ impl Set {
             }
             match give(&target.db, from.id, queue, &rows).await {
                 Ok(()) => target.health.answered(Instant::now()),
-                // Whether it has them now or not: it is asked again when it is there.
+                // It may have the rows or not; it is asked again once it is up.
                 Err(error) if error.is_closed() => {
                     target.lost(&error);
                     return Ok(());
@@ -82,7 +82,8 @@ impl Set {
         }
     }
 
-    /// Moves some of what waits on a shard, in turns to the others. Returns how many rows.
+    /// Moves some waiting messages of a shard to the others in rotation. Returns the number of
+    /// rows.
     pub(super) async fn take_out(&self, from: &Arc<Shard>) -> Result<usize> {
         let (mut targets, mut moved, mut turn) = (None, 0, 0);
         for queue in named(from.id, from.db.list_queues().await)? {
@@ -106,7 +107,7 @@ impl Set {
         Ok(moved)
     }
 
-    /// Those that take what is enqueued, and are prepared for what is moved.
+    /// Returns the shards that accept messages, and prepares them to receive some.
     async fn targets(&self, from: &Shard) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
         prepare(&from.db).await?;
@@ -130,7 +131,7 @@ fn is_open(shard: &Shard) -> bool {
     shard.health.fitness(Instant::now()) <= Fitness::Unresponsive
 }
 
-/// The one whose turn it is, among those that have the same queue.
+/// Returns the next target in rotation that has the same queue.
 fn next<'a>(targets: &'a [Target], queue: &Description, turn: &mut usize) -> Option<&'a Arc<Shard>> {
     let is_same = |other: &Description| {
         (&other.name, &other.payload, other.priorities) == (&queue.name, &queue.payload, queue.priorities)
@@ -157,7 +158,7 @@ async fn prepare(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// Takes rows out of a queue, for that shard and no other.
+/// Takes rows out of a queue for one target shard.
 async fn out(db: &Db, queue: &Description, target: Id, after: i64) -> Result<Vec<i64>> {
     let sql = of_queue(db, "move_out", include_str!("../../sql/statements/move_out.sql"), &queue.name);
     let lane = (queue.priorities > 1).then_some(LANE);
@@ -183,7 +184,7 @@ async fn rows(db: &Db, queue: &str, target: Id) -> Result<Rows> {
     Ok(rows)
 }
 
-/// Gives a shard's queue these rows of another's, unless it has them.
+/// Inserts these rows of another shard into a shard's queue, unless it already has them.
 async fn give(db: &Db, source: Id, queue: &str, rows: &Rows) -> Result<()> {
     let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
     let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;

@@ -1,4 +1,4 @@
-//! A queue over several servers: the handle, and the part of it on each.
+//! A queue over several servers: the handle, and its parts.
 
 use std::{
     fmt,
@@ -25,16 +25,15 @@ use crate::{
     },
 };
 
-/// A part of the queue that could not be opened is tried again after this pause.
+/// The pause before another attempt to open a part of the queue.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A queue of `T`s over several servers. Cheap to clone; clones share connections and batches,
-/// shard by shard.
+/// A queue of `T`s over several servers. Cheap to clone; clones share the connections and batches
+/// of each shard.
 ///
-/// Each shard is a whole [`Queue`]. A message is in one of them and stays there, unless a drain
-/// moves it ([`Set::drain_and_move`]), and all that is promised of a message is promised by
-/// that one: its id, its lease, its order among those of the same shard. Between shards there is
-/// no order.
+/// Each shard is a whole [`Queue`](crate::Queue). A message is on one shard and stays there, unless
+/// a drain moves it ([`Set::drain_and_move`]). That shard gives all guarantees of a message: its
+/// id, its lease, its order among the messages of the same shard. Between shards there is no order.
 pub struct Queue<T> {
     pub(super) shared: Arc<Shared<T>>,
     pub(super) routing: Routing,
@@ -53,32 +52,32 @@ impl<T> fmt::Debug for Queue<T> {
     }
 }
 
-/// The part of the queue on one server.
+/// The part of the queue on one shard.
 pub(super) struct Member<T> {
     pub shard: Arc<Shard>,
     pub queue: ShardQueue<T>,
 }
 
-/// All parts that are open, in the order of the shards' names.
+/// All open parts, in the order of the shards' names.
 pub(super) type Members<T> = Arc<[Arc<Member<T>>]>;
 
 pub(super) struct Shared<T> {
     pub name: String,
     pub shards: Set,
     pub members: watch::Sender<Members<T>>,
-    /// Calls so far.
+    /// The number of calls so far.
     pub turn: AtomicUsize,
-    /// A task opens what is not open yet.
+    /// A task opens the missing parts.
     is_opening: AtomicBool,
 }
 
 impl Set {
-    /// Opens a queue whose payloads are `T`s, on every server that was reached. The others join
-    /// when they are there.
+    /// Opens a queue with payloads of type `T` on every server that was reached. The other servers
+    /// join once they are reached.
     ///
     /// # Errors
-    /// As those of [`Db::queue`](crate::Db::queue), of any server. One that went away meanwhile
-    /// joins later, unless none is left.
+    /// As those of [`Db::queue`](crate::Db::queue), of any server. A server that goes down during
+    /// the call joins later, unless none is left.
     pub async fn queue<T: Payload>(&self, name: &str) -> Result<Queue<T>> {
         let reached = self.0.reached.borrow().clone();
         let opened = join_all(reached.iter().map(|shard| shard.open::<T>(name))).await;
@@ -96,7 +95,7 @@ impl Set {
             name: name.to_owned(),
             shards: self.clone(),
             members: watch::Sender::new(members.into()),
-            // Programs that send one message each do not all begin with the same shard.
+            // Programs that send one message each should not all begin with the same shard.
             turn: AtomicUsize::new(RandomState::new().build_hasher().finish() as usize / 2),
             is_opening: AtomicBool::new(false),
         });
@@ -106,8 +105,8 @@ impl Set {
 }
 
 impl<T: Payload> Shared<T> {
-    /// Sees to it that what is missing is looked for and opened: tasks end with their runtime.
-    /// Cheap where nothing is missing.
+    /// Makes sure that tasks look for missing servers and open missing parts, because tasks end
+    /// with their runtime. Cheap if nothing is missing.
     pub fn tend(self: &Arc<Self>) {
         let set = &self.shards.0;
         if !set.is_whole() {
@@ -118,7 +117,7 @@ impl<T: Payload> Shared<T> {
         }
     }
 
-    /// Lets go of what has left, and opens what is reached and not open. Says whether something is
+    /// Releases parts of removed shards, and opens missing parts. Returns whether something is
     /// still missing.
     async fn open(&self, is_told: &mut bool) -> bool {
         let reached = self.shards.0.reached.borrow().clone();
@@ -151,8 +150,8 @@ impl<T: Payload> Shared<T> {
         missing
     }
 
-    /// Whether no part is left of a shard that is not there. The last part stays until there is
-    /// another.
+    /// Removes the parts of shards that are gone, and returns whether no such part is left. The
+    /// last part stays until there is another.
     fn let_go(&self, reached: &[Arc<Shard>]) -> bool {
         let stays = |member: &&Arc<Member<T>>| reached.iter().any(|shard| Arc::ptr_eq(shard, &member.shard));
         let mut is_done = true;
@@ -187,7 +186,7 @@ async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver
         let Some(shared) = opening.0.upgrade() else { return };
         let missing = shared.open(&mut is_told).await;
         drop(shared);
-        // The set lives as long as the queue does.
+        // The set lives as long as the queue.
         let ended = tokio::select! {
             changed = reached.changed() => changed.is_err(),
             () = tokio::time::sleep(PAUSE), if missing => false,
@@ -199,12 +198,15 @@ async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver
 }
 
 impl<T: Payload> Queue<T> {
-    /// The same queue with another way to routing what is enqueued.
+    /// Returns the same queue with another routing of enqueues.
     ///
     /// ```
     /// # use trunkline::{Result, Routing, Queue};
     /// # async fn example(mails: Queue<String>) -> Result<()> {
-    /// mails.routing(Routing::by_key("tenant 7")).enqueue("ada@example.org: hello".to_owned()).await?;
+    /// mails
+    ///     .routing(Routing::by_key("tenant 7"))
+    ///     .enqueue("ada@example.org: hello".to_owned())
+    ///     .await?;
     /// # Ok(()) }
     /// ```
     #[must_use]
@@ -212,29 +214,29 @@ impl<T: Payload> Queue<T> {
         Self { shared: self.shared.clone(), routing }
     }
 
-    /// The set of shards that it is on.
+    /// Returns the set of shards.
     #[must_use]
     pub fn shards(&self) -> &Set {
         &self.shared.shards
     }
 
-    /// The queue as the shard with the lowest name has it.
+    /// Returns the description of the queue on the shard with the lowest name.
     #[must_use]
     pub fn description(&self) -> Description {
-        self.shared.members.borrow()[0].queue.description().clone() // there is one from the beginning, and the last one stays
+        self.shared.members.borrow()[0].queue.description().clone() // there is always at least one
     }
 
-    /// The part of it on one shard: a queue with all its verbs, and those in the caller's
-    /// transactions, which are of one server.
+    /// Returns the part of the queue on one shard. It has all verbs, including those in the
+    /// caller's transactions on that server.
     ///
     /// # Errors
-    /// There is no such shard, or it was not reached since this process began.
+    /// There is no such shard, or this process has never reached it.
     pub fn on(&self, shard: Id) -> Result<ShardQueue<T>> {
         self.member(shard).map(|member| member.queue.clone())
     }
 
-    /// All parts that are open, in the order of the shards' names. A shard that was not reached
-    /// since this process began has none yet.
+    /// Returns all open parts, in the order of the shards' names. A shard that this process has
+    /// never reached has none yet.
     #[must_use]
     pub fn queues(&self) -> Vec<Sharded<ShardQueue<T>>> {
         let members = self.shared.members.borrow().clone();

@@ -1,5 +1,4 @@
-//! A place where a shard should be. One that is not there yet is looked for, again and again, and
-//! joins the others then.
+//! The servers of a set. A server that is not reached is tried again and again, and then joins.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
@@ -21,22 +20,22 @@ use crate::{
 /// The shards that were reached, in the order of their names.
 pub(super) type Reached = Arc<[Arc<Shard>]>;
 
-/// All places of a set of shards, and what was found there.
+/// All servers of a set.
 pub(super) struct Servers {
     places: Mutex<Vec<Arc<Server>>>,
-    /// Places that were not reached yet.
+    /// The number of servers that were not reached yet.
     missing: AtomicUsize,
     pub reached: watch::Sender<Reached>,
-    /// Told whenever a shard may be of use again.
+    /// Notified when a shard may be usable again.
     pub changed: Arc<Notify>,
 }
 
 pub(super) struct Server {
     target: Target,
     shard: OnceLock<Arc<Shard>>,
-    /// Why there is none.
+    /// The last error, if the server was not reached.
     error: Mutex<Option<Error>>,
-    /// A task looks for it.
+    /// A task tries to reach it.
     is_sought: AtomicBool,
 }
 
@@ -72,7 +71,7 @@ impl Servers {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A place more; what is there joins when it is reached.
+    /// Adds a server, which joins when it is reached.
     pub fn add(&self, place: Arc<Server>) {
         if place.shard().is_none() {
             self.missing.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +79,7 @@ impl Servers {
         self.places.lock().unwrap_or_else(PoisonError::into_inner).push(place);
     }
 
-    /// A shard leaves, with its place; not the last one. Says whether it did.
+    /// Removes a shard with its server, unless it is the last one. Returns whether it was removed.
     pub fn remove(&self, id: Id) -> bool {
         let left = self.reached.send_if_modified(|reached| {
             let stay: Vec<Arc<Shard>> = reached.iter().filter(|shard| shard.id != id).cloned().collect();
@@ -98,7 +97,7 @@ impl Servers {
         left
     }
 
-    /// Tries once. A shard that is there joins.
+    /// Tries once to reach a server. If that succeeds, its shard joins.
     pub async fn reach(&self, place: &Server) -> Result<()> {
         let outcome = self.connect(place).await;
         *place.error.lock().unwrap_or_else(PoisonError::into_inner) = outcome.as_ref().err().cloned();
@@ -127,12 +126,12 @@ impl Servers {
                 twin.db.address(),
             )));
         }
-        let _ = place.shard.set(shard); // no other task connects there
+        let _ = place.shard.set(shard); // no other task connects to it
         self.changed.notify_waiters();
         Ok(())
     }
 
-    /// Sees to it that what is not reached is looked for: tasks end with their runtime.
+    /// Makes sure that a task tries each missing server, because tasks end with their runtime.
     pub fn seek(self: &Arc<Self>) {
         let places = self.places();
         for place in places.iter().filter(|place| place.shard().is_none()) {
@@ -142,7 +141,7 @@ impl Servers {
         }
     }
 
-    /// Whether every place was reached.
+    /// Returns whether every server was reached.
     pub fn is_whole(&self) -> bool {
         self.missing.load(Ordering::Relaxed) == 0
     }

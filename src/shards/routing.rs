@@ -1,31 +1,31 @@
-//! Which shard a message goes to. Pure: what is known of the shards goes in, a place in the list
-//! comes out.
+//! Chooses the shard for a message. Pure: it takes the state of the shards, and returns a position
+//! in the list.
 
 use super::{health::Fitness, id::Id};
 
-/// How what is enqueued is routing over the shards of a queue. Only those count that are well:
-/// reached, not silent for a second, not draining.
+/// The way to choose a shard for each enqueue. Only healthy shards count: reached, answering within
+/// a second, and not draining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Routing {
-    /// The one with the fewest enqueues of this process under way; among equals, one after another.
-    /// A slow shard gets less, and a caller that a shard has just answered comes back to it, so
-    /// that callers who share a row go on sharing rows.
+    /// The shard with the fewest running enqueues of this process; equal ones in rotation. A slow
+    /// shard gets fewer. A caller returns to the shard that has just answered, so that callers who
+    /// share a row keep sharing rows.
     #[default]
     LeastLoaded,
-    /// One after another, call by call, however long each takes.
+    /// The shards in rotation, call by call, however long each call takes.
     RoundRobin,
-    /// Always the same one for the same number, in every process and with every order of the
-    /// connection strings. A shard that is added takes over its part of the numbers, and no other
-    /// number moves. While that one is not well it is the next in an order that is the number's
-    /// own.
+    /// The same shard for the same number, in every process and for every order of the connection
+    /// strings. An added shard takes over its part of the numbers, and no other number moves. While
+    /// that shard is not healthy, the next shard in the number's own order is used.
     ///
-    /// The shard is the one with the largest `mix(hash ^ mix(number))`, where `mix` is the end of
-    /// `SplitMix64`: rendezvous hashing.
+    /// This is rendezvous hashing: the shard has the largest `mix(hash ^ mix(number))`, where `mix`
+    /// is the final step of `SplitMix64`.
     Hash(u64),
 }
 
 impl Routing {
-    /// By a key: the same for the same bytes (FNV-1a, 64 bits), in every process and version.
+    /// Hashes a key: equal bytes give the same shard in every process and version (FNV-1a, 64
+    /// bits).
     #[must_use]
     pub fn by_key(key: impl AsRef<[u8]>) -> Self {
         let hash = key
@@ -36,17 +36,16 @@ impl Routing {
     }
 }
 
-/// What is known of a shard.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     pub id: Id,
     pub fitness: Fitness,
-    /// Enqueues under way.
+    /// The number of running enqueues.
     pub load: usize,
 }
 
-/// The place of the shard that a call goes to; none where none can be asked. `turn` goes up by one
-/// with each call.
+/// Returns the position of the shard for a call; `None` if no shard can be used. `turn` increases
+/// by one with each call.
 pub(super) fn choose(shards: &[Known], routing: Routing, turn: usize) -> Option<usize> {
     let askable = |known: &&Known| known.fitness < Fitness::Down;
     let fitness = shards.iter().filter(askable).map(|known| known.fitness).min()?;
@@ -54,7 +53,7 @@ pub(super) fn choose(shards: &[Known], routing: Routing, turn: usize) -> Option<
     let count = fit().count();
     let chosen = match routing {
         Routing::RoundRobin => fit().nth(turn % count),
-        // Among equals, one after another.
+        // Equal ones in rotation.
         Routing::LeastLoaded => {
             let behind = |at: usize| (at + count - turn % count) % count;
             fit().enumerate().min_by_key(|(at, (_, known))| (known.load, behind(*at))).map(|(_, found)| found)
@@ -68,7 +67,7 @@ fn weight(hash: u64, shard: Id) -> u64 {
     mix(hash ^ mix(shard.0.into()))
 }
 
-/// The end of `SplitMix64`.
+/// The final step of `SplitMix64`.
 fn mix(mut bits: u64) -> u64 {
     bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -166,7 +165,7 @@ mod tests {
     #[test]
     fn a_key_is_the_same_number_for_ever() {
         assert_eq!(Routing::by_key(""), Routing::Hash(0xcbf2_9ce4_8422_2325));
-        assert_eq!(Routing::by_key("foobar"), Routing::Hash(0x8594_4171_f739_67e8)); // of the list of FNV's authors
+        assert_eq!(Routing::by_key("foobar"), Routing::Hash(0x8594_4171_f739_67e8)); // from the test vectors of FNV's authors
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf); // SplitMix64's first number of the seed 0
     }
 }

@@ -16,25 +16,24 @@ use crate::{
     },
 };
 
-/// Several PostgreSQL servers that share nothing and hold queues of the same names: each queue is
-/// one over all of them. Cheap to clone.
+/// Several PostgreSQL servers that share nothing and hold queues of the same names. Each queue
+/// spans all of them. Cheap to clone.
 ///
-/// Begin with [`Set::queue`]. The guide has a chapter on what shards promise, and what they do
-/// not.
+/// Begin with [`Set::queue`]. The guide has a chapter on the guarantees and the limits of shards.
 #[derive(Clone)]
 pub struct Set(pub(super) Arc<Servers>);
 
-/// A shard, or the place of one that was not reached yet.
+/// The state of a shard, or of a server that was not reached yet.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct State {
-    /// Its name; none where it was not reached since this process began.
+    /// The shard's name; `None` if this process has never reached it.
     pub id: Option<Id>,
-    /// Its address, without anything that is secret.
+    /// The server's address, without secrets.
     pub server: String,
-    /// What is enqueued goes elsewhere, and it is left when it is empty.
+    /// Enqueues use other shards, and the shard can be removed when it is empty.
     pub drains: bool,
-    /// Why it is not reached at present; none where it is, as far as is known.
+    /// The reason why the server is down; `None` if it is up, as far as is known.
     pub down: Option<Error>,
 }
 
@@ -46,7 +45,7 @@ impl fmt::Debug for Set {
 
 impl Set {
     /// Connects to several servers that hold queues of the same names, each by a connection string
-    /// as in [`Db::connect`]. The order of the strings does not matter: the name of a shard is in
+    /// as for [`Db::connect`]. The order of the strings does not matter: each shard's name is in
     /// its database ([`Id`]).
     ///
     /// Servers that cannot be reached now are tried every second, and take part once they answer. A
@@ -64,9 +63,9 @@ impl Set {
     /// ```
     ///
     /// # Errors
-    /// None of the servers was reached, or there are none. What does not pass by waiting ends the
-    /// call even for one of them: a string that is not valid, a login that is refused, a schema of
-    /// another version, a server that is named twice.
+    /// No server was reached, or no server was given. A permanent error of a single server also
+    /// ends the call: a string that is not valid, a refused login, a schema of another version, a
+    /// server that is named twice.
     pub async fn connect<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self> {
         let targets: Result<Vec<Target>> = urls.into_iter().map(|url| Target::parse(url.as_ref())).collect();
         Self::to(targets?).await
@@ -87,12 +86,12 @@ impl Set {
         Ok(Self(set))
     }
 
-    /// A server more, at once: open queues, consumers and workers take it in within a second. Its
-    /// schema must be there, and its queues.
+    /// Adds a server at once: open queues, consumers and workers use it within a second. Its schema
+    /// and its queues must exist.
     ///
     /// # Errors
-    /// As those of [`Set::connect`] that do not pass by waiting. One that cannot be reached
-    /// now is looked for, and that is no error.
+    /// The permanent errors of [`Set::connect`]. It is not an error if the server cannot be reached
+    /// now: it is tried again later.
     pub async fn add(&self, url: &str) -> Result<()> {
         let place = Server::new(Target::parse(url)?);
         match self.0.reach(&place).await {
@@ -103,7 +102,7 @@ impl Set {
         Ok(())
     }
 
-    /// All of them, in the order in which they were named.
+    /// Returns the state of all servers, in the order in which they were named.
     #[must_use]
     pub fn list(&self) -> Vec<State> {
         let state = |place: &Arc<Server>| {
@@ -115,7 +114,7 @@ impl Set {
         self.0.places().iter().map(state).collect()
     }
 
-    /// The database of a shard that was reached: for transactions, and for what is about one
+    /// Returns the database of a shard that was reached, for transactions and for tasks on one
     /// server.
     #[must_use]
     pub fn db(&self, shard: Id) -> Option<Db> {
@@ -126,7 +125,7 @@ impl Set {
         self.0.reached.borrow().iter().find(|shard| shard.id == id).cloned()
     }
 
-    /// One that was reached.
+    /// Returns a shard that was reached.
     pub(super) fn known(&self, id: Id) -> Result<Arc<Shard>> {
         self.find(id).ok_or_else(|| unknown(id))
     }
@@ -134,7 +133,7 @@ impl Set {
     /// Creates a queue on every server; does nothing where it exists with the same settings.
     ///
     /// # Errors
-    /// As those of [`Db::create_queue`]; and a server was not reached: call again when it is there.
+    /// As those of [`Db::create_queue`]. If a server was not reached, call again when it is up.
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
         let reached = self.0.reached.borrow().clone();
         let created = join_all(reached.iter().map(|shard| shard.db.create_queue(name, settings))).await;
@@ -148,7 +147,7 @@ impl Set {
     }
 }
 
-/// An id or a message names a shard that is none of these.
+/// Returns the error that an id or a message names an unknown shard.
 pub(super) fn unknown(shard: Id) -> Error {
     let told = "it is none of those that were reached; connect to its server, too, or wait until that is there";
     Error::of_shards(vec![(shard.to_string(), Error::invalid(told))])

@@ -1,4 +1,4 @@
-//! One shard: its name, its database, and whether it is well.
+//! One shard: its name, its database, and its health.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// A shard that was not reached is tried again after this pause, and again.
+/// The pause between attempts to reach a shard that is down.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(10);
 
@@ -37,14 +37,14 @@ pub(crate) struct Shard {
     pub db: Db,
     pub(super) health: Health,
     metrics: ShardMetrics,
-    /// Told whenever a shard may be of use again.
+    /// Notified when a shard may be usable again.
     changed: Arc<Notify>,
-    /// A task tries whether it is there again.
+    /// A task tries to reach it.
     is_tried: AtomicBool,
 }
 
 impl Shard {
-    /// The shard that a database is.
+    /// Returns the shard of a database.
     pub(super) async fn of(db: Db, changed: Arc<Notify>) -> Result<Arc<Self>> {
         db.check_schema().await?;
         let (id, drains) = row_of(&db, Class::Main).await?;
@@ -61,15 +61,14 @@ impl Shard {
         }))
     }
 
-    /// The part of a queue that is there.
     pub(super) async fn open<T: Payload>(&self, queue: &str) -> Result<ShardQueue<T>> {
         let opened = self.db.queue(queue).await?;
         self.metrics.add(queue, &self.id.to_string());
         Ok(opened)
     }
 
-    /// How fit it is. Starts a trial of a shard that is away if none runs, because a runtime has
-    /// ended, and asks whether it drains if it is time.
+    /// Returns the shard's fitness. If it is down, starts a task that tries it, unless one runs:
+    /// tasks end with their runtime. If a check is due, asks whether it drains.
     pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
         let fitness = self.health.fitness(now);
         if fitness == Fitness::Down {
@@ -81,13 +80,13 @@ impl Shard {
         fitness
     }
 
-    /// It was not reached. From now on a task tries it, and no caller waits for it.
+    /// Marks the shard as down. From now on a task tries it, and no caller waits for it.
     pub(super) fn lost(self: &Arc<Self>, error: &Error) {
         if self.health.lost(error.clone()) {
             self.metrics.away(true);
             warn!(shard = %self.id, place = self.db.address(), %error, "shard is away; what is enqueued goes to the others");
         }
-        // It may have been one connection.
+        // The server may be up, and only one connection lost.
         self.try_after(if error.is_closed() { SOON } else { PAUSE });
     }
 
@@ -109,22 +108,22 @@ impl Shard {
         }
     }
 
-    /// Reads its own row, over a connection for enqueueing.
+    /// Reads the shard's own row, on a connection for enqueueing.
     async fn ask(self: &Arc<Self>) {
         match row_of(&self.db, Class::Store).await {
             Ok((_, drains)) => self.health.drains(drains),
             Err(error) if error.is_closed() => self.lost(&error),
-            // A right that is missing says itself in what is enqueued.
+            // Enqueues report a missing right themselves.
             Err(error) => debug!(shard = %self.id, %error, "whether the shard drains is not known"),
         }
     }
 
-    /// It did not take an enqueue, which is another's now.
+    /// Counts an enqueue that another shard took instead.
     pub(super) fn went_elsewhere(&self, queue: &str) {
         self.metrics.elsewhere(queue);
     }
 
-    /// Says whether it shall drain, for all processes.
+    /// Sets whether the shard drains, for all processes.
     pub(super) async fn set_drains(&self, drains: bool) -> Result<()> {
         let sql = self.db.statement("set_drains", include_str!("../../sql/statements/set_drains.sql"));
         self.db.query(Class::Main, &sql, &[&drains]).await?;
@@ -133,7 +132,7 @@ impl Shard {
     }
 }
 
-/// The shard's name, and whether it drains.
+/// Returns the shard's name, and whether it drains.
 async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
     let sql = db.statement("shard", include_str!("../../sql/statements/shard.sql"));
     let rows = db.query_again(class, &sql, &[]).await?;
@@ -141,7 +140,7 @@ async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
     Ok((Id(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
 }
 
-/// The task that tries. However it ends, the next caller starts it again.
+/// The task that tries the shard. However it ends, the next caller starts it again.
 struct Trial(Weak<Shard>);
 
 impl Drop for Trial {
@@ -162,7 +161,7 @@ async fn try_until_back(trial: Trial, mut pause: Duration) {
                 debug!(shard = %shard.id, %error, "shard is still away");
                 shard.health.lost(error);
             }
-            // Whatever it says: it is there.
+            // Any answer shows that the server is up.
             answer => {
                 if let Ok((_, drains)) = answer {
                     shard.health.drains(drains);

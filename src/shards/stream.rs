@@ -1,4 +1,4 @@
-//! A consumer of all shards as a stream: one for each of them, asked in turns.
+//! A consumer of all shards as a stream: one stream for each shard, polled in rotation.
 
 use std::{
     fmt,
@@ -31,14 +31,12 @@ use crate::{
 };
 
 impl<T: Payload> Consumer<T> {
-    /// The consumer as a [`Stream`] of leased messages of all shards, at least once: as
-    /// [`Consumer::messages`](crate::Consumer::messages), which there is one of for each shard,
-    /// and they are asked in turns.
+    /// Returns a [`Stream`] of leased messages of all shards, at least once. It polls the streams
+    /// of the shards in rotation, each like [`Consumer::messages`](crate::Consumer::messages).
     ///
-    /// - `prefetch` is for all shards together, in equal parts; each may hold one.
-    /// - A shard that is away is passed over, and is back by itself; one that joins takes part,
-    ///   and one that is taken out leaves. An item is an error only where that is no matter of the
-    ///   server's being away, or where all of them are.
+    /// - `prefetch` is for all shards together, in equal parts; each shard may hold one.
+    /// - A shard that is down is skipped until it is back. A shard that joins takes part, and a
+    ///   removed shard leaves. A down server is an error only if all servers are down.
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
@@ -69,7 +67,7 @@ pub struct Messages<T> {
     prefetch: usize,
     parts: Vec<Part<T>>,
     changes: Changes<T>,
-    /// The part that is first next time.
+    /// The first part of the next poll.
     next: usize,
 }
 
@@ -78,13 +76,13 @@ struct Part<T> {
     messages: ShardMessages<T>,
 }
 
-/// Until shards joined or left.
+/// Becomes ready when shards join or leave.
 type Changes<T> = BoxFuture<'static, watch::Receiver<Members<T>>>;
 
 fn changes<T: Payload>(mut members: watch::Receiver<Members<T>>) -> Changes<T> {
     async move {
         if members.changed().await.is_err() {
-            std::future::pending::<()>().await; // the queue holds the other end
+            std::future::pending::<()>().await; // the queue holds the sender
         }
         members
     }
@@ -99,7 +97,7 @@ impl<T> fmt::Debug for Messages<T> {
 }
 
 impl<T: Payload> Messages<T> {
-    /// A part for each shard that takes part by now, and no other.
+    /// Adds a part for each shard that takes part, and removes all others.
     fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.queue.members();
@@ -128,8 +126,8 @@ impl<T: Payload> Stream for Messages<T> {
             this.parts.iter().map(|part| &part.shard).filter(|shard| !shard.is_down()).map(|shard| shard.id).collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let Part { shard, messages } = &mut this.parts[at];
-            // What is ready first; behind it may be the rest of a lease, or an error that is none
-            // while others are there.
+            // Takes ready items first. The next item may be the rest of a lease, or an error that
+            // does not count while other shards are up.
             while let Poll::Ready(Some(item)) = Pin::new(&mut *messages).poll_next(context) {
                 match item {
                     Ok(of) => {
@@ -142,8 +140,8 @@ impl<T: Payload> Stream for Messages<T> {
                         if awake.iter().all(|other| *other == shard.id) {
                             return Poll::Ready(Some(named(shard.id, Err(error))));
                         }
-                        // Once more: it leases again after a pause of its own, and tells when it
-                        // has something.
+                        // Polls again: after a pause the part leases again, and wakes the task when
+                        // it has a message.
                     }
                     Err(error) => return Poll::Ready(Some(named(shard.id, Err(error)))),
                 }

@@ -1,5 +1,5 @@
-//! The verbs for messages that are in a queue on several servers already: each is about the shard
-//! that it is on.
+//! The verbs for existing messages of a queue on several servers: each runs on the message's own
+//! shard.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,20 +18,20 @@ use crate::{
     },
 };
 
-/// The counts of a queue on several servers: of each, and their sum.
+/// The counts of a queue on several servers: those of each shard, and their sum.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Of the shards that answered, together.
+    /// The sum of the shards that answered.
     pub sum: ShardStats,
-    /// Of each shard, in the order of their names; an error where it did not answer. One that was
-    /// not reached since this process began is not among them.
+    /// The counts of each shard, in the order of their names; an error if it did not answer. A
+    /// shard that this process has never reached is not included.
     pub parts: Vec<Sharded<Result<ShardStats>>>,
 }
 
 impl<T: Payload> Queue<T> {
-    /// Does the same on every part of the queue, at the same time. Returns what came out of each,
-    /// in the order of the shards' names.
+    /// Runs `act` on every part of the queue, at the same time. Returns the result of each part, in
+    /// the order of the shards' names.
     ///
     /// ```
     /// # use trunkline::{Result, Queue};
@@ -50,12 +50,12 @@ impl<T: Payload> Queue<T> {
         join_all(acts).await
     }
 
-    /// Acknowledges messages, each on the shard that it came from: they are done and gone. Takes
-    /// messages or their leases, of any shards.
+    /// Acknowledges messages, each on its own shard: they are done and removed. Takes messages or
+    /// their leases, of any shards.
     ///
     /// # Errors
-    /// Of the shards that are named in it ([`Error::shards`]), each as [`Queue::ack`] says; what
-    /// is on the others is acknowledged.
+    /// The error names the shards that failed ([`Error::shards`]), each as for
+    /// [`Queue::ack`](crate::Queue::ack). Messages on the other shards are acknowledged.
     pub async fn ack<L: Into<Sharded<Lease>>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(leases, |queue, leases| async move { queue.ack(leases).await }).await
     }
@@ -68,7 +68,8 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, |queue, leases| async move { queue.archive(leases).await }).await
     }
 
-    /// Gives messages back after a failure, as [`Queue::retry`]: they stay on their shard.
+    /// Gives messages back after a failure, as [`Queue::retry`](crate::Queue::retry); they stay on
+    /// their shard.
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -86,7 +87,7 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, retry).await
     }
 
-    /// Makes messages dead letters at once, as [`Queue::bury`].
+    /// Makes messages dead letters at once, as [`Queue::bury`](crate::Queue::bury).
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -103,7 +104,7 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, bury).await
     }
 
-    /// Makes leases end that long from now, as [`Queue::extend`].
+    /// Makes leases end `by` from now, as [`Queue::extend`](crate::Queue::extend).
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -115,7 +116,7 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, |queue, leases| async move { queue.extend(leases, by).await }).await
     }
 
-    /// Gives messages back unharmed, as [`Queue::release`].
+    /// Gives messages back unfinished, as [`Queue::release`](crate::Queue::release).
     ///
     /// # Errors
     /// As [`Queue::ack`].
@@ -123,8 +124,8 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, |queue, leases| async move { queue.release(leases).await }).await
     }
 
-    /// At the same time on every shard that one of them is on: a shard that is away holds up the
-    /// answer, and not the others.
+    /// Settles on all shards of the leases at the same time. A shard that is down delays the call,
+    /// but not the other shards.
     async fn settle<L: Into<Sharded<Lease>>, F: Future<Output = Result<()>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -133,7 +134,7 @@ impl<T: Payload> Queue<T> {
         self.by_shard(leases.into_iter().map(Into::into), end).await.map(drop)
     }
 
-    /// Does something on each shard that is named, with what is there.
+    /// Runs `act` on each named shard with its values.
     async fn by_shard<V, R, F: Future<Output = Result<R>>>(
         &self,
         all: impl IntoIterator<Item = Sharded<V>>,
@@ -150,7 +151,7 @@ impl<T: Payload> Queue<T> {
         whole(join_all(acts).await)
     }
 
-    /// The counts of the queue now: the sum, and those of each shard.
+    /// Returns the counts of the queue now: the sum, and those of each shard.
     pub async fn stats(&self) -> Stats {
         let parts = self.on_each(|queue| async move { queue.stats().await }).await;
         let answered = parts.iter().filter_map(|part| part.of.as_ref().ok());
@@ -158,23 +159,24 @@ impl<T: Payload> Queue<T> {
         Stats { sum, parts }
     }
 
-    /// Finds one message by its id, as [`Queue::find`].
+    /// Finds one message by its id, as [`Queue::find`](crate::Queue::find).
     pub async fn find(&self, id: MessageId) -> Result<Option<Sharded<Found<T>>>> {
         let found = named(id.shard, async { self.on(id.shard)?.find(id.of).await }.await)?;
         Ok(found.map(|of| Sharded { shard: id.shard, of }))
     }
 
-    /// Deletes messages by their ids, as [`Queue::cancel`]. Returns the ids of those that are gone.
+    /// Deletes messages by their ids, as [`Queue::cancel`](crate::Queue::cancel). Returns the ids
+    /// of the deleted messages.
     ///
     /// # Errors
-    /// Of the shards that are named in it; what is on the others is gone.
+    /// The error names the shards that failed. Messages on the other shards are deleted.
     pub async fn cancel(&self, ids: &[MessageId]) -> Result<Vec<MessageId>> {
         let cancel = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.cancel(&ids).await };
         Ok(flat(self.by_shard(ids.iter().copied(), cancel).await?))
     }
 
-    /// Makes messages that wait due at another time by each server's clock, as [`Queue::reschedule`]. Returns the ids of
-    /// those.
+    /// Makes waiting messages due at another time by each server's clock, as
+    /// [`Queue::reschedule`](crate::Queue::reschedule). Returns the ids of the changed messages.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
@@ -184,12 +186,12 @@ impl<T: Payload> Queue<T> {
         Ok(flat(self.by_shard(ids.iter().copied(), reschedule).await?))
     }
 
-    /// A page of up to `n` dead letters, by shard and id, after one that was seen already (none
-    /// for the first page).
+    /// Returns a page of up to `n` dead letters, by shard and id, after the last one already seen
+    /// (`None` for the first page).
     ///
     /// # Errors
-    /// As those of [`Queue::dead_letters`]. A shard that is away fails the pages that it is part
-    /// of.
+    /// As those of [`Queue::dead_letters`](crate::Queue::dead_letters). A shard that is down fails
+    /// the pages that need it.
     pub async fn dead_letters(&self, after: Option<MessageId>, n: usize) -> Result<Vec<Sharded<DeadLetter<T>>>> {
         let mut letters = Vec::new();
         for Sharded { shard, of: (queue, from) } in self.parts_after(after) {
@@ -201,7 +203,7 @@ impl<T: Payload> Queue<T> {
         Ok(letters)
     }
 
-    /// A page of up to `n` archived messages, in the same way.
+    /// Returns a page of up to `n` archived messages, in the same way.
     ///
     /// # Errors
     /// As those of [`Queue::dead_letters`].
@@ -216,7 +218,7 @@ impl<T: Payload> Queue<T> {
         Ok(messages)
     }
 
-    /// The parts that a page may still have something of, each with the id after which that begins.
+    /// Returns the parts that a page may still need, each with the id after which it begins.
     fn parts_after(&self, after: Option<MessageId>) -> impl Iterator<Item = Sharded<(ShardQueue<T>, i64)>> {
         let parts = self.queues().into_iter().filter(move |part| after.is_none_or(|after| after.shard <= part.shard));
         parts.map(move |part| {
@@ -225,7 +227,8 @@ impl<T: Payload> Queue<T> {
         })
     }
 
-    /// Makes dead letters due again on their shards, as [`Queue::replay`]. Returns how many.
+    /// Makes dead letters due again on their shards, as [`Queue::replay`](crate::Queue::replay).
+    /// Returns the number.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
@@ -234,7 +237,8 @@ impl<T: Payload> Queue<T> {
         Ok(self.by_shard(ids.iter().copied(), replay).await?.iter().map(|part| part.of).sum())
     }
 
-    /// Deletes dead letters for good, as [`Queue::discard`]. Returns how many.
+    /// Deletes dead letters permanently, as [`Queue::discard`](crate::Queue::discard). Returns the
+    /// number.
     ///
     /// # Errors
     /// As [`Queue::cancel`].
@@ -244,7 +248,7 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// What every shard said, or what those said that erred.
+/// Returns the results of all shards, or the errors of the shards that failed.
 pub(super) fn whole<R>(parts: Vec<Sharded<Result<R>>>) -> Result<Vec<Sharded<R>>> {
     let (mut all, mut failed) = (Vec::with_capacity(parts.len()), Vec::new());
     for Sharded { shard, of } in parts {
@@ -257,7 +261,7 @@ pub(super) fn whole<R>(parts: Vec<Sharded<Result<R>>>) -> Result<Vec<Sharded<R>>
     if failed.is_empty() { Ok(all) } else { Err(Error::of_shards(failed)) }
 }
 
-/// With the shard's name in what it said, unless that is there.
+/// Adds the shard's name to an error that does not have it.
 pub(super) fn named<R>(shard: Id, outcome: Result<R>) -> Result<R> {
     outcome.map_err(|error| match error.shards() {
         [] => Error::of_shards(vec![(shard.to_string(), error)]),

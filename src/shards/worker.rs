@@ -1,4 +1,4 @@
-//! A worker of all shards: a line on each, which share the handlers.
+//! A worker of all shards: one worker on each, which share the handlers.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -23,15 +23,15 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue on several servers, at least once: a [`Worker`] on
-/// each shard, which share a number of handlers as those of [`Workers`](crate::Workers) do. So a
-/// shard with much work leaves every other at least one handler, a shard that is away keeps one
-/// and no more, and each message is settled where it came from.
+/// Runs a function for every message of a queue on several servers, at least once: a
+/// [`Worker`](crate::Worker) on each shard, which share a number of handlers as
+/// [`Workers`](crate::Workers) do. So a busy shard leaves at least one handler to every other
+/// shard, and a shard that is down keeps only one. Each message is settled on its own shard.
 ///
-/// The worker of a shard is made by a function, with all that a [`Worker`] can be told: options,
-/// hooks, the attempt with its transaction on that server. A shard that joins later gets one when
-/// it is there, and that of one that is taken out ([`Set::remove`](crate::Set::remove))
-/// ends in order.
+/// A function makes the worker of each shard, with all options of a [`Worker`](crate::Worker),
+/// including hooks and the attempt with its transaction on that server. A shard that joins later
+/// gets a worker when it is reached. The worker of a removed shard
+/// ([`Set::remove`](crate::shards::Set::remove)) ends in order.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Result, Queue, Worker, Worker};
@@ -62,26 +62,27 @@ impl<T> fmt::Debug for Worker<T> {
 }
 
 impl<T: Payload> Worker<T> {
-    /// A worker whose part on each shard is made by this function, from the shard's name and the
-    /// part of the queue there.
+    /// Creates a worker whose part on each shard is made by this function, from the shard's name
+    /// and the queue's part on it.
     #[must_use]
     pub fn new(queue: Queue<T>, worker: impl Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync + 'static) -> Self {
         Self { queue, concurrency: 64, make: Arc::new(worker) }
     }
 
-    /// How many handlers run at the same time, for all shards together; 64 if not set, at least
-    /// one for each. What the parts say of it does not count.
+    /// Sets how many handlers run at the same time, for all shards together: 64 by default, at
+    /// least one for each shard. The parts' own settings do not count.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and
-    /// tells what was done on all shards.
+    /// Works until `shutdown` is ready, then ends in order (see
+    /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns what was done on all
+    /// shards.
     ///
     /// # Errors
-    /// As those of [`Worker::run`], of any shard; the others end in order then. A server that is
-    /// away is waited for, and holds up no other.
+    /// As those of [`Worker::run`](crate::Worker::run), of any shard; then the other workers end in
+    /// order. The worker waits for a server that is down, which delays no other.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let Self { queue, concurrency, make } = self;
         queue.shared.tend();
@@ -89,8 +90,8 @@ impl<T: Payload> Worker<T> {
         let mut members = queue.shared.members.subscribe();
         let mut lines: BTreeMap<Id, (Arc<Shard>, CancellationToken)> = BTreeMap::new();
         let mut begin = move |crew: &mut Crew, members: &Members<T>| {
-            // Those that were taken out end, also where one of that name is there again, by another
-            // connection.
+            // The workers of removed shards end, also if a shard of that name is there again by
+            // another connection.
             lines.retain(|_, (shard, line)| {
                 let stays = members.iter().any(|member| Arc::ptr_eq(&member.shard, shard));
                 if !stays {
@@ -108,12 +109,12 @@ impl<T: Payload> Worker<T> {
             Ok(())
         };
         {
-            let now = members.borrow_and_update().clone(); // not for longer: one of them may leave
+            let now = members.borrow_and_update().clone(); // released at once: a shard may leave
             begin(&mut crew, &now)?;
         }
         let (more, signal) = watch::channel(());
         let changes = members.clone();
-        // Whatever changes from here on is a signal, until the worker ends.
+        // Later changes are signals, until the worker ends.
         let watching = async move {
             while members.changed().await.is_ok() && more.send(()).is_ok() {}
             std::future::pending().await

@@ -227,19 +227,9 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-<<<<<<< ours
     /// Sets whether a message whose lease expired runs alone, because it may have crashed its
     /// worker: true if not set. Pass false if no message can crash the handler, as in a relay that
     /// reads none: then the messages of a crashed worker come as fast as all others.
-||||||| base
-    /// For handlers that no message can kill, as a relay's, which looks into none: what a crashed
-    /// worker held comes as fast as all else, and not one at a time.
-    #[doc(hidden)]
-=======
-    /// Disables isolation after a crash, for handlers that no message can crash, such as a relay's.
-    /// Messages of a crashed worker are then handled as fast as all others, not one at a time.
-    #[doc(hidden)]
->>>>>>> theirs
     #[must_use]
     pub fn isolate_after_crash(mut self, isolate: bool) -> Self {
         self.options.isolates = isolate;

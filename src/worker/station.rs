@@ -30,15 +30,7 @@ pub(super) struct Options {
     pub drains: bool,
     /// The station reports its work.
     pub reports: bool,
-<<<<<<< ours
     pub isolates: bool,
-||||||| base
-    /// No message kills its worker: those whose leases ran out need not run alone.
-    pub harmless: bool,
-=======
-    /// No message can crash this worker: messages whose leases ran out need not run alone.
-    pub harmless: bool,
->>>>>>> theirs
 }
 
 pub(super) struct Station<T> {

@@ -382,22 +382,12 @@ class Delivery:
     def has_metadata(self) -> bool:
         """True if the first message has metadata."""
     @property
-<<<<<<< ours
-    def attempts(self) -> int: ...
-    def message(self, payload: T) -> Message[T]: ...
-    def messages(self) -> list[Message[bytes]]: ...
-||||||| base
-    def charged(self) -> int: ...
-    def message(self, payload: T) -> Message[T]: ...
-    def messages(self) -> list[Message[bytes]]: ...
-=======
-    def charged(self) -> int:
+    def attempts(self) -> int:
         """The counted attempts of the first message, this one included."""
     def message(self, payload: T) -> Message[T]:
         """Returns the first message with a decoded payload."""
     def messages(self) -> list[Message[bytes]]:
         """Returns all messages, with payloads as bytes."""
->>>>>>> theirs
     @overload
     def extend(self, bridge: Bridge, by: float) -> Awaitable[None]:
         """Makes the lease end ``by`` seconds from now: more than zero, at most 365 days. Not for batches."""
