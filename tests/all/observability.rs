@@ -91,7 +91,7 @@ async fn every_verb_moves_them_by_what_it_did() {
     sent.await.expect("enqueued");
     queue.send_direct(1).await.expect("no consumer waits, so it is enqueued");
     assert_eq!((count("enqueued_messages_total"), count("enqueued_rows_total")), (4004, 7));
-    assert_eq!((count("handed_over_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));
+    assert_eq!((count("direct_messages_total"), recorder.times("metered_verbs", "enqueue_seconds")), (0, 4));
 
     assert_eq!(queue.take(7).await.expect("taken").len(), 7);
     let transaction = db.begin().await.expect("begun");
@@ -188,7 +188,7 @@ async fn a_worker_tells_what_its_handlers_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_handed_over_is_counted_as_that_and_not_as_enqueued() {
-    const NAME: &str = "metered_hand_over";
+    const NAME: &str = "metered_direct";
     let recorder = recorder();
     let url = database().await;
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
@@ -200,7 +200,7 @@ async fn what_is_handed_over_is_counted_as_that_and_not_as_enqueued() {
     eventually("it waits", || async { sql.query_one(listed, &[]).await.expect("read").get(0) }).await;
     queue.send_direct(7).await.expect("handed over");
     assert_eq!(receiver.await.expect("no panic").expect("received").payload, 7);
-    assert_eq!(recorder.count(NAME, "handed_over_messages_total"), 1);
+    assert_eq!(recorder.count(NAME, "direct_messages_total"), 1);
     assert_eq!(recorder.count(NAME, "enqueued_messages_total"), 0);
 }
 

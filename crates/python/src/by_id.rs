@@ -87,7 +87,7 @@ impl Queue {
 
     #[pyo3(signature = (bridge, ids, at))]
     fn reschedule_at(&self, py: Python<'_>, bridge: Loop<'_>, ids: Vec<i64>, at: SystemTime) -> Answered {
-        let work = |queue: trunkline::Queue<Raw>| async move { queue.reschedule_at(&ids, at).await };
+        let work = |queue: trunkline::Queue<Raw>| async move { queue.reschedule(&ids, at).await };
         self.reply(py, &bridge, work, |py, ids| ids.into_py_any(py))
     }
 }

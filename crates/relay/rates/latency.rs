@@ -52,7 +52,7 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
     let began = Instant::now();
     while began.elapsed() < time {
         beat.tick().await;
-        let id = queue.enqueue(Raw(vec![b'x'; 100].into())).await?;
+        let id = queue.enqueue(Raw(vec![b'x'; 100].into())).await?.id();
         committed.insert(id, Instant::now());
     }
     while confirmed.lock().expect("no panic").len() < committed.len() {

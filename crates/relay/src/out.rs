@@ -193,8 +193,8 @@ impl Relay {
     }
 
     fn check(&self) -> Result<()> {
-        let Description { name, payload, lanes, .. } = self.queue.description();
-        if self.route.reads_keys() && *lanes == 0 {
+        let Description { name, payload, partitions, .. } = self.queue.description();
+        if self.route.reads_keys() && *partitions == 0 {
             return Err(Error::usage(format!(
                 "the route needs {{key}}, and the messages of queue {name:?} have no keys"
             )));

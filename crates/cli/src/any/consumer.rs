@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trunkline::{Consumer, Message, Payload, Queue, shards};
+use trunkline::{Consumer, Dequeue, Message, Payload, Queue, shards};
 
 use super::{Of, alone};
 
@@ -24,7 +24,7 @@ impl<T: Payload> AnyConsumer<T> {
     pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
             Self::One(queue, _) => of_one(queue.take(n).await?),
-            Self::Sharded(consumer) => of_several(consumer.take_within(n, Duration::ZERO).await?),
+            Self::Sharded(consumer) => of_several(consumer.take(Dequeue::up_to(n).within(Duration::ZERO)).await?),
         })
     }
 
@@ -32,7 +32,7 @@ impl<T: Payload> AnyConsumer<T> {
     pub async fn lease(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
             Self::One(queue, _) => of_one(queue.lease(n).await?),
-            Self::Sharded(consumer) => of_several(consumer.lease_within(n, Duration::ZERO).await?),
+            Self::Sharded(consumer) => of_several(consumer.lease(Dequeue::up_to(n).within(Duration::ZERO)).await?),
         })
     }
 }

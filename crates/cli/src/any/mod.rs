@@ -74,9 +74,9 @@ impl<T: Payload> AnyQueue<T> {
     pub async fn reschedule(&self, ids: &[Id], when: When) -> Result<Vec<Id>> {
         Ok(match (self, when) {
             (Self::One(queue), When::After(after)) => ids_of(queue.reschedule(&plain(ids)?, after).await?),
-            (Self::One(queue), When::At(at)) => ids_of(queue.reschedule_at(&plain(ids)?, at).await?),
+            (Self::One(queue), When::At(at)) => ids_of(queue.reschedule(&plain(ids)?, at).await?),
             (Self::Sharded(queue), When::After(after)) => named(queue.reschedule(&sharded(ids)?, after).await?),
-            (Self::Sharded(queue), When::At(at)) => named(queue.reschedule_at(&sharded(ids)?, at).await?),
+            (Self::Sharded(queue), When::At(at)) => named(queue.reschedule(&sharded(ids)?, at).await?),
         })
     }
 

@@ -166,7 +166,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         false => input::files(args.file).await?,
     };
     let entries: Vec<Entry<'_>> = payloads.iter().map(|payload| usual.payload(payload)).collect();
-    let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
+    let ids =
+        queue.enqueue_many(entries.iter().map(Entry::draft)).await?.iter().map(|new| new.id()).collect::<Vec<_>>();
     print::done(ids.iter())
 }
 

@@ -81,7 +81,7 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
             .to_owned()
     };
     let of_keys = if queue.partitions > 0 {
-        "union all select format('%s lanes are held, until %s', count(*), max(h.held_until))
+        "union all select format('%s partitions are held, until %s', count(*), max(h.held_until))
          from trunkline.{lane} h where h.lane >= 0 and h.served_at > now() + interval '1 minute' having count(*) > 0"
     } else {
         ""

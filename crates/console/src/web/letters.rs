@@ -70,7 +70,7 @@ pub async fn dead(
     let (groups, items) = (groups.collect(), letters.into_iter().map(letter).collect());
     let frame = Frame::of_queue(&site, &visitor, &name).await;
     let words = words::shown(&which.in_words());
-    Ok(page(&Dead { frame, queue: name, keyed: is.lanes > 0, groups, which, words, items, next }))
+    Ok(page(&Dead { frame, queue: name, keyed: is.partitions > 0, groups, which, words, items, next }))
 }
 
 fn letter((id, dead_at, attempt, error, payload, size, key): Letter) -> Item {

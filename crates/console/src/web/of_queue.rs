@@ -47,7 +47,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         ("a lease lasts", words::age(is.lease)),
         ("messages in a row at most", is.max_batch.to_string()),
         ("priorities", is.priorities.to_string()),
-        ("lanes of keys", is.lanes.to_string()),
+        ("partitions", is.partitions.to_string()),
         ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
         ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
         ("schedules", if row.schedules.is_empty() { "none".to_owned() } else { row.schedules.clone() }),
@@ -55,7 +55,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         ("size of its tables", row.bytes.clone()),
         ("numbers as of", row.at.clone()),
     ];
-    if is.lanes > 0 {
+    if is.partitions > 0 {
         settings.push(("messages of a key at a time", is.per_key.to_string()));
     }
     if let Some((name, drains)) = &of.shard {
@@ -63,5 +63,5 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
         settings.push(("its server, as one of several shards", format!("{name}{drains}")));
     }
     let frame = Frame::of_queue(&site, &visitor, &is.name).await;
-    Ok(page(&QueuePage { frame, row, settings, keyed: is.lanes > 0, charts: charts(&known), of }))
+    Ok(page(&QueuePage { frame, row, settings, keyed: is.partitions > 0, charts: charts(&known), of }))
 }

@@ -108,7 +108,7 @@ fn limits(is: &trunkline::Description) -> String {
     said.extend(limits.max_leased.map(|most| format!("{most} leased at most")));
     said.extend(limits.per_second.map(|rate| format!("{rate} a second at most")));
     said.extend((is.priorities > 1).then(|| format!("{} priorities", is.priorities)));
-    said.extend((is.lanes > 0).then(|| format!("{} lanes of keys", is.lanes)));
+    said.extend((is.partitions > 0).then(|| format!("{} partitions", is.partitions)));
     said.extend(is.uniqueness.then(|| "unique keys".to_owned()));
     said.join(", ")
 }

@@ -112,7 +112,7 @@ pub async fn groups(db: &Db, queue: &str, which: &Sieve) -> Result<Vec<Group>> {
 
 pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) -> Result<Vec<Letter>> {
     let text = Text::of(db, sql!("letters")).with("conditions", &which.conditions("$1")).with_tables(&queue.name);
-    alone(db, text, (which.values(), after, queue.lanes > 0), MOST).await
+    alone(db, text, (which.values(), after, queue.partitions > 0), MOST).await
 }
 
 /// Returns the actions that this role has no right to do, in one queue or in general.

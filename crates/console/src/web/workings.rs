@@ -1,4 +1,4 @@
-//! The activity on a queue: workers, sessions, lanes and keys.
+//! The activity on a queue: workers, sessions, partitions and keys.
 
 use std::time::SystemTime;
 
@@ -35,13 +35,13 @@ pub struct WorkerRow {
 /// time of the last activity.
 pub type Sessions = (String, String, i64, String);
 
-/// A lane of a queue with keys.
+/// A partition of a queue with keys.
 #[derive(Debug, Clone)]
-pub struct LaneRow {
-    pub lane: i32,
+pub struct PartitionRow {
+    pub partition: i32,
     pub held: String,
     pub wanted: bool,
-    /// The first message of the lane.
+    /// The first message of the partition.
     pub first: Option<First>,
     pub lines: String,
 }
@@ -61,7 +61,7 @@ pub struct KeyRow {
     pub key: String,
     /// The key for a link.
     pub link: String,
-    pub lane: i32,
+    pub partition: i32,
     /// The reason why the key is blocked, in words.
     pub why: String,
     pub first: Option<First>,
@@ -71,7 +71,7 @@ pub struct KeyRow {
 
 type Told = (String, String, SystemTime, SystemTime, bool, Vec<i64>, f64, Option<f64>, Option<f64>);
 type Session = (String, String, i64, Option<SystemTime>);
-type Lane = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
+type Partition = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
 type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
 
 /// The whole activity. Parts that the role may not see are missing, and `hidden` has the reasons.
@@ -81,7 +81,7 @@ pub struct Workings {
     /// The workers' reports of the last hour.
     pub charts: Vec<Chart>,
     pub sessions: Vec<Sessions>,
-    pub lanes: Vec<LaneRow>,
+    pub partitions: Vec<PartitionRow>,
     pub keys: Vec<KeyRow>,
     /// The name of the database as a shard, and whether it is being drained.
     pub shard: Option<(String, bool)>,
@@ -111,10 +111,11 @@ impl Workings {
         let sessions = sessions.unwrap_or_default().into_iter();
         all.sessions = sessions.map(|(name, place, count, at)| (words::shown(&name), place, count, last(at))).collect();
         all.shard = all.seen("the shard", ask(db, sql!("shard"), ()).await);
-        if queue.lanes > 0 {
+        if queue.partitions > 0 {
             let fill = |text: &str| Text::of(db, text).with_tables(name);
-            let lanes: Option<Vec<Lane>> = all.seen("lanes", alone(db, fill(sql!("lanes")), (), MOST).await);
-            all.lanes = lanes.unwrap_or_default().into_iter().map(lane).collect();
+            let partitions: Option<Vec<Partition>> =
+                all.seen("partitions", alone(db, fill(sql!("partitions")), (), MOST).await);
+            all.partitions = partitions.unwrap_or_default().into_iter().map(partition).collect();
             let keys: Option<Vec<Key>> = all.seen("keys", alone(db, fill(sql!("keys")), (), MOST).await);
             all.keys = keys.unwrap_or_default().into_iter().map(key).collect();
         }
@@ -157,10 +158,10 @@ fn worker((who, version, started, at, ended, numbers, rate, half, most): Told) -
     }
 }
 
-fn lane((lane, held, wanted, id, key, until, state, lines): Lane) -> LaneRow {
+fn partition((partition, held, wanted, id, key, until, state, lines): Partition) -> PartitionRow {
     let held = held.map_or_else(|| "free".to_owned(), |until| format!("held until {}", words::ago(until)));
-    LaneRow {
-        lane,
+    PartitionRow {
+        partition,
         held,
         wanted,
         first: first(id, &key.unwrap_or_default(), &state, until),
@@ -173,19 +174,19 @@ fn first(id: Option<i64>, key: &str, state: &str, until: Option<SystemTime>) -> 
     id.map(|id| First { id, key: words::shown(key), state: state.to_owned(), until })
 }
 
-fn key((key, lane, id, state, until, attempt, error, waiting): Key) -> KeyRow {
+fn key((key, partition, id, state, until, attempt, error, waiting): Key) -> KeyRow {
     let until_when = until.map_or_else(String::new, words::ago);
     let why = match state.as_str() {
         "retrying" => format!("its first message failed at attempt {attempt}, and is tried again {until_when}"),
         "leased" => format!("its first message is leased, until {until_when}"),
         "rests" => format!("it rests, until {until_when}: its rate is reached, or its first message comes back then"),
         "delayed" => format!("its first message is due {until_when}"),
-        "due" => "nothing: it is due, and its lane's holder takes it".to_owned(),
+        "due" => "nothing: it is due, and its partition's holder takes it".to_owned(),
         _ => "nothing waits any more".to_owned(),
     };
     let (error, waiting) = (words::shown(&error.unwrap_or_default()), words::thousands(waiting));
     let link = utf8_percent_encode(&key, NON_ALPHANUMERIC).to_string();
-    KeyRow { first: first(id, &key, &state, until), key: words::shown(&key), link, lane, why, error, waiting }
+    KeyRow { first: first(id, &key, &state, until), key: words::shown(&key), link, partition, why, error, waiting }
 }
 
 /// A minute of reports: minutes ago, handled and failed messages a second, and the p50 and p99 of

@@ -134,7 +134,7 @@ class Db:
     def create_queue(self, bridge: Bridge, name: str, payload: str, named: dict[str, Any]) -> Awaitable[None]:
         """Creates a queue with payloads of a column type. Does nothing if it exists with the same settings.
 
-        ``named`` are the settings by name; ``lease`` and ``head_start`` are seconds. Raises ``ValueError`` for an unknown setting.
+        ``named`` are the settings by name; ``lease`` and ``aging`` are seconds. Raises ``ValueError`` for an unknown setting.
         """
     @overload
     def create_queue(self, bridge: None, name: str, payload: str, named: dict[str, Any]) -> None: ...

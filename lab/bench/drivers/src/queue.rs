@@ -106,7 +106,7 @@ impl Stage {
             1 => queue.enqueue_many(&many).await.map(|_| Vec::new()),
             2 => queue.lease(100).await,
             3 => queue.ack(&held).await.map(|()| Vec::new()),
-            4 => queue.ack_and_lease(&held, 100, None).await.map(|(came, _)| came),
+            4 => queue.ack_and_lease(&held, 100).await.map(|(came, _)| came),
             5 => queue.take(100).await,
             6 => awaited(queue, &many[..100], &held).await,
             _ => together(queue, &many[..100], &held).await,

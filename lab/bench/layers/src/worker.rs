@@ -55,8 +55,8 @@ impl<T: Text> Contender for Worker<T> {
     async fn send(&self, caller: usize, payloads: Vec<String>) -> Result<(), Failure> {
         let payloads = all::<T>(payloads)?;
         let ids = match &payloads[..] {
-            [payload] => vec![self.queue.enqueue(payload).await?],
-            many => self.queue.enqueue_many(many).await?,
+            [payload] => vec![self.queue.enqueue(payload).await?.id()],
+            many => self.queue.enqueue_many(many).await?.iter().map(|new| new.id()).collect::<Vec<_>>(),
         };
         if self.waits() {
             self.sent.lock().unwrap_or_else(PoisonError::into_inner).entry(caller).or_default().extend(ids);

@@ -187,7 +187,7 @@ async fn promise(
         let gathered = async {
             let transaction = db.begin().await?;
             transaction.send(&PROMISE, (payload,)).await?;
-            let id = queue.enqueue_in(&transaction, payload).await?;
+            let id = queue.enqueue_in(&transaction, payload).await?.id();
             Ok::<_, Error>((transaction, id))
         };
         let told = match gathered.await {

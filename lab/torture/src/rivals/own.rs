@@ -4,7 +4,7 @@
 use std::{io::Read, path::PathBuf, time::Duration};
 
 use tokio::sync::watch;
-use trunkline::{Consumer, Db, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
+use trunkline::{Dequeue, Consumer, Db, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
 use trunkline_programs::say;
 
 use super::{
@@ -167,7 +167,7 @@ impl Hand {
     async fn lease(self, mut consumer: Consumer<String>, name: &'static str) {
         while !self.user.is_stopped() {
             let op = self.user.invoked(Call::new(Verb::Lease, name).n(1).ms(self.lease_ms));
-            let outcome = consumer.lease_within(1, Duration::from_millis(500)).await;
+            let outcome = consumer.lease(Dequeue::up_to(1).within(Duration::from_millis(500))).await;
             let got = |messages: &Vec<Message<String>>| {
                 messages.iter().map(|one| (one.id, one.attempt, payload::tag(&one.payload))).collect()
             };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use trunkline::{Consumer, Message, Queue, Wait};
+use trunkline::{Dequeue, Consumer, Message, Queue, Wait};
 
 use super::{
     limited, operator, streamer,
@@ -84,7 +84,7 @@ impl Leaser {
             }
             return Vec::new();
         }
-        let outcome = self.consumer.lease_within(n, Duration::from_millis(300)).await;
+        let outcome = self.consumer.lease(Dequeue::up_to(n).within(Duration::from_millis(300))).await;
         self.user.end(op, outcome, said).unwrap_or_default()
     }
 
@@ -104,7 +104,7 @@ impl Leaser {
         let n = self.n();
         let ack = self.user.invoked(Call::new(Verb::Ack, self.name).named(named(done)));
         let lease = self.user.invoked(Call::new(Verb::Lease, self.name).n(n).ms(LEASE_MS));
-        match self.queue.ack_and_lease(done, n, None).await {
+        match self.queue.ack_and_lease(done, n).await {
             Ok((messages, lost)) => {
                 self.user.say(ack, Said::Ok { ids: Vec::new(), got: Vec::new(), lost });
                 self.user.say(lease, Said::got(got(&messages)));

@@ -101,7 +101,7 @@ async fn change_in(user: &User, db: &Db, queue: &Queue<String>, name: &str, rand
     let after = Duration::from_millis(random.below(plan::DELAY_MS));
     if random.chance(30) {
         let op = user.invoked(Call::new(Verb::Reschedule, name).named(named));
-        user.say(op, said(queue.reschedule_at(&ids, SystemTime::now() + after).await, |ids| ids));
+        user.say(op, said(queue.reschedule(&ids, SystemTime::now() + after).await, |ids| ids));
         return;
     }
     let (cancels, rolls_back) = (random.chance(50), random.chance(30));

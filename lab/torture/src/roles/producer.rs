@@ -142,7 +142,7 @@ impl Producer {
             let ids = if sends {
                 queue.send_enqueue_many(&transaction, drafts).await?.await?
             } else {
-                queue.enqueue_many_in(&transaction, drafts).await?
+                queue.enqueue_many_in(&transaction, drafts).await?.iter().map(|new| new.id()).collect::<Vec<_>>()
             };
             tokio::time::sleep(hold).await;
             if rolls_back {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use trunkline::{Consumer, Queue, Wait};
+use trunkline::{Dequeue, Consumer, Queue, Wait};
 
 use super::user::{User, got};
 use crate::{
@@ -47,7 +47,7 @@ async fn take(user: User, mut consumer: Consumer<String>, name: &'static str, mu
                 Err(_) => user.say(op, Said::Dropped),
             }
         } else {
-            let outcome = consumer.take_within(n, Duration::from_millis(300)).await;
+            let outcome = consumer.take(Dequeue::up_to(n).within(Duration::from_millis(300))).await;
             user.end(op, outcome, |messages| Said::got(got(messages)));
         }
         user.rest(Duration::from_millis(random.within(5, 80))).await;

@@ -37,14 +37,14 @@ async fn hostile_texts_run_nothing_and_stay_in_their_place() {
             .key(key)
             .with("note", markup.as_str())
             .with(key.replace(|sign: char| sign.is_control(), ""), TURNED);
-        let id = queue.enqueue(draft).await.expect("enqueued");
+        let id = queue.enqueue(draft).await.expect("enqueued").id();
         paths.push(format!("/queues/{name}/messages/{id}"));
     }
     let broken =
         raw.enqueue([b"\xff\xfe\x00\xc3\x28</pre><script>window.ran=1</script>".as_slice(), &[0; 600]].concat()).await;
-    paths.push(format!("/queues/raw/messages/{}", broken.expect("enqueued")));
+    paths.push(format!("/queues/raw/messages/{}", broken.expect("enqueued").id()));
     for error in [markup.clone(), "e".repeat(5_000), TURNED.to_owned()] {
-        let id = dead.enqueue(&markup).await.expect("enqueued");
+        let id = dead.enqueue(&markup).await.expect("enqueued").id();
         let leases = dead.lease(1).await.expect("leased");
         dead.bury(&leases, error).await.expect("buried");
         paths.push(format!("/queues/dead/messages/{id}"));

@@ -40,7 +40,7 @@ async fn times_that_a_clock_wrote_that_was_ahead_are_found_and_put_right() {
     }
     ward.say("update trunkline.lane_keyed set holder = 1, held_until = now() + interval '2 hours', served_at = now() + interval '1 hour' where lane >= 0")
         .await;
-    assert!(ward.mended("clocks").await.what.contains("2 lanes are held"));
+    assert!(ward.mended("clocks").await.what.contains("2 partitions are held"));
     ward.say("select trunkline.limit_queue('plain', per_second => 1); update trunkline.bucket set filled_at = now() + interval '1 hour'")
         .await;
     assert!(ward.mended("clocks").await.what.contains("bucket"));

@@ -10,7 +10,7 @@ async fn a_plan_that_is_not_along_the_index_is_found_and_the_queue_renewed() {
     let ward = Ward::new().await;
     for (name, settings, function) in [
         ("plain", Settings::new("int8"), "do_lease_plain"),
-        ("laned", Settings::new("int8").priorities(2), "do_lease_partitiond"),
+        ("laned", Settings::new("int8").priorities(2), "do_lease_laned"),
         ("keyed", Settings::new("int8").partitions(2), "do_lanes_keyed"),
     ] {
         ward.queue(name, settings).await;

@@ -59,8 +59,8 @@ async fn a_key_that_is_held_up_is_shown_with_what_holds_it_up_and_until_when() {
         assert!(Instant::now() < deadline, "it still waits");
     }
     let page = get(site.address, "/queues/bookings").await;
-    let lanes = rows(&page.body, "lanes");
-    assert!(lanes.iter().any(|lane| lane[1].contains("held until in")), "{lanes:?}");
+    let partitions = rows(&page.body, "partitions");
+    assert!(partitions.iter().any(|partition| partition[1].contains("held until in")), "{partitions:?}");
     site.end().await;
 }
 

@@ -176,8 +176,8 @@ async fn hostile_payloads_are_shown_and_do_nothing() {
     let site = Site::new().await;
     let queue = texts(&site, "hostile").await;
     let hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}\"'&";
-    let id = queue.enqueue(&hostile.to_owned()).await.expect("enqueued");
-    let long = queue.enqueue(&"x".repeat(8 * 1024 * 1024)).await.expect("enqueued");
+    let id = queue.enqueue(&hostile.to_owned()).await.expect("enqueued").id();
+    let long = queue.enqueue(&"x".repeat(8 * 1024 * 1024)).await.expect("enqueued").id();
     for path in ["/queues/hostile/messages".to_owned(), format!("/queues/hostile/messages/{id}")] {
         let page = get(site.address, &path).await;
         assert_eq!(page.status, 200, "{path}");
@@ -255,7 +255,7 @@ async fn pages_have_each_message_once_whatever_rows_they_are_in() {
     let mut all = Vec::new();
     for size in [1, 700, 1, 1, 49, 51, 2] {
         let drafts = (0..size).map(|n| Draft::new(format!("payload {n}")).with("size", size.to_string()));
-        all.extend(queue.enqueue_many(drafts).await.expect("enqueued"));
+        all.extend(queue.enqueue_many(drafts).await.expect("enqueued").iter().map(|new| new.id()).collect::<Vec<_>>());
     }
     let path = "/queues/many/messages";
     assert_eq!(walk(&site, path, "").await.0, all);
@@ -263,7 +263,7 @@ async fn pages_have_each_message_once_whatever_rows_they_are_in() {
     assert_eq!(walk(&site, path, "?metadata=%2251%22").await, (of_51, 2));
     // A search among many messages: pages without a match lead on.
     queue.enqueue_many((0..12_000).map(|n| format!("{n}"))).await.expect("enqueued");
-    let last = queue.enqueue(Draft::new("here".to_owned()).with("size", "none")).await.expect("enqueued");
+    let last = queue.enqueue(Draft::new("here".to_owned()).with("size", "none")).await.expect("enqueued").id();
     let (found, pages) = walk(&site, path, "?metadata=none").await;
     assert!(found == [last] && pages == 3, "{found:?} on {pages} pages");
     site.end().await;

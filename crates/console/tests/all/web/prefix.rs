@@ -10,7 +10,7 @@ async fn every_link_begins_with_the_prefix() {
     let site = Site::with(|console| console.path_prefix("/ops/queues/")).await;
     site.db.create_queue("q", &Settings::new("text")).await.expect("created");
     let queue: Queue<String> = site.db.queue("q").await.expect("opened");
-    let id = queue.enqueue(&"dies".to_owned()).await.expect("enqueued");
+    let id = queue.enqueue(&"dies".to_owned()).await.expect("enqueued").id();
     let leases = queue.lease(1).await.expect("leased");
     queue.bury(&leases, "odd").await.expect("buried");
     site.sql.execute("select trunkline.set_schedule('nightly', 'q', '0 3 * * *', 'go')", &[]).await.expect("set");
