@@ -27,7 +27,7 @@ const WORDS: [(&str, &str); 21] = [
     ("select trunkline.create_queue('name', 'jsonb')", "`trunkline queue create NAME --type jsonb`"),
     ("Enqueue through trunkline.enqueue or enqueue_many.", "Enqueue with `trunkline enqueue`."),
     ("Enqueue through trunkline.enqueue or enqueue_many, or", "Enqueue with `trunkline enqueue`, or"),
-    ("; or lease a lane with trunkline.lease_partition", "`trunkline work` is one"),
+    ("; or lease a partition with trunkline.lease_partition", "`trunkline work` is one"),
     ("Run a worker;", "Run a worker, as `trunkline work`;"),
 ];
 

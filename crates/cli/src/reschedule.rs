@@ -2,8 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use trunkline::Due;
+
 use crate::{
-    any::{Id, When},
+    any::Id,
     database::Database,
     error::{Error, Result},
     print, time,
@@ -42,8 +44,8 @@ pub struct Args {
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue_unread(&args.queue).await?;
-    let when = args.at.map_or(When::After(args.after.unwrap_or_default()), When::At);
-    let moved = queue.reschedule(&args.ids, when).await?;
+    let due = args.at.map_or(Due::After(args.after.unwrap_or_default()), Due::At);
+    let moved = queue.reschedule(&args.ids, due).await?;
     print::done(moved.iter())?;
     if moved.is_empty() {
         return Err(Error::new(format!("none of these ids is a message that waits in queue {:?}", args.queue))

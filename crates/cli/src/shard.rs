@@ -95,7 +95,7 @@ async fn list(shards: &shards::Set, as_json: bool) -> Result<()> {
         let count = |of: fn(&trunkline::Stats) -> u64| sum.as_ref().map_or_else(String::new, |sum| thousands(of(sum)));
         table.row([
             state.id.map_or_else(String::new, |id| id.to_string()),
-            state.place.clone(),
+            state.server.clone(),
             word(&state, &left).to_owned(),
             count(|sum| sum.messages),
             count(|sum| sum.dead),
@@ -107,8 +107,8 @@ async fn list(shards: &shards::Set, as_json: bool) -> Result<()> {
 
 fn word(state: &shards::State, left: &Result<shards::Left, String>) -> &'static str {
     match left {
-        _ if state.away.is_some() => "away",
-        Err(_) => "away",
+        _ if state.down.is_some() => "down",
+        Err(_) => "down",
         Ok(left) if state.drains && left.is_drained() => "drained",
         Ok(_) if state.drains => "drains",
         Ok(_) => "open",
@@ -117,10 +117,10 @@ fn word(state: &shards::State, left: &Result<shards::Left, String>) -> &'static 
 
 fn object(state: &shards::State, left: &Result<shards::Left, String>) -> serde_json::Value {
     let sum = left.as_ref().map(shards::Left::sum).ok().filter(|_| state.id.is_some());
-    let why = state.away.as_ref().map(ToString::to_string).or_else(|| left.as_ref().err().cloned());
+    let why = state.down.as_ref().map(ToString::to_string).or_else(|| left.as_ref().err().cloned());
     json!({
         "shard": state.id.map(|id| id.to_string()),
-        "server": state.place,
+        "server": state.server,
         "state": word(state, left),
         "messages": sum.map(|sum| sum.messages),
         "dead": sum.map(|sum| sum.dead),

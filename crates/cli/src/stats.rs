@@ -72,9 +72,9 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
 /// Returns the sum of each queue, then its parts. A shard that does not answer is reported on
 /// standard error, and is not in the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<Line>> {
-    for shard in shards.list().iter().filter(|shard| shard.away.is_some()) {
-        let why = shard.away.as_ref().map_or_else(String::new, ToString::to_string);
-        print::note(format!("warning: {} is not counted: {why}", shard.place));
+    for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {
+        let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);
+        print::note(format!("warning: {} is not counted: {why}", shard.server));
     }
     if names.is_empty() {
         let mut all = BTreeSet::new();

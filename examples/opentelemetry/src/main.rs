@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::{Span, instrument};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{filter::LevelFilter, layer::SubscriberExt};
-use trunkline::{Db, Draft, Failure, Message, Queue, Settings, TraceContext, Worker};
+use trunkline::{Db, Draft, Enqueued, Failure, Message, Queue, Settings, TraceContext, Worker};
 
 /// Spans go to a collector as `http://127.0.0.1:4318/v1/traces` from here on. Those that are not
 /// sent yet are sent by the provider's end.
@@ -31,7 +31,11 @@ async fn order(mails: &Queue<String>, to: &str) -> trunkline::Result<i64> {
     let span = Span::current().context().span().span_context().clone();
     let place = format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags());
     let draft = Draft::new(to.to_owned()).with("traceparent", place.as_str());
-    TraceContext::parse(&place, None).unwrap_or_else(TraceContext::root).scope(mails.enqueue(draft)).await
+    TraceContext::parse(&place, None)
+        .unwrap_or_else(TraceContext::root)
+        .scope(mails.enqueue(draft))
+        .await
+        .map(Enqueued::id)
 }
 
 /// The library's span `handle` is the current one; its parent is where the message was enqueued.

@@ -262,8 +262,8 @@ impl ShardMetrics {
 
     /// Adds a queue that is opened on the shard.
     pub fn add(&self, queue: &str, shard: &str) {
-        const AWAY: &str = "trunkline_shard_away";
-        const ELSEWHERE: &str = "trunkline_shard_elsewhere_total";
+        const AWAY: &str = "trunkline_shard_down";
+        const ELSEWHERE: &str = "trunkline_shard_rerouted_total";
         describe_gauge!(AWAY, Unit::Count, "1 while a shard is not reached, and gets nothing");
         describe_counter!(
             ELSEWHERE,

@@ -3,9 +3,11 @@
 mod consumer;
 mod id;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use trunkline::{Archived, DeadLetter, Description, Draft, Found, Lease, Payload, Peeked, Queue, Stats, Wait, shards};
+use trunkline::{
+    Archived, DeadLetter, Description, Draft, Due, Enqueued, Found, Lease, Payload, Peeked, Queue, Stats, Wait, shards,
+};
 
 use self::id::{plain, seen, sharded};
 pub use self::{
@@ -27,7 +29,7 @@ fn alone<V>(id: i64, of: V) -> Of<V> {
     (Id { shard: None, id }, of)
 }
 
-fn ids_of(ids: Vec<i64>) -> Vec<Id> {
+fn ids_of(ids: impl IntoIterator<Item = i64>) -> Vec<Id> {
     ids.into_iter().map(|id| Id { shard: None, id }).collect()
 }
 
@@ -45,8 +47,10 @@ impl<T: Payload> AnyQueue<T> {
 
     pub async fn enqueue_many(&self, drafts: impl IntoIterator<Item = Draft<&T>>) -> trunkline::Result<Vec<Id>> {
         Ok(match self {
-            Self::One(queue) => ids_of(queue.enqueue_many(drafts).await?),
-            Self::Sharded(queue) => named(queue.enqueue_many(drafts).await?),
+            Self::One(queue) => ids_of(queue.enqueue_many(drafts).await?.into_iter().map(Enqueued::id)),
+            Self::Sharded(queue) => {
+                queue.enqueue_many(drafts).await?.iter().map(|enqueued| enqueued.id().into()).collect()
+            }
         })
     }
 
@@ -71,12 +75,10 @@ impl<T: Payload> AnyQueue<T> {
         })
     }
 
-    pub async fn reschedule(&self, ids: &[Id], when: When) -> Result<Vec<Id>> {
-        Ok(match (self, when) {
-            (Self::One(queue), When::After(after)) => ids_of(queue.reschedule(&plain(ids)?, after).await?),
-            (Self::One(queue), When::At(at)) => ids_of(queue.reschedule(&plain(ids)?, at).await?),
-            (Self::Sharded(queue), When::After(after)) => named(queue.reschedule(&sharded(ids)?, after).await?),
-            (Self::Sharded(queue), When::At(at)) => named(queue.reschedule(&sharded(ids)?, at).await?),
+    pub async fn reschedule(&self, ids: &[Id], due: Due) -> Result<Vec<Id>> {
+        Ok(match self {
+            Self::One(queue) => ids_of(queue.reschedule(&plain(ids)?, due).await?),
+            Self::Sharded(queue) => named(queue.reschedule(&sharded(ids)?, due).await?),
         })
     }
 
@@ -197,12 +199,6 @@ impl<T: Payload> AnyQueue<T> {
             }
         }
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub enum When {
-    After(Duration),
-    At(SystemTime),
 }
 
 /// The ways to end or to extend leases.

@@ -166,8 +166,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         false => input::files(args.file).await?,
     };
     let entries: Vec<Entry<'_>> = payloads.iter().map(|payload| usual.payload(payload)).collect();
-    let ids =
-        queue.enqueue_many(entries.iter().map(Entry::draft)).await?.iter().map(|new| new.id()).collect::<Vec<_>>();
+    let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
     print::done(ids.iter())
 }
 

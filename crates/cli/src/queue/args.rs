@@ -44,13 +44,13 @@ pub struct Create {
     /// Messages may have unique keys; for good
     #[arg(long)]
     pub uniqueness: bool,
-    /// The number of lanes, 1 to 256, for messages that have keys; 64 for most queues. Messages of
+    /// The number of partitions, 1 to 256, for messages that have keys; 64 for most queues. Messages of
     /// a key are handled in order. Not together with priorities or --uniqueness
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
-    pub lanes: u32,
+    pub partitions: u32,
     /// Messages of a key that are handled at the same time, at most; with more than 1 they are in
     /// no order
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>, requires = "lanes")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>, requires = "partitions")]
     pub per_key: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct Create {
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "trunkline queue alter [OPTIONS] <NAME>",
-    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "aging", "per_key", "lanes"]).multiple(true).required(true),
+    group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "aging", "per_key", "partitions"]).multiple(true).required(true),
     after_help = "\
 What is not named stays as it is; the type of the payloads and the number of priorities stay for
 good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers the
@@ -86,11 +86,11 @@ pub struct Alter {
     /// Messages of a key that are handled at the same time, at most
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub per_key: Option<u32>,
-    /// More lanes, in a queue with keys: a multiple of those that it has, up to 256. The queue
+    /// More partitions, in a queue with keys: a multiple of those that it has, up to 256. The queue
     /// stands still until what waits in it is put in order: some 20 seconds for each million
     /// messages
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
-    pub lanes: Option<u32>,
+    pub partitions: Option<u32>,
     /// One line of JSON
     #[arg(long)]
     pub json: bool,
@@ -151,7 +151,7 @@ impl Alter {
         let changes = with(changes, self.max_batch, Changes::max_batch);
         let changes = with(changes, self.aging, Changes::aging);
         let changes = with(changes, self.per_key, Changes::per_key);
-        with(changes, self.lanes, Changes::partitions)
+        with(changes, self.partitions, Changes::partitions)
     }
 }
 

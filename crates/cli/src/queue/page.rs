@@ -18,7 +18,7 @@ pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
     }
     let several = queues.iter().any(|(place, _)| !place.is_empty());
     let headers =
-        ["name", "type", ">max attempts", ">lease", ">max batch", ">priorities", ">lanes", "created at", "limits"];
+        ["name", "type", ">max attempts", ">lease", ">max batch", ">priorities", ">partitions", "created at", "limits"];
     let mut table = Table::new(headers.into_iter().chain(several.then_some("server")));
     for (place, queue) in queues {
         let cells = [
@@ -102,7 +102,7 @@ impl Page {
                 "keys",
                 match queue.partitions {
                     0 => "none".to_owned(),
-                    partitions => format!("{lanes} lanes, {} of a key at a time", queue.per_key),
+                    partitions => format!("{partitions} partitions, {} of a key at a time", queue.per_key),
                 },
             ),
             ("limits", some(limits(queue).collect())),
@@ -238,7 +238,7 @@ fn settings(queue: &Description) -> Value {
         "priorities": queue.priorities,
         "aging_s": queue.aging.as_secs_f64(),
         "uniqueness": queue.uniqueness,
-        "lanes": queue.partitions,
+        "partitions": queue.partitions,
         "per_key": queue.per_key,
     })
 }

@@ -55,7 +55,7 @@ fn a_queue_is_altered_and_says_what_holds_then() {
 fn a_queue_with_keys_gets_more_lanes_and_a_rate_for_each_key() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--partitions", "4"]);
     trunkline.ok(&["enqueue", "q", "--key", "a", "one"]);
-    assert_eq!(trunkline.json(&["queue", "alter", "q", "--partitions", "8", "--json"])[0]["lanes"], 8);
+    assert_eq!(trunkline.json(&["queue", "alter", "q", "--partitions", "8", "--json"])[0]["partitions"], 8);
     trunkline.ok(&["enqueue", "q", "--key", "a", "two"]);
     trunkline.ok(&["queue", "limit", "q", "--key-per-second", "2.5", "--key-burst", "5"]);
     let now_is = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);

@@ -48,7 +48,7 @@ class Db:
 
         ``type`` decides what its payloads are in Postgres: ``bytes`` are ``bytea``, ``str`` is ``text``, ``int`` is ``int8``,
         ``uuid.UUID`` is ``uuid``, everything else is ``jsonb``. Settings, all of them optional: ``max_attempts`` (10), ``lease`` (30 s),
-        ``max_batch`` (1,024), ``priorities`` (1), ``aging`` (a minute), ``uniqueness`` (False), ``lanes`` (0), ``per_key`` (1).
+        ``max_batch`` (1,024), ``priorities`` (1), ``aging`` (a minute), ``uniqueness`` (False), ``partitions`` (0), ``per_key`` (1).
         """
         await self.native.create_queue(bridge(), name, codec_of(type).column, settings(named))
 

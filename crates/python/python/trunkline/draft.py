@@ -108,7 +108,7 @@ class Drafted(Generic[T]):
         return self._with(at=aware(time), after=None)
 
     def key(self: D, key: str) -> D:
-        """Its key, 1 to 1,024 bytes, in a queue with lanes: messages of one key are handled in order, one at a time."""
+        """Its key, 1 to 1,024 bytes, in a queue with partitions: messages of one key are handled in order, one at a time."""
         return self._with(key=key)
 
     def priority(self: D, priority: int) -> D:

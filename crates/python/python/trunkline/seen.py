@@ -94,7 +94,7 @@ class Description:
     priorities: int
     aging: timedelta
     uniqueness: bool
-    lanes: int
+    partitions: int
     per_key: int
 
 

@@ -9,7 +9,7 @@ from typing import Any
 #: A number, a duration or a switch.
 Setting = int | float | bool | timedelta
 #: All of them: see :meth:`trunkline.Db.create_queue`.
-NAMES = frozenset(["max_attempts", "lease", "max_batch", "priorities", "aging", "uniqueness", "lanes", "per_key"])
+NAMES = frozenset(["max_attempts", "lease", "max_batch", "priorities", "aging", "uniqueness", "partitions", "per_key"])
 
 
 def checked(named: Mapping[str, Setting]) -> dict[str, Setting]:
