@@ -21,8 +21,8 @@ use trunkline_contender::{Measure, run};
 
 use crate::{
     coalesced::Coalesced,
-    drafted::{Drafted, Priorities, Unique},
     direct::HandOver,
+    drafted::{Drafted, Priorities, Unique},
     keyed::Keyed,
     payload::{Bytes, Document},
     queue::Queue,

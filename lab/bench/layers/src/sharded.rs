@@ -32,7 +32,7 @@ impl<T: Text, const JOBS: bool, const ROUND_ROBIN: bool> Contender for OnShards<
         }
         let queue = shards::Set::connect(urls.lines()).await?.queue("bench").await?;
         let spread = if ROUND_ROBIN { shards::Routing::RoundRobin } else { shards::Routing::default() };
-        let queue = queue.spread(spread);
+        let queue = queue.routing(spread);
         let version = concat!("Trunkline ", env!("CARGO_PKG_VERSION")).to_owned();
         let rows = if JOBS { "a row a message" } else { "coalesced" };
         let settings = format!("enqueue, {spread:?}, {rows}; a queue of {}, {:?}", T::TYPE, wait(told));

@@ -163,9 +163,9 @@ async fn send(
     while *sends.borrow() {
         let payload = numbers.fetch_add(1, Ordering::Relaxed);
         let told = match queue.enqueue(payload).await {
-            Ok(id) => {
+            Ok(enqueued) => {
                 history.goes_on(Stream::Enqueue);
-                Told::Ok(id)
+                Told::Ok(enqueued.id())
             }
             Err(error) => told(&history, Stream::Enqueue, error.is_outcome_unknown(), &error),
         };
@@ -322,7 +322,7 @@ async fn hand_over(queue: Queue<i64>, history: Arc<History>, numbers: Arc<Atomic
     while *sends.borrow() {
         let payload = numbers.fetch_add(1, Ordering::Relaxed);
         let told = match queue.send_direct(payload).await {
-            Ok(id) => Told::Ok(id),
+            Ok(enqueued) => Told::Ok(enqueued.id()),
             Err(error) => told(&history, Stream::Hand, error.is_outcome_unknown(), &error),
         };
         history.sent("hand", payload, told);

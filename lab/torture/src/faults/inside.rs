@@ -37,7 +37,7 @@ impl Scene {
 
     /// Doubles the number of lanes, up to a limit above the number of keys.
     async fn more_lanes(&self, db: &Db) -> trunkline::Result<u32> {
-        let mut lanes = db.describe_queue(plan::KEYED).await?.lanes;
+        let mut lanes = db.describe_queue(plan::KEYED).await?.partitions;
         if lanes < plan::MOST_LANES {
             lanes *= 2;
             // The change locks out all other sessions, and a deadlock may cancel it.

@@ -4,7 +4,9 @@
 use std::{io::Read, path::PathBuf, time::Duration};
 
 use tokio::sync::watch;
-use trunkline::{Dequeue, Consumer, Db, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement};
+use trunkline::{
+    Consumer, Db, Dequeue, Failure, Message, Queue, RetryPolicy, Settings, Wait, Worker, postgres::Statement,
+};
 use trunkline_programs::say;
 
 use super::{
@@ -106,10 +108,10 @@ async fn produce(user: User, lease_ms: u64) {
         let pause = pause(tags.len() as u64, lease_ms);
         let op = user.invoked(Call::new(Verb::Enqueue, name).tags(tags.clone()));
         let outcome = match &*tags {
-            [tag] => queue.enqueue(payload::of(*tag)).await.map(|id| vec![id]),
+            [tag] => queue.enqueue(payload::of(*tag)).await.map(|enqueued| vec![enqueued]),
             tags => queue.enqueue_many(tags.iter().map(|tag| payload::of(*tag))).await,
         };
-        user.end(op, outcome, |ids| Said::ids(ids.clone()));
+        user.end(op, outcome, |all| Said::ids(all.iter().map(|enqueued| enqueued.id()).collect()));
         user.rest(pause).await;
     }
 }

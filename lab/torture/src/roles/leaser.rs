@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use trunkline::{Dequeue, Consumer, Message, Queue, Wait};
+use trunkline::{Consumer, Dequeue, Message, Queue, Wait};
 
 use super::{
     limited, operator, streamer,

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use futures_util::future::join_all;
-use trunkline::{Db, Queue};
+use trunkline::{Db, Enqueued, Queue};
 
 use super::{draft::draft, racer, user::User};
 use crate::{
@@ -47,8 +47,12 @@ async fn ring(user: User, bell: Queue<String>) {
         user.rest(BELL + Duration::from_millis(random.below(1000))).await;
         let tag = user.tag();
         let op = user.invoked(Call::new(Verb::Enqueue, plan::BELL).tags(vec![tag]));
-        user.end(op, bell.enqueue(draft(plan::BELL, tag, 0)).await, |id| Said::ids(vec![*id]));
+        user.end(op, bell.enqueue(draft(plan::BELL, tag, 0)).await, |enqueued| Said::ids(vec![enqueued.id()]));
     }
+}
+
+fn ids_of(all: Vec<Enqueued>) -> Vec<i64> {
+    all.into_iter().map(Enqueued::id).collect()
 }
 
 struct Producer {
@@ -104,7 +108,7 @@ impl Producer {
         let (tag, delay) = (self.user.tag(), self.delay(name));
         let op = self.user.invoked(Call::new(Verb::Enqueue, name).tags(vec![tag]).ms(delay));
         let outcome = queue.enqueue(draft(name, tag, delay)).await;
-        self.user.end(op, outcome, |id| Said::ids(vec![*id])).into_iter().collect()
+        self.user.end(op, outcome.map(Enqueued::id), |id| Said::ids(vec![*id])).into_iter().collect()
     }
 
     /// Enqueues with concurrent calls, which share rows and commits.
@@ -114,7 +118,8 @@ impl Producer {
             let (user, delay) = (self.user.clone(), self.delay(name));
             async move {
                 let op = user.invoked(Call::new(Verb::Enqueue, name).tags(vec![tag]).ms(delay));
-                user.end(op, queue.enqueue(draft(name, tag, delay)).await, |id| Said::ids(vec![*id]))
+                let outcome = queue.enqueue(draft(name, tag, delay)).await;
+                user.end(op, outcome.map(Enqueued::id), |id| Said::ids(vec![*id]))
             }
         });
         let calls: Vec<_> = calls.collect();
@@ -126,7 +131,8 @@ impl Producer {
         let (tags, delay) = (self.user.tags(self.random.within(2, most)), self.delay(name));
         let op = self.user.invoked(Call::new(Verb::Enqueue, name).tags(tags.clone()).ms(delay));
         let drafts: Vec<_> = tags.iter().map(|tag| draft(name, *tag, delay)).collect();
-        self.user.end(op, queue.enqueue_many(drafts).await, |ids| Said::ids(ids.clone())).unwrap_or_default()
+        let outcome = queue.enqueue_many(drafts).await.map(ids_of);
+        self.user.end(op, outcome, |ids| Said::ids(ids.clone())).unwrap_or_default()
     }
 
     /// Enqueues in a transaction that stays open for a while, as users' transactions do, and is
@@ -139,11 +145,10 @@ impl Producer {
         let outcome = async {
             let transaction = self.db.begin().await?;
             let drafts: Vec<_> = tags.iter().map(|tag| draft(name, *tag, delay)).collect();
-            let ids = if sends {
-                queue.send_enqueue_many(&transaction, drafts).await?.await?
-            } else {
-                queue.enqueue_many_in(&transaction, drafts).await?.iter().map(|new| new.id()).collect::<Vec<_>>()
-            };
+            let ids = ids_of(match sends {
+                true => queue.send_enqueue_many(&transaction, drafts).await?.await?,
+                false => queue.enqueue_many_in(&transaction, drafts).await?,
+            });
             tokio::time::sleep(hold).await;
             if rolls_back {
                 transaction.rollback().await.map(|()| None)
@@ -161,7 +166,7 @@ impl Producer {
     async fn hand_over(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let tag = self.user.tag();
         let op = self.user.invoked(Call::new(Verb::HandOver, name).tags(vec![tag]));
-        self.user.end(op, queue.send_direct(draft(name, tag, 0)).await, |id| Said::ids(vec![*id]));
+        self.user.end(op, queue.send_direct(draft(name, tag, 0)).await, |sent| Said::ids(vec![sent.id()]));
         Vec::new()
     }
 
@@ -171,7 +176,7 @@ impl Producer {
         let op = self.user.invoked(Call::new(Verb::Enqueue, name).tags(vec![tag]));
         let patience = Duration::from_micros(self.random.below(1500));
         match tokio::time::timeout(patience, queue.enqueue(draft(name, tag, 0))).await {
-            Ok(outcome) => drop(self.user.end(op, outcome, |id| Said::ids(vec![*id]))),
+            Ok(outcome) => drop(self.user.end(op, outcome, |enqueued| Said::ids(vec![enqueued.id()]))),
             Err(_) => self.user.say(op, Said::Dropped),
         }
         Vec::new()

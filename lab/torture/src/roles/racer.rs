@@ -60,14 +60,14 @@ fn said(enqueued: Enqueued) -> Said {
 /// Enqueues one message; returns its id if it is new.
 async fn one(user: &User, queue: &Queue<String>, call: Brought) -> Option<i64> {
     let op = invoked(user, call);
-    let outcome = user.end(op, queue.enqueue_unique(of(call)).await, |enqueued| said(*enqueued));
+    let outcome = user.end(op, queue.enqueue(of(call)).await, |enqueued| said(*enqueued));
     outcome.filter(|enqueued| enqueued.is_new()).map(Enqueued::id)
 }
 
 /// Enqueues several messages with one call, which counts as one operation for each of them.
 async fn many(user: &User, queue: &Queue<String>, calls: &[Brought]) -> Vec<i64> {
     let ops: Vec<u64> = calls.iter().map(|call| invoked(user, *call)).collect();
-    tell(user, &ops, queue.enqueue_unique_many(calls.iter().map(|call| of(*call)).collect::<Vec<_>>()).await.map(Some))
+    tell(user, &ops, queue.enqueue_many(calls.iter().map(|call| of(*call)).collect::<Vec<_>>()).await.map(Some))
 }
 
 /// Enqueues in a transaction, which is rolled back now and then.
@@ -83,7 +83,7 @@ async fn in_transaction(
     let outcome = async {
         let transaction = db.begin().await?;
         let drafts: Vec<_> = calls.iter().map(|call| of(*call)).collect();
-        let enqueued = queue.enqueue_unique_many_in(&transaction, drafts).await?;
+        let enqueued = queue.enqueue_many_in(&transaction, drafts).await?;
         tokio::time::sleep(hold).await;
         if rolls_back {
             transaction.rollback().await.map(|()| None)

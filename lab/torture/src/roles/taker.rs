@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use trunkline::{Dequeue, Consumer, Queue, Wait};
+use trunkline::{Consumer, Dequeue, Queue, Wait};
 
 use super::user::{User, got};
 use crate::{
