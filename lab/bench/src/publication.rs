@@ -57,7 +57,7 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
     pages(asked, &folder).await?;
     making.write()?;
     report::write(&making.results, &folder)?;
-    say(format_args!("{}\n`trunkline-bench publish` puts it into lab/results", folder.join("index.html").display()));
+    say(format_args!("{}\n`trunkline-bench publish` puts it into lab/results", folder.join("README.md").display()));
     Ok(())
 }
 

@@ -15,7 +15,6 @@ use crate::{
 
 /// The pages of other programs in a publication; each page names its commit.
 pub const PAGES: [&str; 2] = ["drivers.md", "claims.md"];
-const CSV: &str = "drivers.csv";
 
 /// Writes the tables and figures of a run into its folder.
 pub fn report(file: Option<PathBuf>) -> Result<(), Failure> {
@@ -29,7 +28,7 @@ pub fn report(file: Option<PathBuf>) -> Result<(), Failure> {
     }
     let folder = file.parent().unwrap_or(Path::new("."));
     report::write(&report::read(&file)?, folder)?;
-    say(folder.join("index.html").display());
+    say(folder.join("README.md").display());
     Ok(())
 }
 
@@ -70,7 +69,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     }
     report::write(&results, &published)?;
     report::pack(&published.join("results.json"))?;
-    for page in PAGES.into_iter().chain([CSV]) {
+    for page in PAGES {
         fs::copy(folder.join(page), published.join(page))?;
     }
     say(published.join("README.md").display());

@@ -10,7 +10,7 @@ use crate::{
 const HOW_TO_READ: &str = "\
 A figure is the median of its rounds, in brackets the least and the most. Ours are **bold**. Ratios are between rows of the same case that met \
 the same server. How long a round was, how many there were, and the commit and the arguments that made a row stand above each table, or in its \
-columns where rows differ. `results.json` (packed where it is published) has every round, `results.csv` a line a round, `index.html` this page with its figures.
+columns where rows differ. `results.json` (packed where it is published) has every round, `results.csv` a line a round.
 
 ";
 

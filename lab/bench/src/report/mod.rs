@@ -2,7 +2,6 @@
 
 pub mod number;
 mod head;
-mod html;
 mod settings;
 pub mod measure;
 mod race;
@@ -21,7 +20,7 @@ mod says;
 mod who;
 mod csv;
 mod json;
-mod svg;
+mod charts;
 #[cfg(test)]
 pub mod fake;
 #[cfg(test)]
@@ -65,13 +64,12 @@ fn packed(file: &Path) -> PathBuf {
     file.with_extension("json.gz")
 }
 
-/// Writes `README.md`, `index.html`, `results.csv`, `results.json` and the figures for which there
-/// are rows.
+/// Writes `README.md`, `results.csv`, `results.json` and the figures for which there are rows.
 pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     let mut drawn = Vec::new();
-    for (name, draw) in svg::FIGURES {
-        match draw(results) {
+    for (name, draw) in charts::FIGURES {
+        match draw(results)? {
             Some(figure) => {
                 fs::write(folder.join(name), figure)?;
                 drawn.push(*name);
@@ -80,9 +78,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
             None => remove(&folder.join(name))?,
         }
     }
-    let text = readme(results, &drawn);
-    fs::write(folder.join("index.html"), html::page(&text, folder)?)?;
-    fs::write(folder.join("README.md"), text)?;
+    fs::write(folder.join("README.md"), readme(results, &drawn))?;
     fs::write(folder.join("results.csv"), csv(results))?;
     fs::write(folder.join("results.json"), json(results)?)?;
     Ok(())

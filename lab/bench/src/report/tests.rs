@@ -3,7 +3,7 @@ mod published;
 
 use std::path::PathBuf;
 
-use super::{csv, fake, readme, svg::FIGURES, write};
+use super::{charts::FIGURES, csv, fake, readme, write};
 use crate::results::{Outcome, Results, Row};
 
 fn section<'a>(text: &'a str, heading: &str) -> &'a str {
@@ -105,8 +105,15 @@ fn who_is_missing_is_named_with_its_words() {
     );
     assert!(absent.contains("| `awa` | stalled | it said nothing for twenty seconds |"), "{absent}");
     for (name, draw) in FIGURES.iter().filter(|(name, _)| ["throughput.svg", "old-snapshot.svg"].contains(name)) {
-        assert!(draw(&fake::results()).expect(name).contains("missing: the extension"), "{name}");
+        let drawn = draw(&fake::results()).expect(name).expect(name);
+        assert!(drawn.contains("missing: the extension"), "{name}");
     }
+    let mut results = fake::results();
+    let failed = results.rows.iter_mut().find(|row| row.case == "send-batch-100").expect("a row of ours");
+    failed.outcome = Outcome::Failed("it fell over".into());
+    let (_, draw) = FIGURES[0];
+    let drawn = draw(&results).expect("it is drawn").expect("a figure");
+    assert!(drawn.contains("Not shown: trunkline in send-batch-100 (failed: it fell over)."), "{drawn}");
 }
 
 #[test]
@@ -149,7 +156,7 @@ fn nothing_is_not_a_number() {
         }
     }
     let mut all = vec![readme(&results, &[]), csv(&results), super::json(&results).expect("rows")];
-    all.extend(FIGURES.iter().filter_map(|(_, draw)| draw(&results)));
+    all.extend(FIGURES.iter().filter_map(|(name, draw)| draw(&results).expect(name)));
     for text in all {
         let words = text.split(|letter: char| !letter.is_alphanumeric());
         assert!(!words.into_iter().any(|word| ["NaN", "inf", "Infinity"].contains(&word)), "{text}");
@@ -159,7 +166,7 @@ fn nothing_is_not_a_number() {
 #[test]
 fn every_figure_is_well_formed_and_has_a_title() {
     for (name, draw) in FIGURES {
-        let figure = draw(&fake::results()).expect(name);
+        let figure = draw(&fake::results()).expect(name).expect(name);
         assert!(figure.contains("<title id=\"title\">") && figure.contains("<desc id=\"desc\">"), "{name}");
         let mut open: Vec<&str> = Vec::new();
         for tag in figure.split('<').skip(1) {
@@ -216,7 +223,7 @@ fn no_results_give_a_clear_page_and_no_figures() {
     let mut left: Vec<_> =
         std::fs::read_dir(&folder.0).expect("the folder").flatten().map(|file| file.file_name()).collect();
     left.sort();
-    assert_eq!(left, ["README.md", "index.html", "results.csv", "results.json"]);
+    assert_eq!(left, ["README.md", "results.csv", "results.json"]);
 }
 
 /// A row whose calls were so many, in each of its rounds.

@@ -17,19 +17,28 @@ pub enum Unit {
 /// A value of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Value {
-    pub value: f64,
+    pub number: f64,
     pub unit: Unit,
+    /// How far from it the measured value may be: it was made of rounded figures.
+    pub rounded: f64,
+}
+
+/// As a page has it.
+impl From<Figure> for Value {
+    fn from(figure: Figure) -> Self {
+        Self { number: figure.value, unit: figure.unit.unwrap_or(Unit::Count), rounded: figure.step / 2.0 }
+    }
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         use crate::report::number;
         out.write_str(&match self.unit {
-            Unit::Count => number::rate(self.value),
-            Unit::Time => number::time(self.value),
-            Unit::Bytes => number::bytes(self.value),
-            Unit::Share => number::percent(self.value),
-            Unit::Ratio => number::times(self.value),
+            Unit::Count => number::rate(self.number),
+            Unit::Time => number::time(self.number),
+            Unit::Bytes => number::bytes(self.number),
+            Unit::Share => number::percent(self.number),
+            Unit::Ratio => number::times(self.number),
         })
     }
 }
@@ -101,6 +110,6 @@ impl Figure {
             (Some(unit), of) => unit == of,
             (None, of) => matches!(of, Unit::Count | Unit::Ratio),
         };
-        is_of && (self.value - value.value).abs() <= 0.5 * self.step * (1.0 + 1e-6)
+        is_of && (self.value - value.number).abs() <= (0.5 * self.step + value.rounded) * (1.0 + 1e-6)
     }
 }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, path::Path};
 
-use super::figure::{Unit, Value};
+use super::figure::{Figure, Unit, Value};
 use crate::{
     Failure,
     report::{self, measure},
@@ -35,31 +35,19 @@ const MILLISECONDS: &str = "ms";
 /// The published results, in which figures are looked up.
 pub struct Sources {
     rows: BTreeMap<String, Row>,
-    /// The microseconds of each way's turns.
-    drivers: BTreeMap<String, Vec<f64>>,
+    /// The figures of each way of driving Postgres, as its page prints them: `0.58 (0.51, 0.98)`.
+    drivers: BTreeMap<String, String>,
 }
 
 impl Sources {
     pub fn read(folder: &Path) -> Result<Self, Failure> {
-        let drivers = std::fs::read_to_string(folder.join("drivers.csv")).unwrap_or_default();
-        Ok(Self::of(report::read(&folder.join("results.json"))?, &drivers))
+        let page = std::fs::read_to_string(folder.join("drivers.md")).unwrap_or_default();
+        Ok(Self::of(report::read(&folder.join("results.json"))?, &page))
     }
 
-    pub fn of(results: Results, drivers: &str) -> Self {
-        let mut turns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        // delay_ms,"workload","way",statements,turn,milliseconds,client_cpu_us
-        for line in drivers.lines().skip(1) {
-            let parts: Vec<&str> = line.split('"').collect();
-            let [delay, workload, _, way, figures] = parts[..] else { continue };
-            let time = figures.split(',').nth(3).and_then(|time| time.parse::<f64>().ok());
-            let delay = match delay.trim_end_matches(',') {
-                "0" => String::new(),
-                delay => format!("@{delay}"),
-            };
-            turns.entry(format!("drivers{delay}/{workload}/{way}")).or_default().extend(time.map(|time| 1e3 * time));
-        }
+    pub fn of(results: Results, page: &str) -> Self {
         let rows = results.rows.into_iter().map(|row| (row.name(), row)).collect();
-        Self { rows, drivers: turns }
+        Self { rows, drivers: drivers(page) }
     }
 
     /// Returns the value of `NAME MEASURE`, or the ratio of `NAME MEASURE over NAME`.
@@ -70,16 +58,19 @@ impl Sources {
         };
         let (name, measure) = first.trim().rsplit_once(' ').ok_or("the mark has no measure")?;
         let value = self.of_row(name, measure)?;
-        let Some(over) = over else { return Ok(value) };
+        let Some(over) = over else { return Ok(Value { rounded: 0.0, ..value }) };
         let other = self.of_row(over.trim(), measure)?;
-        Ok(Value { value: value.value / other.value, unit: Unit::Ratio })
+        let ratio = value.number / other.number;
+        let rounded = ratio * (value.rounded / value.number + other.rounded / other.number);
+        Ok(Value { number: ratio, unit: Unit::Ratio, rounded })
     }
 
     fn of_row(&self, name: &str, measure: &str) -> Result<Value, String> {
         if measure == MILLISECONDS {
-            let turns = self.drivers.get(name).ok_or_else(|| format!("drivers.csv has no row {name:?}"))?;
-            let spread = Spread::of(turns.clone()).ok_or_else(|| format!("{name} has no turn"))?;
-            return Self::steady(name, spread, Unit::Time);
+            let cell = self.drivers.get(name).ok_or_else(|| format!("drivers.md has no row {name:?}"))?;
+            let median = cell.split(' ').next().unwrap_or_default();
+            let figure = Figure::last(&format!("{median} ms"));
+            return figure.map(Value::from).ok_or_else(|| format!("{name} is {cell:?}"));
         }
         let known = MEASURES.iter().find(|(known, ..)| *known == measure);
         let (_, figure, unit) = known.ok_or_else(|| {
@@ -94,7 +85,37 @@ impl Sources {
     fn steady(name: &str, spread: Spread, unit: Unit) -> Result<Value, String> {
         match spread.scatters() {
             true => Err(format!("{name} scatters more than threefold, and says nothing")),
-            false => Ok(Value { value: spread.median, unit }),
+            false => Ok(Value { number: spread.median, unit, rounded: 0.0 }),
         }
     }
+}
+
+/// The cells of the page's tables, by `drivers/WORKLOAD/WAY`; with a delay of 5 ms, by
+/// `drivers@5/WORKLOAD/WAY`.
+fn drivers(page: &str) -> BTreeMap<String, String> {
+    let (mut cells, mut workload, mut titles) = (BTreeMap::new(), "", Vec::new());
+    for line in page.lines() {
+        workload = line.strip_prefix("### ").unwrap_or(workload);
+        let row: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        match row[0] {
+            _ if !line.starts_with('|') => titles.clear(),
+            _ if titles.is_empty() => titles = row,
+            name if ["way", "verb"].contains(&titles[0]) => {
+                for (title, cell) in titles.iter().zip(&row) {
+                    let delay = match title.split_once("ms each way") {
+                        Some((delay, "")) => format!("@{delay}"),
+                        _ if *title == "0 ms" => String::new(),
+                        _ => continue,
+                    };
+                    let name = match titles[0] {
+                        "verb" => format!("drivers{delay}/{name}/trunkline queue"),
+                        _ => format!("drivers{delay}/{workload}/{}", name.trim_matches('*')),
+                    };
+                    cells.insert(name, (*cell).to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    cells
 }

@@ -18,7 +18,10 @@ fn sources() -> Sources {
     let mut wild = row("wild", 100.0);
     wild.rounds[0].received *= 10;
     let rows = vec![row("trunkline", 555_400.0), row("river", 12_840.0), wild];
-    let drivers = "delay_ms,workload,way,statements,turn,milliseconds,client_cpu_us\n0,\"get ×100\",\"trunkline\",100,1,0.65,146\n5,\"get ×100\",\"trunkline\",100,1,11.2,146\n";
+    let drivers = "### get ×100\n\n| way | 0 ms |  | CPU |  | 5ms each way |  |\n| --- | --: | --: | --: | --: | --: | --: |\n\
+        | **trunkline** | 0.65 (0.51, 0.98) | 1.00× | 1.25 | 1.00× | 11.2 (10.8, 11.7) | 1.00× |\n\
+        | slow | 27.0 (20.9, 78.2) | 41.5× | 15.5 | 12.4× | says nothing (15.3, 53.6) | - |\n\n\
+        | verb | 0 ms | 5ms each way | round trips |\n| --- | --: | --: | --: |\n| ack 100 | 0.33 (0.28, 0.97) | 11.0 (10.8, 21.8) | 1.05 |\n";
     Sources::of(Results { run: None, rows }, drivers)
 }
 
@@ -76,12 +79,22 @@ fn a_mark_that_is_shown_as_code_is_no_mark() {
 
 #[test]
 fn ways_of_driving_postgres_are_rows_too() {
-    assert!(
-        problems(
-            "0.65 ms<!-- row: drivers/get ×100/trunkline ms -->, 11.2 ms<!-- row: drivers@5/get ×100/trunkline ms -->"
-        )
-        .is_empty()
-    );
+    for right in [
+        "0.65 ms<!-- row: drivers/get ×100/trunkline ms -->",
+        "11.2 ms<!-- row: drivers@5/get ×100/trunkline ms -->",
+        "11.0 ms<!-- row: drivers@5/ack 100/trunkline queue ms -->",
+        // 27.0 and 0.65 are rounded: the quotient of what was measured is between 41.1 and 41.9.
+        "×41.8<!-- row: drivers/get ×100/slow ms over drivers/get ×100/trunkline -->",
+    ] {
+        assert_eq!(check(right, &sources()), (1, Vec::new()), "{right}");
+    }
+    for wrong in [
+        "0.66 ms<!-- row: drivers/get ×100/trunkline ms -->",
+        "×42.1<!-- row: drivers/get ×100/slow ms over drivers/get ×100/trunkline -->",
+        "27 ms<!-- row: drivers@5/get ×100/slow ms -->",
+    ] {
+        assert_eq!(problems(wrong).len(), 1, "{wrong}");
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
-//! The report: for a person, as a figure, and as a line of JSON.
+//! The report: for a person, and as a line of JSON.
 
 mod text;
-mod figure;
 mod line;
 mod verbs;
 #[cfg(test)]
@@ -14,14 +13,13 @@ use crate::{
     folder::{Evidence, Folder},
 };
 
-/// Prints the report and the line of JSON, and keeps them with a figure in the run's folder.
+/// Prints the report and the line of JSON, and keeps both in the run's folder.
 pub fn report(folder: &Folder, evidence: &Evidence, findings: &[Finding]) -> Result<(), String> {
     let text = text::text(evidence, findings).map_err(|error| error.to_string())?;
     let line = line::line(evidence, findings)?;
     say(format_args!("{text}\n{line}"));
     folder.write("report.txt", &text)?;
-    folder.write("report.json", format!("{line}\n"))?;
-    folder.write("report.svg", figure::figure(evidence, findings).map_err(|error| error.to_string())?)
+    folder.write("report.json", format!("{line}\n"))
 }
 
 /// Returns the command that runs with the same faults again.

@@ -11,7 +11,7 @@ fn fsyncs() -> Results {
 
 fn figure(results: &Results) -> Option<String> {
     let (_, draw) = FIGURES.iter().find(|(name, _)| *name == "fsync.svg").expect("it has a figure");
-    draw(results)
+    draw(results).expect("it is drawn")
 }
 
 #[test]
@@ -40,13 +40,13 @@ fn a_line_says_its_callers_where_they_differ_and_who_has_none_is_named() {
         "pgmq, 64 callers",
         "messages sent a second",
         "99th percentile",
-        "Without a line: pgq, 64 callers (missing: the extension",
+        "Not shown: pgq, 64 callers (missing: the extension",
     ] {
         assert!(drawn.contains(words), "{words}: {drawn}");
     }
     results.rows.retain(|row| row.told.producers == 64);
     let drawn = figure(&results).expect("a figure");
-    assert!(drawn.contains(">trunkline<") && !drawn.contains("64 callers"), "{drawn}");
+    assert!(drawn.contains(">\ntrunkline\n<") && !drawn.contains("64 callers"), "{drawn}");
 }
 
 #[test]
@@ -61,6 +61,6 @@ fn the_left_end_is_the_time_of_an_fsync_of_that_disk() {
     let drawn = figure(&fsyncs()).expect("a figure");
     // The median of what the disk did around the rounds, 7,403 of them a second.
     for tick in ["135 µs", "1 ms", "5 ms", "20 ms"] {
-        assert!(drawn.contains(&format!(">{tick}<")), "{tick}: {drawn}");
+        assert!(drawn.contains(&format!(">\n{tick}\n<")), "{tick}: {drawn}");
     }
 }
