@@ -139,13 +139,13 @@ proptest! {
     }
 
     #[test]
-    fn a_word_that_is_a_number_a_time_or_an_id_is_read_or_refused(text in prop_oneof![".*", "[-+0-9a-zT:. ]{0,30}"]) {
+    fn number_time_or_id_is_read_or_refused(text in prop_oneof![".*", "[-+0-9a-zT:. ]{0,30}"]) {
         let _ = (time::duration(&text), time::more_than_zero(&text), time::instant(&text), text.parse::<Id>());
         let _ = (number::count::<u32>(&text), number::more_than_zero(&text), number::id(&text), named(&text));
     }
 
     #[test]
-    fn whatever_the_arguments_are_the_program_knows_what_to_do_or_says_why_not(words in of(&OF_ARGUMENTS, "\u{1f}")) {
+    fn arguments_are_understood_or_refused_with_a_reason(words in of(&OF_ARGUMENTS, "\u{1f}")) {
         let words = ["trunkline"].into_iter().chain(words.split('\u{1f}'));
         if let Err(error) = Program::try_parse_from(words) {
             prop_assert!(!error.to_string().is_empty());

@@ -178,7 +178,7 @@ def through_postgres(url: str, texts: list[bytes]) -> list[bytes]:
     return [text.encode() for (text,) in rows]
 
 
-def test_what_is_accepted_comes_back_as_it_was(url: str) -> None:
+def test_accepted_values_come_back_as_they_were(url: str) -> None:
     codecs = [codec_of(of) for of, _ in KEPT]
     stored = through_postgres(url, [codec.encode(value) for codec, (_, value) in zip(codecs, KEPT)])
     back = [codec.decode(text) for codec, text in zip(codecs, stored)]
@@ -187,7 +187,7 @@ def test_what_is_accepted_comes_back_as_it_was(url: str) -> None:
 
 
 @pytest.mark.parametrize("of", REFUSED, ids=str)
-def test_a_type_that_would_not_come_back_is_refused_at_the_declaration(of: Any) -> None:
+def test_lossy_type_is_refused_at_the_declaration(of: Any) -> None:
     app = trunkline.App()
     with pytest.raises(TypeError):
         app.task(queue="refused", type=of)(lambda payload: None)
@@ -195,7 +195,7 @@ def test_a_type_that_would_not_come_back_is_refused_at_the_declaration(of: Any) 
 
 
 @pytest.mark.parametrize(("of", "value"), NOT_OF_THE_TYPE, ids=str)
-def test_a_value_of_another_type_is_refused_before_it_is_enqueued(of: Any, value: Any) -> None:
+def test_value_of_another_type_is_refused_before_enqueuing(of: Any, value: Any) -> None:
     with pytest.raises(trunkline.BadPayload):
         codec_of(of).encode(value)
 

@@ -68,7 +68,7 @@ def test_a_cancelled_dequeue_gives_back_what_came_for_it(url: str, run: Any, nam
     run(story())
 
 
-def test_what_came_in_the_very_turn_of_the_cancellation_goes_back(url: str, run: Any) -> None:
+def test_message_that_comes_during_cancellation_goes_back(url: str, run: Any) -> None:
     async def story() -> None:
         _, queue = await opened(url, int)
         await queue.enqueue(1)
@@ -89,7 +89,7 @@ def test_what_came_in_the_very_turn_of_the_cancellation_goes_back(url: str, run:
     run(story())
 
 
-def test_a_timeout_around_any_verb_leaves_each_message_in_one_place(url: str, run: Any) -> None:
+def test_timeout_around_any_verb_leaves_message_in_one_place(url: str, run: Any) -> None:
     async def story() -> None:
         _, queue = await opened(url, int)
         sent = 0
@@ -117,7 +117,7 @@ def test_a_timeout_around_any_verb_leaves_each_message_in_one_place(url: str, ru
     run(story())
 
 
-def test_a_loop_that_ends_with_calls_under_way_leaves_nothing_behind(url: str) -> None:
+def test_loop_that_ends_during_calls_leaves_nothing_behind(url: str) -> None:
     async def begin() -> None:
         _, queue = await opened(url, int)
         await queue.enqueue_many(range(50))
@@ -212,7 +212,7 @@ def test_a_payload_that_cannot_be_read_fails_alone_as_before(url: str) -> None:
 
 
 @pytest.mark.parametrize("face", ["sync", "async"])
-def test_a_consumer_that_ends_has_given_back_what_it_leased_ahead(url: str, run: Any, face: str) -> None:
+def test_ended_consumer_has_given_back_messages_leased_ahead(url: str, run: Any, face: str) -> None:
     db = Db.connect(url)
     db.migrate()
     db.create_queue("numbers", int)

@@ -124,7 +124,7 @@ def test_a_bad_payload_fails_its_own_caller_only(url: str, run: Any, type: Any, 
 
 @pytest.mark.parametrize("type", [Mail, Model, Struct])
 @pytest.mark.parametrize("takes", [False, True])
-def test_a_payload_of_another_type_fails_its_attempt_and_no_other(url: str, run: Any, type: Any, takes: bool) -> None:
+def test_payload_of_another_type_fails_its_attempt_alone(url: str, run: Any, type: Any, takes: bool) -> None:
     async def story() -> None:
         db, _ = await opened(url, max_attempts=1)
         anything, mails = await db.queue("mails"), await db.queue("mails", type)
@@ -158,7 +158,7 @@ class Nested:
     within: Nested | None = None
 
 
-def test_what_is_accepted_can_be_read_however_deep_it_is() -> None:
+def test_accepted_payload_can_be_read_at_any_depth() -> None:
     codec = codec_of(Nested)
     refused = 0
     for depth in (10, 60, 120, 180, 240, 290, 320, 400, 600):

@@ -55,7 +55,7 @@ def lose_connections(url: str) -> None:
         sql.execute("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
 
 
-def test_a_lost_connection_is_a_warning_of_the_module_that_lost_it(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_connection_is_a_warning_of_its_module(url: str, caplog: pytest.LogCaptureFixture) -> None:
     db = Db.connect(url)
     db.migrate()
     began = time.time()
@@ -71,7 +71,7 @@ def test_a_lost_connection_is_a_warning_of_the_module_that_lost_it(url: str, cap
     assert began - 1 < record.created <= time.time() and record.threadName == "trunkline-logs"
 
 
-def test_a_level_holds_with_the_next_connect_and_within_a_second_without_one(url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_level_holds_at_next_connect_or_within_a_second(url: str, caplog: pytest.LogCaptureFixture) -> None:
     def connected() -> list[logging.LogRecord]:
         return [one for one in caplog.records if one.getMessage().startswith("connected")]
 
@@ -111,7 +111,7 @@ def test_no_event_is_made_that_no_logger_wants(logger: logging.Logger, off: str)
     assert [one.nr for one in seen.records] == [0]  # type: ignore[attr-defined]
 
 
-def test_a_slow_handler_loses_events_and_the_loss_is_counted_and_said(logger: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
+def test_events_lost_to_slow_handler_are_counted(logger: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
     may_go_on = False
     seen = Seen(lambda _: until(lambda: may_go_on))
     logger.addHandler(seen)
@@ -169,7 +169,7 @@ db = Db.connect(sys.argv[1])
 """
 
 
-def test_what_was_told_before_the_exit_is_handed_over(url: str) -> None:
+def test_events_before_the_exit_are_logged(url: str) -> None:
     for _ in range(5):
         ended = run(BEGIN + "_trunkline.test_logs(1000, True)", url)
         assert ended.returncode == 0, ended.stderr
@@ -177,7 +177,7 @@ def test_what_was_told_before_the_exit_is_handed_over(url: str) -> None:
         assert len(lines) == 1000 and lines[-1] == "trunkline.test WARNING told nr=999 name=a test"
 
 
-def test_a_program_ends_whatever_its_handlers_and_the_library_do_meanwhile(url: str) -> None:
+def test_program_ends_whatever_handlers_and_library_do(url: str) -> None:
     # Not in its `emit`, where it has a lock that `logging` itself waits for at the exit.
     sleeps = "logging.getLogger().handlers[0].handle = lambda record: time.sleep(60)\n"
     ended = run(BEGIN + sleeps + "_trunkline.test_logs(10, True)", url)

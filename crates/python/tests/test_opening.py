@@ -98,7 +98,7 @@ def test_a_first_call_that_is_cancelled_cancels_no_other(task: trunkline.Task[in
     run(story())
 
 
-def test_a_loop_that_ends_while_it_opens_leaves_the_next_one_whole(task: trunkline.Task[int], connects: Connects) -> None:
+def test_loop_that_ends_while_opening_leaves_next_one_whole(task: trunkline.Task[int], connects: Connects) -> None:
     connects.may_go.clear()
 
     async def gives_up() -> None:

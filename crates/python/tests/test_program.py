@@ -87,7 +87,7 @@ def _end(worker: subprocess.Popen[str]) -> tuple[int, list[dict[str, Any]]]:
     return worker.returncode, [json.loads(line) for line in told.splitlines() if line.startswith("{")]
 
 
-def test_it_works_until_sigterm_and_says_what_it_did_as_json(story: Story) -> None:
+def test_program_works_until_sigterm_and_reports_as_json(story: Story) -> None:
     worker = story.start()
     story.queue.enqueue_many(range(5))
     story.until(lambda: len(story.notes()) == 5)
@@ -108,7 +108,7 @@ def test_asked_to_it_reports(story: Story) -> None:
     assert told == [(worker.pid, 5, True)]
 
 
-def test_a_process_that_is_killed_is_replaced_and_its_message_comes_back(story: Story) -> None:
+def test_killed_process_is_replaced_and_its_message_comes_back(story: Story) -> None:
     worker = story.start("--processes", "2")
     story.queue.enqueue_many(range(20))
     story.until(lambda: story.queue.stats().messages == 0)
@@ -127,7 +127,7 @@ def test_it_begins_anew_when_the_program_changes(story: Story) -> None:
     _end(worker)
 
 
-def test_what_cannot_be_found_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_missing_app_is_said_in_a_sentence(tmp_path: Path) -> None:
     def said(target: str) -> str:
         command = [sys.executable, "-m", "trunkline.worker.program", target]
         ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

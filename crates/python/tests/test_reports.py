@@ -41,7 +41,7 @@ def application(url: str) -> trunkline.App:
     return app
 
 
-def test_it_tells_what_it_handled_what_failed_and_how_long_that_took(url: str, run: Any) -> None:
+def test_report_counts_handled_and_failed_and_has_times(url: str, run: Any) -> None:
     app = application(url)
 
     async def story() -> None:
@@ -80,7 +80,7 @@ def test_it_tells_while_it_works_and_that_it_has_ended(url: str, run: Any) -> No
     run(story())
 
 
-def test_a_role_that_must_not_works_on_and_it_is_said_why(url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_worker_without_right_to_report_warns_and_works_on(url: str, run: Any, caplog: pytest.LogCaptureFixture) -> None:
     app = application(url)
 
     async def story() -> None:

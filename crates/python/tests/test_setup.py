@@ -14,7 +14,7 @@ import trunkline
 Run = Callable[[Any], Any]
 
 
-def test_a_queue_that_is_not_there_names_the_remedy_in_python(url: str, run: Run) -> None:
+def test_missing_queue_names_the_remedy_in_python(url: str, run: Run) -> None:
     app = trunkline.App(url)
 
     @app.task()
@@ -59,7 +59,7 @@ def test_two_schedules_of_one_name_are_refused_at_the_declaration() -> None:
         app.schedule("@daily", 5, name="number")(nightly)  # type: ignore[arg-type]
 
 
-def test_a_schedule_that_no_task_declares_is_said_and_dropped_when_asked(url: str, run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_undeclared_schedule_is_said_and_dropped_when_asked(url: str, run: Run, caplog: pytest.LogCaptureFixture) -> None:
     def program(*names: str) -> trunkline.App:
         app = trunkline.App(url)
 
@@ -119,7 +119,7 @@ def test_a_worker_of_a_consumer_works_without_the_owners_rights(url: str, run: R
         run(story())
 
 
-def test_what_an_error_advises_can_be_done_in_python(url: str, run: Run) -> None:
+def test_advice_of_errors_can_be_followed_in_python(url: str, run: Run) -> None:
     from opened import opened
 
     async def story() -> None:

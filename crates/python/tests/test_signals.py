@@ -208,7 +208,7 @@ def test_a_stop_is_remembered_from_the_call_on(url: str, run: Any, verb: str, st
 
 
 @pytest.mark.parametrize(("name", "code"), [("thrown", 3), ("stopped", 1)])
-def test_what_ends_the_event_loop_ends_the_worker_in_order(place: Place, name: str, code: int) -> None:
+def test_end_of_event_loop_ends_worker_in_order(place: Place, name: str, code: int) -> None:
     place.queues[name].enqueue_many(range(20))
     worker = place.start("--queue", name, "--shutdown-after", "1")
     told = worker.communicate(timeout=60)[1]
@@ -347,7 +347,7 @@ def test_a_timeout_in_processes_begins_with_the_handler(task: Any, dead: list[in
     run(story())
 
 
-def test_an_interrupt_in_the_loop_counts_nothing_and_ends_the_worker(url: str) -> None:
+def test_interrupt_in_loop_counts_nothing_and_ends_worker(url: str) -> None:
     app = trunkline.App(url)
 
     @app.task(max_batch=1, max_attempts=1)

@@ -139,7 +139,7 @@ def test_an_interpreter_ends_with_calls_under_way(url: str, how: str) -> None:
     assert time.monotonic() - began < 55
 
 
-def test_a_program_ends_in_order_while_threads_of_its_own_wait_for_messages(url: str) -> None:
+def test_program_ends_in_order_while_its_threads_wait(url: str) -> None:
     program = """
 import sys, threading, time
 from trunkline.sync import Db

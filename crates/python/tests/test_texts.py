@@ -13,7 +13,7 @@ from trunkline import transaction
 Run = Callable[[Any], Any]
 
 
-def test_texts_for_people_are_kept_and_texts_that_mean_something_are_refused(url: str, run: Run) -> None:
+def test_broken_text_is_kept_in_errors_and_refused_elsewhere(url: str, run: Run) -> None:
     from opened import opened
 
     async def story() -> None:
@@ -36,7 +36,7 @@ class Mute(Exception):
         raise RuntimeError("no text")
 
 
-def test_a_message_whose_failure_has_no_text_does_not_hide_its_neighbours(url: str, run: Run) -> None:
+def test_failure_without_text_does_not_hide_neighbours(url: str, run: Run) -> None:
     from opened import opened
 
     class Picky:

@@ -13,7 +13,7 @@ from trunkline.testing import shift
 from opened import opened
 
 
-def test_a_message_goes_in_is_leased_and_is_gone_when_it_is_acknowledged(url: str, run: Any) -> None:
+def test_message_is_leased_and_is_gone_when_acknowledged(url: str, run: Any) -> None:
     async def story() -> None:
         _, mails = await opened(url)
         id = await mails.enqueue({"to": "ada"})
@@ -62,7 +62,7 @@ def test_a_draft_says_when_with_what_and_under_which_key(url: str, run: Any) -> 
     run(story())
 
 
-def test_a_failed_message_dies_after_its_last_attempt_and_can_be_replayed(url: str, run: Any) -> None:
+def test_failed_message_dies_after_last_attempt_and_is_replayed(url: str, run: Any) -> None:
     async def story() -> None:
         _, mails = await opened(url, str, max_attempts=2)
         id = await mails.enqueue("a")

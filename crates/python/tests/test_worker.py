@@ -67,7 +67,7 @@ def test_the_example_of_the_readme(url: str, run: Any) -> None:
     run(story())
 
 
-def test_failures_are_tried_again_buried_or_put_off_as_the_handler_says(url: str, run: Any) -> None:
+def test_failures_are_retried_buried_or_delayed_as_handlers_say(url: str, run: Any) -> None:
     app = trunkline.App(url)
 
     @app.task(queue="mails", retry=lambda attempt, error: None if isinstance(error, KeyError) else attempt * 100.0)
@@ -226,7 +226,7 @@ def test_a_cancelled_message_tells_its_handler(url: str, run: Any) -> None:
     run(story())
 
 
-def test_an_orderly_end_waits_for_what_runs_and_gives_back_the_rest(url: str, run: Any) -> None:
+def test_orderly_end_waits_for_handlers_and_gives_back_rest(url: str, run: Any) -> None:
     app = trunkline.App(url)
     began, go = asyncio.Event(), asyncio.Event()
     begun: list[int] = []
@@ -279,7 +279,7 @@ def test_a_run_that_is_cancelled_ends_in_order(url: str, run: Any) -> None:
     run(story())
 
 
-def test_a_payload_that_cannot_be_read_fails_its_attempt_and_no_other(url: str, run: Any) -> None:
+def test_unreadable_payload_fails_its_attempt_alone(url: str, run: Any) -> None:
     app = trunkline.App(url)
     seen: list[Mail] = []
 
@@ -320,7 +320,7 @@ def test_schedules_are_put_in_force_by_setup(url: str, run: Any) -> None:
     run(story())
 
 
-def test_what_cannot_work_is_said_at_once() -> None:
+def test_impossible_declarations_are_refused_at_once() -> None:
     app = trunkline.App()
 
     @app.task(queue="a")
@@ -370,7 +370,7 @@ def test_a_trace_goes_through_messages(url: str, run: Any) -> None:
     run(story())
 
 
-def test_what_runs_at_present_is_told_with_its_progress(url: str, run: Any) -> None:
+def test_running_messages_are_told_with_progress(url: str, run: Any) -> None:
     app = trunkline.App(url)
     may_end = asyncio.Event()
 
@@ -475,7 +475,7 @@ def test_messages_go_to_processes_and_can_be_copied(url: str, run: Any) -> None:
 
 
 @pytest.mark.parametrize("batch", [None, 2])
-def test_handlers_that_are_cancelled_with_the_loop_before_they_begin_are_not_counted(url: str, run: Any, batch: int | None) -> None:
+def test_handlers_cancelled_before_they_begin_are_not_counted(url: str, run: Any, batch: int | None) -> None:
     app = trunkline.App(url)
 
     async def note(number: Any) -> None: ...

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_is_refused_for_is_told_from_an_outage() {
+    fn refusal_of_a_message_is_told_from_an_outage() {
         for of_message in ["22P05", "23514", "54001", "54000", "P0001", "38000", "UE001", "0A000", "21000"] {
             assert!(!is_of_server(of_message), "{of_message}");
         }

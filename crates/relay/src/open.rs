@@ -97,7 +97,7 @@ mod tests {
     use super::parsed;
 
     #[test]
-    fn a_broker_that_is_not_known_is_said_before_anything_else() {
+    fn unknown_broker_is_said_before_anything_else() {
         for address in ["foo://x", "foo://x/y", "http://u:secret@x", "://x", "NATS://x"] {
             let error = parsed(address).expect_err(address).to_string();
             assert!(error.contains("knows no broker") && !error.contains("secret"), "{error}");

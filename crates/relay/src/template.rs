@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_one_part_of_a_name_unless_it_says_so() {
+    fn place_fills_one_part_of_route_unless_marked() {
         for parts in ["a.{metadata.dotted}", "{metadata.dotted}-x", "a.{payload.rate}"] {
             assert!(fill(parts).is_err_and(|why| why.contains("would part it")), "{parts}");
         }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_lacks_is_named() {
+    fn missing_field_is_named() {
         assert!(fill("{metadata.none}").is_err_and(|why| why.contains("\"none\"")));
         assert!(fill("{payload.to}").is_err_and(|why| why.contains("no text")));
         assert!(fill("{payload.to.street}").is_err_and(|why| why.contains("to.street")));

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_a_number_or_has_its_shard_before_it() {
+    fn id_is_number_alone_or_behind_its_shard() {
         let id = |text: &str| text.parse::<Id>();
         assert_eq!(id("1024").map(|id| id.to_string()).as_deref(), Ok("1024"));
         assert_eq!(id(" 1f3a9c02:1024").map(|id| id.to_string()).as_deref(), Ok("1f3a9c02:1024"));

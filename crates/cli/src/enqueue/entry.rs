@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_when_and_what_is_beside_or_the_usual_holds() {
+    fn line_gives_due_time_and_metadata_or_defaults_hold() {
         let line =
             r#"{"id": 5, "attempt": 2, "payload": "x", "delay": "1h30m", "at": null, "metadata": {"b": "3", "n": 4}}"#;
         let entry = read(line, "text").expect("a message");

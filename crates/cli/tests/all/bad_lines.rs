@@ -42,7 +42,7 @@ fn queue(payload: &str) -> Trunkline {
 }
 
 #[test]
-fn a_bad_line_is_named_and_all_before_it_are_enqueued() {
+fn bad_line_is_named_and_all_before_it_are_enqueued() {
     for (payload, good, bad, why) in CASES {
         let trunkline = queue(payload);
         let mut lines = vec![good.as_bytes().to_vec(); 12_000];
@@ -119,7 +119,7 @@ fn many_bad_lines_are_only_counted() {
 }
 
 #[test]
-fn a_place_for_bad_lines_that_is_none_is_refused_before_anything_is_enqueued() {
+fn unusable_place_for_bad_lines_is_refused_before_enqueuing() {
     let (trunkline, folder) = (queue("int4"), Folder::new());
     let input = folder.join("input");
     fs::write(&input, "1\nx\n").expect("it can be written");

@@ -65,7 +65,7 @@ fn wait_at(trunkline: &Trunkline, change: &str) -> Session {
 }
 
 #[test]
-fn a_follower_survives_a_break_under_a_lease_an_acknowledgement_and_a_take() {
+fn follower_survives_break_during_lease_acknowledgement_or_take() {
     for (change, mode) in [("update", "at-least-once"), ("delete", "at-least-once"), ("delete", "at-most-once")] {
         let trunkline = Trunkline::with_queue(&["--max-attempts", "1"]);
         let follower = Follower::start(&trunkline, &["--mode", mode]);
@@ -139,7 +139,7 @@ fn a_break_in_front_of_at_most_once_repeats_nothing() {
 }
 
 #[test]
-fn an_acknowledgement_whose_answer_was_lost_repeats_nothing_and_is_said() {
+fn acknowledgement_with_lost_answer_repeats_nothing_and_warns() {
     let near = Trunkline::with_queue(&["--max-attempts", "1"]);
     let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
     let port = far.url.split("port=").nth(1).and_then(|rest| rest.split(' ').next()).expect("a port").to_owned();

@@ -10,7 +10,7 @@ use std::{
 use crate::fixture::{Folder, Trunkline, program, signal};
 
 #[test]
-fn a_password_becomes_a_hash_and_a_file_of_users_is_read_or_named() {
+fn password_is_hashed_and_bad_line_of_users_is_named() {
     let (trunkline, folder) = (Trunkline::new(), Folder::new());
     let mut child = program()
         .args(["console", "--hash-password"])

@@ -31,7 +31,7 @@ fn dead_letters_are_replayed_and_discarded_some_and_all() {
 }
 
 #[test]
-fn what_is_thrown_away_as_a_whole_is_asked_for() {
+fn deletion_of_everything_needs_confirmation() {
     let (trunkline, _) = with_dead();
     trunkline.ok(&["enqueue", "q", "x", "y"]);
     sql(&trunkline.url, "select trunkline.archive('q', id, attempt) from trunkline.lease('q', 1)");
@@ -82,7 +82,7 @@ fn an_error_obeys_no_terminal_and_stays_on_its_line() {
 }
 
 #[test]
-fn an_id_that_is_no_dead_letter_is_said_to_be_none() {
+fn id_of_no_dead_letter_is_refused() {
     let (trunkline, _) = with_dead();
     let (code, error) = trunkline.fails(&["dead", "replay", "q", "7"]);
     assert!(code == 1 && error.contains("dead list q"), "{error}");

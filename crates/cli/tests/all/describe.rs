@@ -42,7 +42,7 @@ fn a_page_has_keys_priorities_and_limits() {
 }
 
 #[test]
-fn a_page_has_what_the_queue_holds_and_who_uses_it() {
+fn page_shows_contents_schedules_and_rights_of_queue() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
     let role = format!("described_{}", std::process::id());
     sql(&trunkline.url, &format!("create role {role}"));

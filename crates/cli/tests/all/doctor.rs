@@ -17,7 +17,7 @@ fn said(trunkline: &Trunkline, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_doctor_says_that_nothing_is_wrong_and_exits_with_zero() {
+fn doctor_finds_nothing_wrong_and_exits_with_zero() {
     let (_server, trunkline) = alone();
     trunkline.ok(&["enqueue", "q", "just enqueued"]);
     assert_eq!(trunkline.lines(&["doctor"]), ["nothing is wrong"]);
@@ -25,7 +25,7 @@ fn the_doctor_says_that_nothing_is_wrong_and_exits_with_zero() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_the_statement_that_mends_it() {
+fn finding_names_the_statement_that_mends_it() {
     let (_server, trunkline) = alone();
     sql(&trunkline.url, "drop index trunkline.due_q");
     let (code, error) = trunkline.fails(&["doctor"]);
@@ -47,7 +47,7 @@ fn what_is_wrong_is_said_with_the_statement_that_mends_it() {
 }
 
 #[test]
-fn a_message_that_waits_longer_than_the_patience_is_a_finding_and_what_it_says_obeys_no_terminal() {
+fn wait_beyond_patience_is_found_and_control_characters_are_removed() {
     let (_server, trunkline) = alone();
     trunkline.ok(&["enqueue", "q", "one"]);
     sql(&trunkline.url, "update trunkline.queue_q set due_at = now() - interval '1 hour'");

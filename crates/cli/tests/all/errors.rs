@@ -39,7 +39,7 @@ fn a_payload_that_is_none_of_the_type_stores_nothing() {
 }
 
 #[test]
-fn a_queue_of_a_type_without_a_simple_text_leads_to_sql() {
+fn queue_of_type_without_simple_text_leads_to_sql() {
     let trunkline = Trunkline::with_queue(&["--type", "point"]);
     for args in [&["enqueue", "q", "(1,2)"][..], &["dequeue", "q"], &["peek", "q"]] {
         let (code, error) = trunkline.fails(args);
@@ -62,7 +62,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_an_error_with_a_hint_and_without_the_password() {
+fn unreachable_server_gives_hint_and_hides_password() {
     let nowhere = Trunkline { url: "postgres://me:secret@localhost:1/app".to_owned() };
     let (code, error) = nowhere.fails(&["stats", "--verbose"]);
     assert!(code == 1 && error.contains("error: cannot connect") && error.contains("hint: "), "{error}");
@@ -87,7 +87,7 @@ fn a_server_that_answers_is_not_asked_whether_it_runs() {
 }
 
 #[test]
-fn what_is_done_and_cannot_be_told_is_said_to_be_done() {
+fn failed_output_says_that_the_command_took_effect() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
     trunkline.ok(&["enqueue", "q", "x"]);
     sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'x') from trunkline.lease('q', 1)");
@@ -147,7 +147,7 @@ fn rights_are_of_roles_and_of_one_queue_or_all() {
 }
 
 #[test]
-fn what_is_no_connection_string_is_said_to_be_none() {
+fn bad_connection_string_is_refused_without_its_password() {
     for (url, told) in [
         ("mysql://me:secret@x/y", "mysql://… is not the address of a PostgreSQL"),
         ("nonsense", "this is no connection string"),

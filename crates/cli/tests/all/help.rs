@@ -75,7 +75,7 @@ fn every_verb_has_an_example_and_takes_it() {
 }
 
 #[test]
-fn a_queue_that_is_missing_is_not_created_with_a_type_by_accident() {
+fn missing_queue_is_not_created_with_a_type_by_accident() {
     let (_, error) = Trunkline::new().fails(&["enqueue", "emails", "{}"]);
     assert!(error.contains("queue create NAME --type"), "{error}");
 }

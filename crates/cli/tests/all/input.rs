@@ -48,7 +48,7 @@ fn a_file_is_one_message_as_it_is() {
 }
 
 #[test]
-fn an_input_that_is_no_message_is_refused_as_a_whole() {
+fn input_that_is_no_message_is_refused_as_a_whole() {
     let (trunkline, folder) = (Trunkline::with_queue(&[]), Folder::new());
     let large = folder.join("large");
     let mut file = fs::File::create(&large).expect("it can be written");

@@ -53,7 +53,7 @@ fn enqueued(output: &Output) -> &str {
 }
 
 #[test]
-fn what_is_dequeued_is_enqueued_elsewhere_with_its_payload_and_metadata() {
+fn dequeued_messages_are_enqueued_elsewhere_with_payload_and_metadata() {
     for (payload, payloads) in PAYLOADS {
         let trunkline = queues(payload, payloads);
         let before = all(&trunkline, "q", "row(m.payload::text, m.metadata)");
@@ -73,7 +73,7 @@ fn what_is_dequeued_is_enqueued_elsewhere_with_its_payload_and_metadata() {
 }
 
 #[test]
-fn what_is_peeked_is_enqueued_elsewhere_with_its_due_time() {
+fn peeked_messages_are_enqueued_elsewhere_with_due_time() {
     for (payload, payloads) in PAYLOADS {
         let trunkline = queues(payload, payloads);
         sql(
@@ -93,7 +93,7 @@ fn what_is_peeked_is_enqueued_elsewhere_with_its_due_time() {
 }
 
 #[test]
-fn a_line_says_its_delay_time_and_metadata_and_the_arguments_say_the_rest() {
+fn line_overrides_delay_time_and_metadata_of_arguments() {
     let trunkline = Trunkline::with_queue(&["--type", "jsonb"]);
     let lines = br#"{"payload": {"n": 1}}
 {"payload": "two", "delay": 7200.5, "metadata": {"a": "mine"}}
@@ -129,7 +129,7 @@ fn bad() -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn a_bad_line_is_named_with_its_reason_and_all_before_it_are_enqueued() {
+fn bad_line_is_named_with_reason_after_enqueuing_earlier_ones() {
     for (line, why) in bad() {
         let trunkline = Trunkline::with_queue(&["--type", "jsonb"]);
         let lines = format!("{}{line}\n{{\"payload\": 2}}\n{line}\n", "{\"payload\": 1}\n".repeat(1_500));
@@ -143,7 +143,7 @@ fn a_bad_line_is_named_with_its_reason_and_all_before_it_are_enqueued() {
 }
 
 #[test]
-fn bad_lines_are_skipped_or_set_aside_as_they_are_and_the_order_of_the_good_ones_stays() {
+fn bad_lines_are_skipped_or_set_aside_and_order_stays() {
     let (trunkline, folder) = (Trunkline::with_queue(&["--type", "jsonb"]), Folder::new());
     let bad = bad();
     let line = |(number, (line, _)): (usize, &(String, _))| format!("{{\"payload\": {number}}}\n{line}\n");

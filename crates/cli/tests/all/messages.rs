@@ -3,7 +3,7 @@ use std::process::Stdio;
 use crate::fixture::{Trunkline, eventually, rows, sql};
 
 #[test]
-fn messages_come_out_in_the_order_in_which_they_went_in() {
+fn messages_come_out_in_the_order_they_went_in() {
     let trunkline = Trunkline::with_queue(&[]);
     let ids = trunkline.lines(&["enqueue", "q", "one", "two"]);
     let more = trunkline.lines(&["enqueue", "q", "three"]);

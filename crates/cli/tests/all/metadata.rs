@@ -3,7 +3,7 @@
 use crate::fixture::{Folder, Trunkline, sql};
 
 #[test]
-fn arguments_say_when_messages_are_due_and_what_is_beside_them() {
+fn arguments_give_messages_due_time_and_metadata() {
     let (trunkline, folder) = (Trunkline::with_queue(&["--type", "text"]), Folder::new());
     let path = folder.join("lines");
     std::fs::write(&path, "two\nthree\n").expect("it can be written");
@@ -24,7 +24,7 @@ fn arguments_say_when_messages_are_due_and_what_is_beside_them() {
 }
 
 #[test]
-fn what_is_beside_a_message_is_shown_wherever_it_is() {
+fn metadata_is_shown_wherever_the_message_is() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     let id = trunkline.lines(&["enqueue", "q", "x", "--with", "tenant=acme", "--with", "bell=\u{7}"]).remove(0);
     let shown = |args: &[&str]| {
@@ -66,7 +66,7 @@ fn peek_shows_the_state_of_each_message() {
 }
 
 #[test]
-fn what_cannot_be_beside_a_message_is_refused_with_a_way_out() {
+fn bad_metadata_or_due_time_is_refused_with_advice() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     for (args, told) in [
         (["--with", "tenant"], "a name and its text are wanted, as tenant=acme"),

@@ -53,7 +53,7 @@ fn watch_memory(child: &Child) -> thread::JoinHandle<u64> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_million_lines_go_in_and_come_out_identical_in_little_memory() {
+fn million_lines_come_out_identical_and_take_little_memory() {
     let trunkline = Trunkline::with_queue(&[]);
     let folder = Folder::new();
     let path = folder.join("lines");

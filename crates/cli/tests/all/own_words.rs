@@ -38,7 +38,7 @@ fn a_database_without_queues_is_said_to_have_none() {
 }
 
 #[test]
-fn a_role_that_may_create_no_schema_is_told_the_right() {
+fn role_that_may_create_no_schema_is_told_the_right() {
     let trunkline = Trunkline::bare();
     let role = format!("migrator_{}", std::process::id());
     sql(&trunkline.url, &format!("create role {role} login"));

@@ -18,7 +18,7 @@ fn shown(mut command: Command) -> (String, String) {
 }
 
 #[test]
-fn the_argument_counts_then_the_url_then_the_variables_then_the_private_postgres() {
+fn argument_precedes_url_then_variables_then_private_postgres() {
     let [by_argument, by_url, by_variables] = ["by_argument", "by_url", "by_variables"].map(|name| {
         let trunkline = Trunkline::new();
         trunkline.ok(&["queue", "create", name]);

@@ -28,7 +28,7 @@ impl Drop for Home {
 }
 
 #[test]
-fn a_private_postgres_starts_when_needed_stays_and_keeps_its_data() {
+fn private_postgres_starts_when_needed_stays_and_keeps_its_data() {
     let home = Home(Folder::new());
     let folder = home.0.join("trunkline/postgres");
     let (code, error) = failed(&home.run(&["postgres", "status"]), &["postgres", "status"]);

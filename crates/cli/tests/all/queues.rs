@@ -52,7 +52,7 @@ fn a_queue_is_altered_and_says_what_holds_then() {
 }
 
 #[test]
-fn a_queue_with_keys_gets_more_lanes_and_a_rate_for_each_key() {
+fn queue_with_keys_gets_more_partitions_and_rate_per_key() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--partitions", "4"]);
     trunkline.ok(&["enqueue", "q", "--key", "a", "one"]);
     assert_eq!(trunkline.json(&["queue", "alter", "q", "--partitions", "8", "--json"])[0]["partitions"], 8);
@@ -81,7 +81,7 @@ fn a_queue_with_keys_gets_more_lanes_and_a_rate_for_each_key() {
 }
 
 #[test]
-fn what_cannot_be_altered_stays() {
+fn wrong_alterations_leave_the_queue_as_it_was() {
     let trunkline = Trunkline::with_queue(&[]);
     let before = trunkline.ok(&["queue", "describe", "q"]);
     let wrong: [(&[&str], i32, &str); 6] = [
@@ -138,7 +138,7 @@ fn settings_out_of_bounds_are_errors() {
 }
 
 #[test]
-fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines() {
+fn messages_get_priorities_from_arguments_and_from_lines() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--priorities", "3", "--aging", "1h"]);
     let described = trunkline.json(&["queue", "describe", "q", "--json"]).remove(0);
     assert_eq!((&described["priorities"], &described["aging_s"]), (&3.into(), &3600.0.into()));
@@ -184,7 +184,7 @@ fn a_queue_has_priorities_and_messages_have_them_from_arguments_and_from_lines()
 }
 
 #[test]
-fn a_message_with_a_unique_key_is_there_once_from_arguments_and_from_lines() {
+fn unique_message_is_there_once_from_arguments_and_from_lines() {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--uniqueness"]);
     assert_eq!(trunkline.json(&["queue", "describe", "q", "--json"])[0]["uniqueness"], true);
     let first = trunkline.lines(&["enqueue", "q", "--unique", "a", "one"]);

@@ -57,7 +57,7 @@ fn a_schedule_is_set_listed_paused_fired_and_dropped() {
 }
 
 #[test]
-fn what_cannot_be_a_schedule_is_refused_with_what_would_be_good() {
+fn bad_schedule_is_refused_with_advice() {
     let trunkline = Trunkline::with_queue(&["--type", "int8"]);
     let cases: [(&[&str], &str); 5] = [
         (&["q", "whenever", "1"], "every 90 seconds"),

@@ -26,7 +26,7 @@ fn shards(both: &Trunkline) -> Vec<String> {
 }
 
 #[test]
-fn messages_go_to_all_servers_and_come_from_all_of_them() {
+fn messages_go_to_all_servers_and_come_from_all() {
     let both = two();
     let shards = shards(&both);
     // Each program begins with either server.
@@ -89,7 +89,7 @@ fn urls_can_be_arguments_and_an_id_must_fit_them() {
 }
 
 #[test]
-fn commands_are_run_for_messages_of_all_servers_and_dead_letters_are_in_one_list() {
+fn commands_and_the_dead_letter_list_cover_all_servers() {
     let both = two();
     for n in 0..8 {
         Trunkline { url: urls(&both)[n % 2].to_owned() }.ok(&["enqueue", "q", &n.to_string()]);
@@ -111,7 +111,7 @@ fn commands_are_run_for_messages_of_all_servers_and_dead_letters_are_in_one_list
 }
 
 #[test]
-fn a_follower_hears_of_both_and_its_leases_end_where_they_began() {
+fn follower_hears_both_shards_and_ends_leases_where_they_began() {
     let both = two();
     let mut follower = both.start(&["dequeue", "q", "--follow", "-n", "20", "--archive"]);
     for n in 0..20 {
@@ -158,7 +158,7 @@ fn a_shard_drains_and_comes_back() {
 
 /// The drain is killed at about twenty points, while the moved messages are consumed.
 #[test]
-fn a_drain_that_moves_may_be_killed_as_often_as_one_likes() {
+fn drain_that_moves_survives_any_number_of_kills() {
     let both = two();
     let shard = shards(&both).remove(1);
     let [other, from] = urls(&both)[..] else { panic!("two") };

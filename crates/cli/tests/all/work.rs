@@ -59,7 +59,7 @@ fn the_exit_code_says_what_becomes_of_a_message() {
 }
 
 #[test]
-fn a_reason_is_the_last_lines_of_standard_error_and_bounded() {
+fn reason_is_last_lines_of_standard_error_and_bounded() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     trunkline.ok(&["enqueue", "q", "x"]);
     drain(&trunkline, "seq 100000 >&2; exit 100", &[]);
@@ -69,7 +69,7 @@ fn a_reason_is_the_last_lines_of_standard_error_and_bounded() {
 }
 
 #[test]
-fn a_command_gets_the_payload_and_what_there_is_to_know() {
+fn command_gets_payload_and_facts_about_its_message() {
     let trunkline = Trunkline::with_queue(&["--type", "jsonb"]);
     let id = trunkline.ok(&["enqueue", "q", "{\"to\": \"ada\"}"]).trim().to_owned();
     let (lines, _) = drain(&trunkline, "cat; env | grep -E '^TRUNKLINE_(QUEUE|ID|ATTEMPT|ENQUEUED_AT)=' | sort", &[]);
@@ -126,7 +126,7 @@ fn a_command_need_not_read_its_input() {
 }
 
 #[test]
-fn a_command_does_not_inherit_the_password_unless_it_is_meant_to() {
+fn command_inherits_credentials_only_on_request() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     let exec = "echo ${DATABASE_URL:-no url} ${PGPASSWORD:-no password} ${PGHOST:-no host}";
     for (more, seen) in [
@@ -162,7 +162,7 @@ fn lines_are_passed_on_whole_however_many_commands_print() {
 }
 
 #[test]
-fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+fn command_that_takes_too_long_ends_with_all_its_children() {
     let (trunkline, folder) = (Trunkline::with_queue(&["--type", "text"]), Folder::new());
     trunkline.ok(&["enqueue", "q", "hears", "is deaf"]);
     let exec =
@@ -187,7 +187,7 @@ pub fn no_group(id: &str) {
 }
 
 #[test]
-fn what_a_command_leaves_running_ends_with_it() {
+fn processes_left_running_end_with_their_command() {
     let (trunkline, folder) = (Trunkline::with_queue(&["--type", "text"]), Folder::new());
     trunkline.ok(&["enqueue", "q", "x"]);
     let args = ["work", "q", "--drain", "--exec", "echo $$ > $DIR/group; sleep 600 & echo done"];

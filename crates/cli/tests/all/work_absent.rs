@@ -21,7 +21,7 @@ fn assert_uncharged(place: &Place, messages: u64) {
 }
 
 #[test]
-fn a_command_that_is_plainly_not_there_is_found_before_anything_is_leased() {
+fn missing_command_is_found_before_anything_is_leased() {
     let place = Place::new(20, &["--max-attempts", "1"]);
     for (exec, told) in [
         ("nosuchprogram", "the command \"nosuchprogram\" does not exist"),
@@ -37,7 +37,7 @@ fn a_command_that_is_plainly_not_there_is_found_before_anything_is_leased() {
 }
 
 #[test]
-fn a_command_that_the_shell_does_not_find_gives_all_messages_back() {
+fn command_unknown_to_the_shell_gives_all_messages_back() {
     let place = Place::new(300, &["--max-attempts", "1"]);
     for exec in
         ["exec nosuchprogram", "cat > /dev/null; nosuchprogram", "true; /etc/passwd", "$DIR/nosuch", "env nosuch"]

@@ -72,7 +72,7 @@ pub const NOTE: &str = "read -r number; echo \"$number $TRUNKLINE_ATTEMPT\" >> $
 const WAIT: &str = "while ! [ -e $DIR/gate ]; do sleep 0.02; done; ";
 
 #[test]
-fn what_a_killed_program_held_comes_back_when_the_leases_end() {
+fn messages_of_killed_program_come_back_when_leases_end() {
     let place = Place::new(20, &[]);
     let mut killed = place.work(&format!("{NOTE} {WAIT}"), &["--concurrency", "3"]);
     eventually("three commands run", || place.lines("begun").len() == 3);
@@ -89,7 +89,7 @@ fn what_a_killed_program_held_comes_back_when_the_leases_end() {
 }
 
 #[test]
-fn a_signal_under_load_loses_nothing_repeats_nothing_and_charges_nothing() {
+fn signal_under_load_loses_repeats_and_counts_nothing() {
     // There are enough messages that some are left for each signal, even if it comes late.
     let place = Place::new(2000, &["--max-attempts", "1"]);
     let exec = format!("{NOTE} sleep 0.01");
@@ -110,7 +110,7 @@ fn a_signal_under_load_loses_nothing_repeats_nothing_and_charges_nothing() {
 }
 
 #[test]
-fn commands_that_outlast_the_end_are_ended_and_their_messages_given_back_uncharged() {
+fn commands_that_outlast_the_end_are_ended_without_counted_attempts() {
     let place = Place::new(2, &["--max-attempts", "1"]);
     let exec = "trap 'echo >> $DIR/heard; exit' TERM; echo $$ >> $DIR/groups; sleep 600 & wait";
     let child = place.work(exec, &["--concurrency", "2", "--shutdown-after", "0.1"]);

@@ -26,7 +26,7 @@ fn a_killed_program_takes_its_commands_with_it() {
 }
 
 #[test]
-fn what_kills_the_commands_at_the_program_s_death_outlasts_the_terminal_and_ends_with_it() {
+fn guard_outlasts_terminal_signals_and_ends_with_the_program() {
     let place = Place::new(1, &[]);
     let child = place.work("echo $$ >> $DIR/groups; sleep 600", &["--shutdown-after", "0.1"]);
     eventually("it runs", || place.lines("groups").len() == 1);
@@ -41,7 +41,7 @@ fn what_kills_the_commands_at_the_program_s_death_outlasts_the_terminal_and_ends
 }
 
 #[test]
-fn commands_that_get_the_program_s_signal_are_given_back_uncharged() {
+fn commands_signalled_with_program_are_given_back_without_counted_attempts() {
     for (name, exec) in [
         ("TERM", "echo $$ >> $DIR/groups; exec sleep 600"),
         ("INT", "echo $$ >> $DIR/groups; exec sleep 600"),

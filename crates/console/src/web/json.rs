@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_stands_there() {
+    fn json_is_shown_as_it_is_written() {
         let json = r#"{"b":12345678901234567890.10,"a":[1,{"c\"":"x, y: {\\"}],"e":{},"n": [ ] , "t":true}"#;
         let shown = "{\n  \"b\": 12345678901234567890.10,\n  \"a\": [\n    1,\n    {\n      \"c\\\"\": \"x, y: {\\\\\"\n    }\n  ],\n  \"e\": {},\n  \"n\": [],\n  \"t\": true\n}";
         assert_eq!(text(json), shown);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_or_would_be_too_long_is_left_as_it_is() {
+    fn scalar_invalid_or_overlong_json_is_left_as_it_is() {
         for other in ["", "17", "\"x\"", "{", "{a: 1}", "\\x7b7d"] {
             assert_eq!(pieces(other), None, "{other}");
         }

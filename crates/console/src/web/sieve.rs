@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_say_nothing_leave_all_letters_and_a_group_may_have_no_error() {
+    fn empty_fields_leave_all_letters_and_empty_error_is_kept() {
         let empty = || Some(String::new());
         let sieve = Sieve { text: empty(), key: empty(), from: empty(), ..Sieve::default() }.tidied();
         assert!(sieve.is_all() && sieve.conditions("$1") == "$1::text is not null", "{sieve:?}");

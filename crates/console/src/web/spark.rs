@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_is_on_top_nothing_at_the_bottom_and_now_on_the_right() {
+    fn spark_line_has_highest_on_top_and_now_on_right() {
         assert_eq!(points([9, 9, 0, 0, 5, 1, 10, 0].into_iter()), "107,3 111,23 115,12 120,1 ");
         assert_eq!(points([0].into_iter()), "120,23 ");
         assert_eq!(points([].into_iter()), "");

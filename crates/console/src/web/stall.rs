@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_takes_nothing_is_left_and_whoever_takes_a_little_is_not() {
+    async fn stalled_reader_is_left_and_slow_reader_is_not() {
         let (here, mut there) = tokio::io::duplex(8);
         let mut stall = Stall::new(here, Duration::from_secs(10));
         let read = tokio::spawn(async move {

@@ -106,7 +106,7 @@ fn the_guide_has_a_row_for_each_check() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_all_is_well_nothing_is_found() {
+async fn healthy_queues_have_no_findings() {
     let ward = Ward::new().await;
     assert_eq!(ward.found().await, [], "an empty schema");
     let plain = ward.queue("plain", Settings::new("int8")).await;
@@ -120,7 +120,7 @@ async fn where_all_is_well_nothing_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_holds_back_the_cleaning_is_named_and_can_be_ended() {
+async fn holder_that_blocks_vacuum_is_named_and_can_be_ended() {
     let ward = Ward::with(&[("max_prepared_transactions", "2"), ("wal_level", "logical")]).await;
     let holder = connect(&ward.server.url("postgres")).await;
     holder
@@ -211,7 +211,7 @@ async fn an_index_that_is_mostly_empty_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn numbers_that_come_to_an_end_or_fell_behind_are_found() {
+async fn ids_that_run_out_or_fell_behind_are_found() {
     let ward = Ward::new().await;
     let queue = ward.queue("q", Settings::new("int8")).await;
     queue.enqueue(1).await.expect("enqueued");
@@ -259,7 +259,7 @@ async fn the_notification_queue_is_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_nobody_consumes_is_found_whatever_its_lanes_are() {
+async fn queue_without_consumer_is_found_whatever_its_kind() {
     let ward = Ward::new().await;
     for (name, settings, draft) in [
         ("plain", Settings::new("int8"), Draft::new(1)),

@@ -133,7 +133,7 @@ async fn bytes_are_those_of_sql_for_each_table() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_holds_the_horizon_back_is_seen() {
+async fn horizon_age_is_shown_for_each_holder() {
     let server = Cluster::temporary().setting("max_prepared_transactions", "2").start().expect("a server");
     let db = Db::connect(&server.url("postgres")).await.expect("connected");
     db.migrate().await.expect("migrated");
@@ -173,7 +173,7 @@ async fn a_database_without_the_schema_is_not_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_cannot_be_counted_says_so_and_hides_no_other() {
+async fn uncountable_queue_says_so_and_hides_no_other() {
     let (url, db, sql) = database().await;
     in_all_states(&db, "locked").await;
     in_all_states(&db, "open").await;
@@ -202,7 +202,7 @@ async fn a_queue_that_cannot_be_counted_says_so_and_hides_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_took_long_is_not_counted_again_by_the_next_scrape() {
+async fn slow_count_is_not_repeated_by_the_next_scrape() {
     let (_, db, sql) = database().await;
     db.create_queue("emails", &Settings::new("int8")).await.expect("created");
     let rows =

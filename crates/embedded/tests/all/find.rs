@@ -15,7 +15,7 @@ fn finder() {
 }
 
 #[test]
-fn a_wrong_trunkline_pg_bin_is_an_error_and_nothing_else_is_tried() {
+fn wrong_trunkline_pg_bin_is_an_error_without_fallback() {
     let folder = Folder::new();
     let said = words(again::part("find::finder", &folder.0).env("TRUNKLINE_PG_BIN", &folder.0).spawn().unwrap());
     assert!(said.contains("failed: TRUNKLINE_PG_BIN names no usable PostgreSQL"), "{said}");
@@ -30,7 +30,7 @@ fn a_right_trunkline_pg_bin_is_used() {
 }
 
 #[test]
-fn a_link_in_path_leads_to_the_folder_of_the_programs() {
+fn link_in_path_leads_to_the_folder_of_programs() {
     let (here, folder) = (here(), Folder::new());
     symlink(here.dir().join("postgres"), folder.0.join("postgres")).unwrap();
     let path = format!("{}:/usr/bin:/bin", folder.0.display());
@@ -39,7 +39,7 @@ fn a_link_in_path_leads_to_the_folder_of_the_programs() {
 }
 
 #[test]
-fn a_folder_that_lacks_a_program_is_refused_by_its_name() {
+fn folder_that_lacks_a_program_is_refused_by_name() {
     let error = Binaries::inspect(Path::new("/nowhere")).unwrap_err();
     assert_eq!(error.to_string(), "the folder /nowhere holds no `postgres`");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use trunkline_embedded::{Cluster, Stop};
 
 #[test]
-fn a_cluster_that_stays_is_found_again_until_it_is_stopped() {
+fn cluster_that_stays_is_found_until_it_is_stopped() {
     let folder = Folder::new();
     let path = folder.0.join("queue");
     assert_eq!(Cluster::status(&path), None);
@@ -68,7 +68,7 @@ fn a_long_path_has_its_socket_elsewhere() {
 }
 
 #[test]
-fn a_pid_file_left_by_a_crash_is_in_nobodys_way() {
+fn pid_file_left_by_a_crash_is_no_obstacle() {
     let folder = Folder::new();
     let path = folder.0.join("queue");
     let cluster = Cluster::at(&path).start().unwrap();
@@ -83,7 +83,7 @@ fn a_pid_file_left_by_a_crash_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_folder_with_other_files_is_refused_and_left_as_it_is() {
+fn folder_with_other_files_is_refused_and_left_untouched() {
     let folder = Folder::new();
     fs::write(folder.0.join("letter"), "dear").unwrap();
     let error = Cluster::at(&folder.0).start().unwrap_err().to_string();

@@ -17,7 +17,7 @@ fn ask(statement: &str) -> Option<String> {
 }
 
 #[test]
-fn each_test_has_a_database_of_its_own_on_one_server() {
+fn each_test_has_its_own_database_on_one_server() {
     let threads = [(); 8].map(|()| std::thread::spawn(|| test_database().unwrap()));
     let urls: BTreeSet<String> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert_eq!(urls.len(), 8, "{urls:?}");
@@ -43,7 +43,7 @@ fn tests() {
 }
 
 #[test]
-fn the_server_ends_with_the_process_and_no_other_is_disturbed() {
+fn server_ends_with_its_process_and_disturbs_no_other() {
     let bystander = Cluster::temporary().start().unwrap();
     test_database().unwrap();
     let mut others = again::part("shared::tests", Path::new("-")).spawn().unwrap();

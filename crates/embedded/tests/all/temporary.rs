@@ -23,7 +23,7 @@ fn a_temporary_cluster_answers_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_committed_outlives_an_immediate_restart() {
+fn committed_rows_outlive_an_immediate_restart() {
     let cluster = Cluster::temporary().start().unwrap();
     let before = cluster.pid();
     let say = |statement: &str| ask(cluster.socket_dir(), cluster.port(), statement);
@@ -48,7 +48,7 @@ fn a_stopped_cluster_starts_again() {
 }
 
 #[test]
-fn the_server_has_the_environment_that_it_was_given_and_keeps_it_over_a_restart() {
+fn server_keeps_its_given_environment_over_a_restart() {
     let given = "two words, 'quotes'";
     let cluster = Cluster::temporary().env("TRUNKLINE_GIVEN", "another").env("TRUNKLINE_GIVEN", given);
     let cluster = cluster.env("PGAPPNAME", "ours").setting("fsync", "off").start().unwrap();

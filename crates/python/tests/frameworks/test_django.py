@@ -61,7 +61,7 @@ def test_a_view_enqueues_with_its_rows_or_not_at_all(manage, count):
     assert count("select from trunkline.messages('invoices')") == 1
 
 
-def test_the_command_works_with_the_orm_and_acknowledges_with_the_effect(manage, count):
+def test_command_works_with_orm_and_acknowledges_with_effect(manage, count):
     program(manage, VIEW)
     said = manage("trunkline_worker", "--drain")
     assert "2 done" in said or "1 done" in said
@@ -130,7 +130,7 @@ print("shown")
 """
 
 
-def test_the_admin_shows_dead_letters_and_acts_on_them_as_rights_allow(manage, count):
+def test_admin_shows_and_moves_dead_letters_as_rights_allow(manage, count):
     enqueue = "from django.db import connection\nfrom shop.tasks import *\nqueue(connection, confirm).enqueue_many([Confirmation(-1)] * 3)"
     program(manage, enqueue)
     manage("trunkline_worker", "--drain")
@@ -146,7 +146,7 @@ def test_a_setting_that_names_nothing_says_so(manage):
     assert "the setting TRUNKLINE_APP names no application" in said
 
 
-def test_tests_of_a_project_work_in_the_test_database_and_leave_the_other_alone(manage, count):
+def test_project_tests_use_the_test_database_alone(manage, count):
     program(manage, VIEW)
     before = count("select from trunkline.messages('confirmations')"), count("select from trunkline.messages('reminders')")
     assert before == (1, 0)
@@ -221,7 +221,7 @@ def test_options_of_a_database_are_said_to_the_library(url_of):
     assert url_of(NAME="shop", OPTIONS=pooled) == "dbname='shop'"
 
 
-def test_what_the_library_cannot_do_of_the_options_is_refused_by_name(url_of):
+def test_impossible_connection_options_are_refused_by_name(url_of):
     with pytest.raises(ValueError, match="neither a NAME nor OPTIONS"):
         url_of(OPTIONS={})
     with pytest.raises(ValueError, match=r"OPTIONS\['sslpassword'\] .* is a list"):

@@ -64,7 +64,7 @@ def test_many_messages_are_one_row_with_ids_in_order(door, sql, queue_on):
     asyncio.run(scenario())
 
 
-def test_a_message_can_be_due_after_a_delay_or_at_a_time(door, sql, queue_on):
+def test_message_is_due_after_delay_or_at_time(door, sql, queue_on):
     async def scenario():
         noon = datetime(2100, 1, 1, 12, tzinfo=timezone.utc)
         async with door.begin() as connection:
@@ -82,7 +82,7 @@ def test_a_message_can_be_due_after_a_delay_or_at_a_time(door, sql, queue_on):
     asyncio.run(scenario())
 
 
-def test_drafts_of_many_kinds_go_together_and_their_ids_come_in_order(door, sql, queue_on):
+def test_mixed_drafts_go_together_and_ids_keep_order(door, sql, queue_on):
     async def scenario():
         async with door.begin() as connection:
             mails = queue_on(connection)
@@ -140,7 +140,7 @@ def test_an_acknowledgement_and_its_effect_commit_together(door, sql, queue_on):
     asyncio.run(scenario())
 
 
-def test_a_lease_that_is_lost_is_an_error_of_its_own_and_nothing_commits(door, sql, queue_on):
+def test_lost_lease_is_its_own_error_and_commits_nothing(door, sql, queue_on):
     async def scenario():
         sql("select trunkline.enqueue('mails', '{}')")
         async with door.begin() as connection:
@@ -162,7 +162,7 @@ def test_a_lease_that_is_lost_is_an_error_of_its_own_and_nothing_commits(door, s
     asyncio.run(scenario())
 
 
-def test_what_is_taken_comes_back_with_a_rollback_and_can_be_charged(door, sql, queue_on):
+def test_taken_message_survives_rollback_and_its_attempts_count(door, sql, queue_on):
     async def scenario():
         sql("select trunkline.enqueue('mails', '{\"n\": 1}', metadata => '{\"tenant\": \"acme\"}')")
         for _ in range(3):
@@ -211,7 +211,7 @@ def test_other_refusals_stay_the_drivers_own(door, sql, queue_on):
     asyncio.run(scenario())
 
 
-def test_a_payload_that_cannot_be_read_fails_its_attempt_and_no_other_message(door, sql, queue_on):
+def test_unreadable_payload_fails_its_attempt_alone(door, sql, queue_on):
     async def scenario():
         sql("select trunkline.enqueue_many('mails', array['{\"to\": 1}', '{\"to\": \"ada\"}'])")
         async with door.begin() as connection:

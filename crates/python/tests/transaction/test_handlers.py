@@ -9,7 +9,7 @@ import trunkline
 from trunkline import transaction
 
 
-def test_a_handlers_effect_and_its_acknowledgement_commit_together_or_not_at_all(url: str, run: Any) -> None:
+def test_effect_and_acknowledgement_commit_together_or_not_at_all(url: str, run: Any) -> None:
     app = trunkline.App(url)
     tries: list[int] = []
 

@@ -47,7 +47,7 @@ PAYLOADS: list[tuple[Any, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("type", "payloads"), PAYLOADS, ids=lambda value: getattr(value, "__name__", None) or "…")
-def test_the_library_reads_what_a_transaction_wrote_and_the_other_way_round(url, type, payloads):
+def test_library_and_transaction_read_each_others_payloads(url, type, payloads):
     async def scenario():
         db = await trunkline.Db.connect(url)
         await db.create_queue("typed", type)
@@ -64,14 +64,14 @@ def test_the_library_reads_what_a_transaction_wrote_and_the_other_way_round(url,
     asyncio.run(scenario())
 
 
-def test_a_zero_byte_in_a_text_is_refused_before_it_is_sent(url):
+def test_zero_byte_in_text_is_refused_before_sending(url):
     with psycopg.connect(url) as connection:
         texts = transaction.queue(connection, "mails", str)
         with pytest.raises(trunkline.BadPayload, match="zero byte"):
             texts.enqueue("a\0b")
 
 
-def test_what_the_library_leased_is_acknowledged_in_a_transaction_and_the_other_way_round(url):
+def test_library_and_transaction_acknowledge_each_others_leases(url):
     async def scenario():
         db = await trunkline.Db.connect(url)
         mails = await db.queue("mails", dict)

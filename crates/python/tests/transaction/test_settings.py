@@ -69,7 +69,7 @@ def _check(messages: list[Any]) -> None:
     assert (message.payload, message.metadata, type(message.id), type(message.attempt)) == (PAYLOAD, {"a": "b"}, int, int)
 
 
-def test_what_a_user_taught_psycopg_changes_nothing(url: str) -> None:
+def test_psycopg_adapters_of_user_change_nothing(url: str) -> None:
     with psycopg.connect(url) as connection:
         for name in ("float8", "numeric", "int4", "int8", "text", "jsonb", "timestamptz", "varchar"):
             connection.adapters.register_loader(name, Wrong)
@@ -79,7 +79,7 @@ def test_what_a_user_taught_psycopg_changes_nothing(url: str) -> None:
         _check(mails.lease(1))
 
 
-def test_what_a_user_taught_asyncpg_changes_nothing(url: str) -> None:
+def test_asyncpg_codecs_of_user_change_nothing(url: str) -> None:
     async def scenario() -> None:
         place = conninfo_to_dict(url)
         place["database"] = place.pop("dbname")
@@ -95,7 +95,7 @@ def test_what_a_user_taught_asyncpg_changes_nothing(url: str) -> None:
     asyncio.run(scenario())
 
 
-def test_what_a_user_taught_psycopg2_changes_nothing(url: str) -> None:
+def test_psycopg2_types_of_user_change_nothing(url: str) -> None:
     import psycopg2
     import psycopg2.extensions as extensions
 
@@ -110,7 +110,7 @@ def test_what_a_user_taught_psycopg2_changes_nothing(url: str) -> None:
     engine.dispose()
 
 
-def test_another_role_s_function_in_the_search_path_is_not_called(url: str, sql: Any) -> None:
+def test_functions_of_another_role_are_not_called(url: str, sql: Any) -> None:
     for function, kind in (("make_interval(secs float8)", "interval"), ("clock_timestamp()", "timestamptz"), ("encode(bytea, text)", "text")):
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute(f"create function public.{function} returns {kind} language plpgsql as $$ begin raise 'called'; end $$")  # type: ignore[arg-type]

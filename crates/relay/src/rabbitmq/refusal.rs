@@ -35,7 +35,7 @@ mod tests {
     };
 
     #[test]
-    fn a_broker_that_shuts_down_is_no_reason_to_give_up() {
+    fn broker_shutdown_is_no_reason_to_give_up() {
         let of = |kind| is_for_good(&ErrorKind::ProtocolError(AMQPError::new(kind, "".into())).into());
         assert!(!of(AMQPHardError::CONNECTIONFORCED.into()));
         assert!(!of(AMQPSoftError::RESOURCELOCKED.into()));

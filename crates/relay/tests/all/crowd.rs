@@ -21,7 +21,7 @@ async fn enqueue(queue: &Queue<Raw>, to: &str, messages: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn thousands_that_are_refused_for_now_under_one_subject_do_not_stop_the_other_subjects() {
+async fn thousands_refused_on_one_subject_do_not_stop_others() {
     let broker = Broker::start(Kind::Nats);
     let server = format!("nats://{}", broker.addr());
     make_stream(&server).await;

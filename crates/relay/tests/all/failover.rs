@@ -95,7 +95,7 @@ async fn messages_reach_the_new_master_over_connections_that_stay_open() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis: see .ci/brokers"]
-async fn a_replica_without_its_master_is_left_for_the_new_master() {
+async fn replica_without_master_is_left_for_new_master() {
     let (old, new) = two();
     say(&new, &["XADD", "s", "1-1", "body", "there"]).await;
     let name = Name::of(&old).await;

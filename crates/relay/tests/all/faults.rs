@@ -165,27 +165,27 @@ async fn inward(kind: Kind) {
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn out_to_kafka_nothing_is_lost_and_keys_keep_their_order_whatever_is_killed() {
+async fn kafka_gets_every_message_in_key_order_whatever_is_killed() {
     out(Kind::Kafka).await;
 }
 
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn in_from_kafka_each_message_arrives_once_whatever_is_killed() {
+async fn messages_from_kafka_arrive_once_whatever_is_killed() {
     inward(Kind::Kafka).await;
 }
 
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn out_to_rabbitmq_nothing_is_lost_and_keys_keep_their_order_whatever_is_killed() {
+async fn rabbitmq_gets_every_message_in_key_order_whatever_is_killed() {
     out(Kind::Rabbitmq).await;
 }
 
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn in_from_a_stream_of_rabbitmq_each_message_arrives_once_whatever_is_killed() {
+async fn messages_from_rabbitmq_stream_arrive_once_whatever_is_killed() {
     inward(Kind::Rabbitmq).await;
 }

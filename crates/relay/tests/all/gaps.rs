@@ -55,7 +55,7 @@ async fn read(source: &mut dyn Source, mut after: Option<String>, messages: usiz
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn what_a_stream_has_dropped_while_no_relay_ran_ends_the_next_one_aloud() {
+async fn gap_made_between_runs_ends_the_next_relay_aloud() {
     let place = Place::new().await;
     let queue = queue().await;
     let relay = async |options: &str, messages: u64| {
@@ -76,7 +76,7 @@ async fn what_a_stream_has_dropped_while_no_relay_ran_ends_the_next_one_aloud() 
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn what_a_stream_drops_while_a_relay_reads_it_ends_it_aloud_behind_what_came_before() {
+async fn gap_made_while_reading_ends_relay_after_earlier_messages() {
     let place = Place::new().await;
     let (mut source, mut accepts) = (place.source("").await, place.source("?accept-gap=true").await);
     place.publish("s.x", 5).await;
@@ -108,7 +108,7 @@ async fn what_a_stream_drops_while_a_relay_reads_it_ends_it_aloud_behind_what_ca
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn what_is_deleted_one_by_one_and_what_is_on_other_subjects_is_no_gap() {
+async fn messages_deleted_singly_or_on_other_subjects_are_no_gap() {
     let place = Place::new().await;
     place.publish("s.some", 2).await;
     place.publish("s.other", 3).await;
@@ -122,7 +122,7 @@ async fn what_is_deleted_one_by_one_and_what_is_on_other_subjects_is_no_gap() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn a_reader_of_some_subjects_keeps_its_consumer_while_others_get_messages() {
+async fn reader_of_some_subjects_keeps_consumer_while_others_get_messages() {
     let place = Place::new().await;
     place.publish("s.some", 2).await;
     let mut source = place.source("?subject=s.some").await;

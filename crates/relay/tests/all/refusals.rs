@@ -64,7 +64,7 @@ async fn drained(queue: &Queue<Raw>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_for_good_is_a_dead_letter_with_the_brokers_words_and_the_rest_goes_on() {
+async fn message_refused_for_good_dies_alone_with_brokers_words() {
     let (queue, told) = (queue(&Settings::of::<String>().max_attempts(2)).await, Told::default());
     let bodies = ["a", "never", "later", "b"];
     queue.enqueue_many(bodies.map(|body| Raw(body.into()))).await.expect("enqueued");
@@ -88,7 +88,7 @@ async fn what_is_refused_for_good_is_a_dead_letter_with_the_brokers_words_and_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_waits_for_its_message_that_is_refused_for_now_and_others_pass() {
+async fn key_waits_for_refused_message_while_other_keys_pass() {
     let (queue, told) = (queue(&Settings::of::<String>().partitions(4)).await, Told::default());
     for (key, body) in [("x", "x 1 later"), ("x", "x 2"), ("y", "y 1"), ("x", "x 3"), ("y", "y 2")] {
         queue.enqueue(Draft::new(Raw(body.into())).key(key)).await.expect("enqueued");
@@ -112,7 +112,7 @@ async fn a_key_waits_for_its_message_that_is_refused_for_now_and_others_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_gives_back_what_was_refused_for_now_and_charges_nothing() {
+async fn shutdown_gives_back_refused_messages_without_counting_attempts() {
     let (queue, told) = (queue(&Settings::of::<String>()).await, Told::default());
     told.0.lock().expect("not poisoned").tries.insert("later".to_owned(), 0);
     queue.enqueue(Raw("later".into())).await.expect("enqueued");
@@ -130,7 +130,7 @@ async fn a_shutdown_gives_back_what_was_refused_for_now_and_charges_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_goes_where_its_fields_say_in_an_envelope_with_its_headers() {
+async fn message_follows_its_fields_in_an_envelope_with_headers() {
     let (queue, told) = (queue(&Settings::of::<serde_json::Value>()).await, Told::default());
     let draft = |body: &'static str| Draft::new(Raw(body.into())).with("tenant", "acme").with("traceparent", TRACE);
     queue.enqueue(draft(r#"{"kind": "new", "n": 1.50}"#)).await.expect("enqueued");
@@ -158,7 +158,7 @@ async fn a_message_goes_where_its_fields_say_in_an_envelope_with_its_headers() {
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_is_seen_while_it_runs_and_its_row_goes_with_it() {
+async fn relay_is_seen_while_it_runs_and_not_after() {
     let (queue, told) = (queue(&Settings::of::<String>()).await, Told::default());
     let count = trunkline::postgres::Statement::<(), (i64,)>::new(
         "select count(*) from trunkline.relay where queue = 'q' and broker = 'told' and not inward",
@@ -174,7 +174,7 @@ async fn a_relay_is_seen_while_it_runs_and_its_row_goes_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_route_that_no_message_can_have_is_refused_at_the_start() {
+async fn impossible_route_is_refused_at_the_start() {
     let queue = queue(&Settings::of::<Vec<u8>>()).await;
     for route in ["{key}", "{payload.kind}"] {
         let relay = relay(queue.clone(), Told::default()).route(route.parse().expect("a template"));
@@ -184,7 +184,7 @@ async fn a_route_that_no_message_can_have_is_refused_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_is_named_like_the_schema_is_relayed_in_another_schema() {
+async fn queue_named_like_schema_is_relayed_in_another_schema() {
     let url = trunkline_embedded::test_database().expect("a database");
     let and = if url.contains("://") { if url.contains('?') { "&" } else { "?" } } else { " " };
     let db = Db::connect(&format!("{url}{and}schema=other")).await.expect("connected");

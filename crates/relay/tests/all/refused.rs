@@ -44,7 +44,7 @@ fn body(key: &str, bytes: usize) -> String {
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn what_is_too_large_for_kafka_or_has_no_topic_dies_with_its_words_and_its_neighbours_arrive() {
+async fn messages_kafka_cannot_take_die_alone_with_its_words() {
     let stage = Stage::set(Kind::Kafka, true).await;
     let mut there = Vec::new();
     // Ten times the topic's limit per batch, together.
@@ -68,7 +68,7 @@ async fn what_is_too_large_for_kafka_or_has_no_topic_dies_with_its_words_and_its
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn what_rabbitmq_has_no_route_for_dies_with_its_words_and_its_neighbours_arrive() {
+async fn messages_rabbitmq_cannot_route_die_alone_with_its_words() {
     let stage = Stage::set(Kind::Rabbitmq, true).await;
     let mut there = Vec::new();
     for number in 0..20 {
@@ -109,14 +109,14 @@ async fn a_gap_ends_it(kind: Kind) {
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn a_topic_that_is_another_one_ends_the_way_in_aloud() {
+async fn replaced_topic_ends_the_way_in_aloud() {
     a_gap_ends_it(Kind::Kafka).await;
 }
 
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn a_stream_that_is_another_one_ends_the_way_in_aloud() {
+async fn replaced_stream_ends_the_way_in_aloud() {
     a_gap_ends_it(Kind::Rabbitmq).await;
 }
 

@@ -20,7 +20,7 @@ fn dies_with(dead: &[(String, String)], words: &str) {
 #[cfg(feature = "nats")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn what_a_user_of_nats_may_not_publish_dies_with_its_words_and_the_rest_arrives() {
+async fn message_forbidden_by_nats_dies_alone_with_its_words() {
     let users = r#"authorization { users: [
         {user: admin, password: admin},
         {user: relay, password: "re/lay", permissions: {publish: {deny: "s.no"}}}
@@ -37,7 +37,7 @@ async fn what_a_user_of_nats_may_not_publish_dies_with_its_words_and_the_rest_ar
 #[cfg(feature = "redis")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis: see .ci/brokers"]
-async fn what_a_user_of_redis_may_not_add_to_dies_with_its_words_and_the_rest_arrives() {
+async fn message_forbidden_by_redis_dies_alone_with_its_words() {
     let users = ["user relay on >relay ~yes +@all"];
     let broker = Broker::with(Kind::Redis, &Setup { lines: &users, ..Setup::default() });
     let address = format!("redis://relay:relay@{}/{{metadata.to}}", broker.addr());
@@ -76,7 +76,7 @@ const DEFINITIONS: &str = r##"{
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn what_a_user_of_rabbitmq_may_not_publish_dies_with_its_words_and_the_rest_arrives() {
+async fn message_forbidden_by_rabbitmq_dies_alone_with_its_words() {
     let setup =
         Setup { files: &[("definitions.json", DEFINITIONS)], lines: &["load_definitions = FOLDER/definitions.json"] };
     let broker = Broker::with(Kind::Rabbitmq, &setup);
@@ -97,7 +97,7 @@ async fn what_a_user_of_rabbitmq_may_not_publish_dies_with_its_words_and_the_res
 #[cfg(feature = "kafka")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn what_nobody_may_write_to_kafka_dies_with_its_words_and_the_rest_arrives() {
+async fn message_forbidden_by_kafka_dies_alone_with_its_words() {
     let broker = Broker::start(Kind::Kafka);
     let _topics =
         (crate::far::far(Kind::Kafka, &broker, "yes").await, crate::far::far(Kind::Kafka, &broker, "no").await);

@@ -11,7 +11,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis: see .ci/brokers"]
-async fn a_server_that_stands_still_has_a_message_twice_at_most() {
+async fn stalled_server_has_a_message_twice_at_most() {
     let broker = Broker::start(Kind::Redis);
     let address = format!("redis://{}/s", broker.addr());
     let (sink, _) = trunkline_relay::sink(&address).await.expect("a sink");

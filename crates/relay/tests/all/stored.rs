@@ -46,7 +46,7 @@ fn deep() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_too_deep_is_passed_over_counted_and_named() {
+async fn too_deep_message_is_passed_over_counted_and_named() {
     let db = database().await;
     let told = Told(vec!["1".to_owned(), deep(), "no JSON".to_owned(), "2".to_owned()]);
     let queue = db.queue::<Raw>("q").await.expect("opened");
@@ -66,7 +66,7 @@ async fn a_message_that_is_too_deep_is_passed_over_counted_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_too_deep_ends_a_relay_with_its_position() {
+async fn too_deep_message_ends_a_relay_with_its_position() {
     let db = database().await;
     let queue = db.queue::<Raw>("q").await.expect("opened");
     let relay = relay_from(Told(vec!["1".to_owned(), deep()]), queue);

@@ -49,7 +49,7 @@ async fn both_ways(broker: &Broker, out: &str, inward: &str, option: &str) {
 #[cfg(feature = "nats")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn a_relay_speaks_tls_with_nats_and_with_no_other_certificate() {
+async fn relay_speaks_tls_with_nats_under_its_certificate_only() {
     let lines = ["tls { cert_file: FOLDER/cert.pem, key_file: FOLDER/key.pem }"];
     let broker = broker(Kind::Nats, &lines);
     let options = async_nats::ConnectOptions::new().add_root_certificates(broker.file("cert.pem"));
@@ -69,7 +69,7 @@ async fn a_relay_speaks_tls_with_nats_and_with_no_other_certificate() {
 #[cfg(feature = "redis")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis: see .ci/brokers"]
-async fn a_relay_speaks_tls_with_redis_and_with_no_other_certificate() {
+async fn relay_speaks_tls_with_redis_under_its_certificate_only() {
     let lines = ["tls-port PORT", "tls-cert-file cert.pem", "tls-key-file key.pem", "tls-auth-clients no"];
     let lines = [&lines[..], &["tls-ca-cert-file cert.pem"]].concat();
     let broker = broker(Kind::Redis, &lines);
@@ -80,7 +80,7 @@ async fn a_relay_speaks_tls_with_redis_and_with_no_other_certificate() {
 #[cfg(feature = "rabbitmq")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn a_relay_speaks_tls_with_rabbitmq_and_with_no_other_certificate() {
+async fn relay_speaks_tls_with_rabbitmq_under_its_certificate_only() {
     let lines = ["listeners.ssl.1 = 127.0.0.1:PORT", "ssl_options.certfile = FOLDER/cert.pem"];
     let lines = [&lines[..], &["ssl_options.keyfile = FOLDER/key.pem", "ssl_options.verify = verify_none"]].concat();
     let broker = broker(Kind::Rabbitmq, &lines);
@@ -93,7 +93,7 @@ async fn a_relay_speaks_tls_with_rabbitmq_and_with_no_other_certificate() {
 #[cfg(feature = "kafka-tls")]
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn a_relay_speaks_tls_with_kafka_and_with_no_other_certificate() {
+async fn relay_speaks_tls_with_kafka_under_its_certificate_only() {
     let lines = ["ssl.keystore.type=PEM", "ssl.keystore.location=FOLDER/both.pem"];
     let broker = broker(Kind::Kafka, &lines);
     let _topic = crate::far::far(Kind::Kafka, &broker, "s").await;

@@ -60,7 +60,7 @@ async fn wrong_passwords_are_refused_and_soon_not_even_tried() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: see .ci/browser"]
-async fn a_viewer_and_a_read_only_console_have_no_button_to_press() {
+async fn viewer_and_read_only_console_have_no_enabled_button() {
     let browser = Browser::lent().await;
     let site = with_users().await;
     let enabled = "return [...document.querySelectorAll('main button')].filter(button => !button.disabled).length";

@@ -8,7 +8,7 @@ use trunkline_console::doctor::{Doctor, Severity};
 use super::Ward;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn times_that_a_clock_wrote_that_was_ahead_are_found_and_put_right() {
+async fn times_from_fast_clock_are_found_and_put_right() {
     let ward = Ward::new().await;
     let settings = |kind: &str| match kind {
         "laned" => Settings::new("int8").priorities(2),

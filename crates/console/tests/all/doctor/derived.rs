@@ -7,7 +7,7 @@ use trunkline_console::doctor::{Doctor, Severity};
 use super::Ward;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sequence_behind_dead_letters_or_at_a_number_that_is_there_is_found() {
+async fn sequence_behind_dead_letters_or_existing_messages_is_found() {
     let ward = Ward::new().await;
     let queue = ward.queue("q", Settings::new("int8")).await;
     queue.enqueue(1).await.expect("enqueued");
@@ -46,7 +46,7 @@ async fn derived_state_that_does_not_fit_its_messages_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_function_or_operator_of_another_role_is_met_by_the_doctor() {
+async fn doctor_calls_no_function_or_operator_of_another_role() {
     let ward = Ward::new().await;
     let queue = ward.queue("q", Settings::new("int8").partitions(4)).await;
     queue.enqueue(Draft::new(1).key("a")).await.expect("enqueued");

@@ -6,7 +6,7 @@ use trunkline_console::doctor::Severity;
 use super::Ward;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plan_that_is_not_along_the_index_is_found_and_the_queue_renewed() {
+async fn plan_that_misses_the_index_is_found_and_queue_renewed() {
     let ward = Ward::new().await;
     for (name, settings, function) in [
         ("plain", Settings::new("int8"), "do_lease_plain"),

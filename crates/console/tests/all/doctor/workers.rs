@@ -18,7 +18,7 @@ async fn reports(ward: &Ward, worker: &str, version: &str, handled: i64, running
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_of_an_older_version_are_found_until_they_are_started_anew() {
+async fn workers_of_older_version_are_found_until_they_end() {
     let ward = Ward::new().await;
     let queue = ward.queue("q", Settings::new("int8")).await;
     let handler = |_message: trunkline::Message<i64>| async { Ok::<(), trunkline::Failure>(()) };

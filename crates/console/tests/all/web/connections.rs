@@ -47,7 +47,7 @@ async fn connect(site: &Site, trusted: &CertificateDer<'static>) -> std::io::Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_tls_alone_pages_come_cookies_are_secure_and_certificates_are_renewed() {
+async fn tls_alone_serves_pages_with_secure_cookies_and_renewed_certificates() {
     let folder = std::env::temp_dir().join(format!("trunkline-console-tls-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
     let first = renew(&folder);
@@ -107,7 +107,7 @@ async fn told(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_sends_slowly_is_left() {
+async fn slow_sender_is_left() {
     let site = Site::with(|console| console.patience(SHORT)).await;
     let status = get(site.address, "/schedules").await.status;
     assert_eq!(status, 200);

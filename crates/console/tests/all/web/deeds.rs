@@ -72,7 +72,7 @@ fn entry(action: &str, queue: &str, affected: i64) -> (String, String, Option<St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_is_asked_first_and_written_down() {
+async fn actions_are_confirmed_first_and_written_down() {
     let site = Site::new().await;
     let queue = dead(&site, "q", &[]).await;
     let (asked, done) =
@@ -104,7 +104,7 @@ async fn what_is_done_is_asked_first_and_written_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_letters_are_replayed_and_discarded_one_by_one_in_groups_and_all() {
+async fn dead_letters_are_replayed_or_discarded_singly_grouped_or_all() {
     let site = Site::new().await;
     dead(&site, "d", &["no such host", "no such host", "too <b>large</b>", "odd", "last"]).await;
     let page = get(site.address, "/queues/d/dead").await;

@@ -78,7 +78,7 @@ async fn forged_forms_do_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_sees_anything_without_a_password() {
+async fn pages_are_closed_without_a_password() {
     let site = with_users().await;
     for path in
         ["/", "/queues/q", "/queues/q/messages", "/queues/q/dead", "/audit", "/doctor", "/schedules", "/nothing"]
@@ -176,7 +176,7 @@ async fn read_only_is_for_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
+async fn role_is_held_to_its_rights_and_pages_say_so() {
     let owner = Site::new().await;
     owner.db.create_queue("mine", &Settings::new("text")).await.expect("created");
     owner.db.create_queue("other", &Settings::new("text")).await.expect("created");
@@ -220,7 +220,7 @@ async fn a_role_does_what_it_may_and_the_pages_say_what_it_may_not() {
 }
 
 #[test]
-fn a_file_of_users_is_read_or_refused_with_the_line() {
+fn file_of_users_is_read_or_refused_with_the_line() {
     let hash = hash(PASSWORD).expect("hashed");
     let read = users(&format!("# ours\n\nada:operator:{hash}\neve:viewer:{hash}\n")).expect("users");
     assert_eq!(

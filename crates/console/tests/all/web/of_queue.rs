@@ -30,7 +30,7 @@ fn text(cell: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_held_up_is_shown_with_what_holds_it_up_and_until_when() {
+async fn blocked_key_is_shown_with_its_cause_and_end() {
     let site = Site::new().await;
     let bookings = queue(&site, "bookings", Settings::new("text").partitions(4)).await;
     for (key, payload) in [("ada", "fails"), ("ada", "waits"), ("bob", "passes")] {

@@ -10,7 +10,7 @@ use crate::browser::get;
 const QUEUES: [&str; 4] = ["trunkline.x", "other.x", "trunkline", "my-trunkline.y"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queue_named_like_a_schema_shows_and_moves_its_own_letters() {
+async fn queue_named_like_schema_shows_and_moves_its_own_letters() {
     let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
     let url = format!("{url} schema=other");
     let db = Db::connect(&url).await.expect("connected");

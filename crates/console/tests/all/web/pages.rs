@@ -19,7 +19,7 @@ async fn texts(site: &Site, name: &str) -> Queue<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_of_the_overview_has_limits_schedules_and_what_failed() {
+async fn row_of_overview_has_limits_schedules_and_failures() {
     let site = Site::new().await;
     texts(&site, "limited").await;
     site.sql
@@ -87,7 +87,7 @@ async fn relays_of_one_queue_hide_none_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_of_the_audit_has_the_role_that_wrote_it() {
+async fn audit_entry_has_the_role_that_wrote_it() {
     let site = Site::new().await;
     site.sql
         .batch_execute("insert into trunkline.audit (who, action, what, affected) values ('ada', 'purge', repeat('w', 5000000), 1)")
@@ -270,7 +270,7 @@ async fn pages_have_each_message_once_whatever_rows_they_are_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_says_so() {
+async fn missing_page_says_so() {
     let site = Site::new().await;
     texts(&site, "here").await;
     for (path, status) in [
@@ -304,7 +304,7 @@ async fn what_is_not_there_says_so() {
 
 /// The overview of 200 queues, with a line of the last hour in each row, as a browser gets it.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_overview_of_two_hundred_queues_is_no_more_than_a_hundred_kilobytes() {
+async fn overview_of_two_hundred_queues_stays_below_hundred_kilobytes() {
     let site = Site::new().await;
     let create =
         "select trunkline.create_queue('queue-of-a-longer-name-' || i, 'jsonb') from generate_series(1, 200) i";

@@ -66,7 +66,7 @@ async fn metadata_comes_back_from_kafka_and_is_never_obeyed() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn a_topic_is_copied_to_another_with_keys_headers_and_tombstones() {
+async fn topic_is_copied_with_keys_headers_and_tombstones() {
     let broker = Broker::start(Kind::Kafka);
     let _topics = (
         far(Kind::Kafka, &broker, "s").await,
@@ -127,7 +127,7 @@ async fn a_topic_is_copied_to_another_with_keys_headers_and_tombstones() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn a_tombstone_is_null_in_a_queue_of_json_and_none_again_on_the_way_out() {
+async fn tombstone_is_null_in_json_queue_and_tombstone_again_outside() {
     let broker = Broker::start(Kind::Kafka);
     let _topics = (far(Kind::Kafka, &broker, "s").await, far(Kind::Kafka, &broker, "copy").await);
     let producer: FutureProducer = config(&broker).create().expect("a client");
@@ -153,7 +153,7 @@ async fn a_tombstone_is_null_in_a_queue_of_json_and_none_again_on_the_way_out() 
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Kafka: see .ci/brokers"]
-async fn a_topic_that_cannot_be_is_a_dead_letter_at_once() {
+async fn impossible_topic_makes_a_dead_letter_at_once() {
     let broker = Broker::start(Kind::Kafka);
     let _topic = far(Kind::Kafka, &broker, "s").await;
     let long = "x".repeat(250);

@@ -102,7 +102,7 @@ async fn a_stream_is_copied_to_another_with_each_header() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn a_subject_that_no_message_can_have_is_a_dead_letter_at_once() {
+async fn impossible_subject_makes_a_dead_letter_at_once() {
     let place = Place::new().await;
     let long = format!("s.{}", "x".repeat(5000));
     let purge = "$JS.API.STREAM.PURGE.s";
@@ -142,7 +142,7 @@ async fn a_subject_that_no_message_can_have_is_a_dead_letter_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs NATS: see .ci/brokers"]
-async fn somebody_else_who_answers_on_a_subject_confirms_nothing() {
+async fn answer_of_another_client_confirms_nothing() {
     let place = Place::new().await;
     let client = async_nats::connect(&place.server).await.expect("connected");
     let mut requests = client.subscribe("service.x").await.expect("subscribed");

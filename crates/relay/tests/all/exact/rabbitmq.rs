@@ -44,7 +44,7 @@ async fn metadata_comes_back_from_rabbitmq_and_is_never_obeyed() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs RabbitMQ: see .ci/brokers"]
-async fn a_stream_is_copied_to_another_with_headers_of_each_kind() {
+async fn stream_is_copied_with_headers_of_each_kind() {
     let broker = Broker::start(Kind::Rabbitmq);
     let _streams = (far(Kind::Rabbitmq, &broker, "s").await, far(Kind::Rabbitmq, &broker, "copy").await);
     let (channel, _connection) = channel(&broker).await;

@@ -80,7 +80,7 @@ async fn fields_without_a_body_are_an_object_that_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Redis: see .ci/brokers"]
-async fn a_stream_without_a_name_and_a_value_that_redis_takes_from_nobody_are_dead_letters() {
+async fn nameless_stream_and_oversized_value_are_dead_letters() {
     use crate::brokers::Setup;
     let setup = Setup { lines: &["proto-max-bulk-len 1mb"], ..Setup::default() };
     let broker = Broker::with(Kind::Redis, &setup);
