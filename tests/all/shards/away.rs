@@ -150,7 +150,13 @@ async fn one_of_three_servers_dies_and_comes_back() {
     let (told, number, enqueues, ends) = Default::default();
     let load = Arc::new(Load { queue: queue.clone(), told, number, enqueues, ends });
     let mut tasks = JoinSet::new();
-    for spread in [shards::Routing::RoundRobin, shards::Routing::LeastLoaded, shards::Routing::Hash(1), shards::Routing::Hash(2), shards::Routing::Hash(3)] {
+    for spread in [
+        shards::Routing::RoundRobin,
+        shards::Routing::LeastLoaded,
+        shards::Routing::Hash(1),
+        shards::Routing::Hash(2),
+        shards::Routing::Hash(3),
+    ] {
         for _ in 0..4 {
             tasks.spawn(load.clone().produce(spread));
         }

@@ -94,7 +94,8 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
     let (enough, mut producers) = (Arc::new(AtomicBool::new(false)), Vec::new());
     for nr in 0..4 {
         let enough = enough.clone();
-        let queue = shards::Set::connect(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
+        let queue =
+            shards::Set::connect(&three.urls).await.expect("connected").queue::<i64>("q").await.expect("opened");
         producers.push(tokio::spawn(async move {
             let mut sent = Vec::new();
             for n in (nr * 1_000_000).. {

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use trunkline::{Db, Message, Right::{Consumer, Producer}, Wait, Worker, shards};
+use trunkline::{
+    Db, Message,
+    Right::{Consumer, Producer},
+    Wait, Worker, shards,
+};
 
 use super::{counts, numbers, shard, three};
 use crate::fixture::{Seen, connect, database, eventually, of_role, settled, superuser};

@@ -29,7 +29,9 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.trim() {
-            text if text.contains(':') => text.parse::<shards::MessageId>().map(Self::from).map_err(|wrong| wrong.to_string()),
+            text if text.contains(':') => {
+                text.parse::<shards::MessageId>().map(Self::from).map_err(|wrong| wrong.to_string())
+            }
             text => Ok(Self { shard: None, id: crate::number::id(text)? }),
         }
     }

@@ -133,7 +133,9 @@ impl<T: Payload> AnyQueue<T> {
             }
             Self::Sharded(queue) => {
                 let page = queue.dead_letters(seen(after)?, n).await?;
-                let of = |shards::Sharded { shard, of }: shards::Sharded<DeadLetter<T>>| (shards::Sharded { shard, of: of.id }.into(), of);
+                let of = |shards::Sharded { shard, of }: shards::Sharded<DeadLetter<T>>| {
+                    (shards::Sharded { shard, of: of.id }.into(), of)
+                };
                 page.into_iter().map(of).collect()
             }
         })
@@ -147,7 +149,9 @@ impl<T: Payload> AnyQueue<T> {
             }
             Self::Sharded(queue) => {
                 let page = queue.archived(seen(after)?, n).await?;
-                let of = |shards::Sharded { shard, of }: shards::Sharded<Archived<T>>| (shards::Sharded { shard, of: of.id }.into(), of);
+                let of = |shards::Sharded { shard, of }: shards::Sharded<Archived<T>>| {
+                    (shards::Sharded { shard, of: of.id }.into(), of)
+                };
                 page.into_iter().map(of).collect()
             }
         })
@@ -160,7 +164,9 @@ impl<T: Payload> AnyQueue<T> {
             Self::Sharded(queue) => {
                 let mut all = Vec::new();
                 for shards::Sharded { shard, of } in queue.on_each(|part| async move { part.peek(n).await }).await {
-                    all.extend(of?.into_iter().map(|message| (shards::Sharded { shard, of: message.id }.into(), message)));
+                    all.extend(
+                        of?.into_iter().map(|message| (shards::Sharded { shard, of: message.id }.into(), message)),
+                    );
                 }
                 all.sort_by_key(|(id, message): &Of<Peeked<T>>| (message.due_at, *id));
                 all.truncate(n);

@@ -30,8 +30,7 @@ fn messages_go_to_all_servers_and_come_from_all_of_them() {
     let both = two();
     let shards = shards(&both);
     // Each begins somewhere.
-    let of =
-        |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
+    let of = |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
     let mut seen = [0, 0];
     eventually("both get something", || {
         seen[of(&both.lines(&["enqueue", "q", "x"])[0])] += 1;

@@ -26,8 +26,8 @@ use crate::{
     keyed::Keyed,
     payload::{Bytes, Document},
     queue::Queue,
-    sql::Sql,
     sharded::OnShards,
+    sql::Sql,
     worker::Worker,
 };
 

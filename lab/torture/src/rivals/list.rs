@@ -8,7 +8,7 @@ use super::{
 /// Trunkline itself, through the same protocol.
 pub const OWN: &str = "trunkline";
 
-/// In which language its adapter is, and so how that is built.
+/// In which language it is, and so how it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// A part of this program.
@@ -21,7 +21,7 @@ pub enum Language {
 
 #[derive(Debug)]
 pub struct Rival {
-    /// The folder of its adapter, too.
+    /// Its folder in `lab/peers`, too.
     pub name: &'static str,
     pub language: Language,
     /// How long a lease lasts that nobody renews.
