@@ -1,6 +1,8 @@
 //! Rules of the source tree that a reader relies on.
 
+mod api;
 mod driver;
+mod homonyms;
 mod imports;
 mod prose;
 mod tree;
