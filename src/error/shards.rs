@@ -8,8 +8,8 @@ impl Error {
         Self::new(Kind::Shards(parts))
     }
 
-    /// Where the call was about a queue on several servers: the shards that erred, by the name
-    /// that [`shards::Id`](crate::shards::Id) prints, each with its own error. What is not named here
+    /// Where the call was about a queue on several servers: the shards that erred, by the name that
+    /// [`shards::Id`](crate::shards::Id) prints, each with its own error. What is not named here
     /// went well.
     #[must_use]
     pub fn shards(&self) -> &[(String, Self)] {

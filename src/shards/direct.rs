@@ -27,9 +27,9 @@ use crate::{
 
 impl<T: Payload> Queue<T> {
     /// Delivers a message directly to one consumer that waits with [`Consumer::receive_direct`],
-    /// inside the notification that wakes it, as [`Queue::send_direct`](crate::Queue::send_direct) does
-    /// on a single server. The shard is chosen by [`Queue::routing`]. If no consumer waits there,
-    /// the message is enqueued there.
+    /// inside the notification that wakes it, as [`Queue::send_direct`](crate::Queue::send_direct)
+    /// does on a single server. The shard is chosen by [`Queue::routing`]. If no consumer waits
+    /// there, the message is enqueued there.
     ///
     /// # Errors
     /// As those of [`Queue::enqueue`], which skips shards that are down in the same way.
@@ -50,9 +50,9 @@ impl<T: Payload> Queue<T> {
 impl<T: Payload> Consumer<T> {
     /// Waits for one message of any shard, at most once. While it waits, it also accepts messages
     /// that [`Queue::send_direct`] delivers inside a notification, as
-    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) does on a single server. When it has
-    /// a message it leaves the wait lists of the other shards, by one round trip to each at the
-    /// same time. A message that is already on its way is returned by the next call.
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) does on a single server. When
+    /// it has a message it leaves the wait lists of the other shards, by one round trip to each at
+    /// the same time. A message that is already on its way is returned by the next call.
     ///
     /// # Errors
     /// As those of [`Queue::take`](crate::Queue::take), with the shard's name. If every shard is

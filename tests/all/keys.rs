@@ -183,7 +183,7 @@ async fn what_has_no_lane_is_refused_with_advice() {
     assert!(told(queue.enqueue(Draft::new(1).key("")).await).await.contains("0 bytes"));
     assert!(told(queue.enqueue(Draft::new(1).key("k".repeat(1025))).await).await.contains("1025 bytes"));
     assert!(told(plain.enqueue(nth(1, 1)).await).await.contains("has no keys"));
-    let error = queue.take(1).await.expect_err("along lanes only").to_string();
+    let error = queue.take(1).await.expect_err("by partition only").to_string();
     assert!(error.contains("has keys") && error.contains("lease_partition"), "{error}");
     assert!(queue.lease(1).await.is_err());
     for (call, words) in [
@@ -193,8 +193,8 @@ async fn what_has_no_lane_is_refused_with_advice() {
         ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "keys for 1"),
         ("create_queue('x', 'text', partitions => 300)", "out of bounds"),
         ("create_queue('x', 'text', partitions => 4, priorities => 2)", "keys and priorities"),
-        ("lease_partition('plain')", "has no lanes"),
-        ("more('q', 17)", "has no lane"),
+        ("lease_partition('plain')", "has no partitions"),
+        ("more('q', 17)", "has no partition"),
     ] {
         let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);
         let error = error.as_db_error().expect("the server's").message().to_owned();

@@ -36,7 +36,7 @@ async fn what_nobody_accepts_goes_back_uncharged() {
         let offer = match how % 5 {
             0 => queue.offer_take(7).await,
             1 => queue.offer_lease(7).await,
-            2 => queue.offer_lease(Dequeue::up_to(7).within(Duration::from_secs(60))).await,
+            2 => queue.offer_lease(Dequeue::up_to(7).lease_for(Duration::from_secs(60))).await,
             3 => consumer.offer_take(7).await,
             _ => consumer.offer_lease(Dequeue::up_to(7).within(SOON)).await,
         };

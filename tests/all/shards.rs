@@ -175,7 +175,7 @@ async fn one_bad_payload_fails_its_own_caller_and_no_other_shard_is_asked() {
 async fn a_unique_key_has_one_shard_and_one_message_there() {
     let three = three(numbers().uniqueness(true)).await;
     let of = |nr: usize| Draft::new(nr as i64).unique(format!("key {}", nr % 20));
-    let ids = try_join_all((0..200).map(|nr| three.queue.enqueue(of(nr)))).await.expect("enqueued");
+    let ids = try_join_all((0..200).map(|nr| three.queue.enqueue(of(nr)))).await.expect("enqueued").ids();
     let by_key: BTreeMap<usize, BTreeSet<String>> =
         ids.iter().enumerate().fold(BTreeMap::new(), |mut all, (nr, id)| {
             all.entry(nr % 20).or_default().insert(format!("{id:?}"));

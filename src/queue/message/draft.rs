@@ -123,8 +123,8 @@ impl<P> Draft<P> {
     }
 
     /// Sets the key, 1 to 1,024 bytes, in a queue whose messages have keys
-    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages of one key are handled one after
-    /// another, in the order in which they are due, across failures, crashes and shutdowns.
+    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages of one key are handled one
+    /// after another, in the order in which they are due, across failures, crashes and shutdowns.
     #[must_use]
     pub fn key(self, key: impl Into<Box<str>>) -> Self {
         Self { key: Some(key.into()), ..self }

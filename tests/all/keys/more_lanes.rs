@@ -160,7 +160,7 @@ async fn numbers_that_cannot_be_are_refused_with_a_word_what_can() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(64)).await;
     queue.enqueue(nth(0, 0)).await.expect("enqueued");
     for (lanes, told) in
-        [(32, "multiple of 64"), (100, "multiple of 64"), (257, "lanes 0 to 256"), (0, "multiple of 64")]
+        [(32, "multiple of 64"), (100, "multiple of 64"), (257, "partitions 0 to 256"), (0, "multiple of 64")]
     {
         let error = db.alter_queue("q", &Changes::new().partitions(lanes).max_attempts(3)).await.expect_err("refused");
         assert_eq!(error.sqlstate().map(SqlState::code), Some("22023"), "{error}");
