@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_users_blame_the_payload_and_those_of_the_server_do_not() {
+    fn only_error_codes_of_users_blame_the_payload() {
         for code in ["UE001", "0A000", "55000", "38000", "P0001", "22000", "23514", "54000", "ZZ999", "21000"] {
             assert!(refused(code).is_bad_payload() && !refused(code).is_for_another(), "{code}");
         }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_position_in_an_inner_statement_is_not_blamed_on_the_outer() {
+    fn position_in_inner_statement_is_not_blamed_on_outer() {
         let error = ServerError::parse(b"VFATAL\0C42601\0Mno\0p3\0qselect\0\0");
         assert_eq!(error.position, Some(ErrorPosition::Internal { position: 3, query: "select".to_owned() }));
         assert!(error.is_fatal());

@@ -113,7 +113,7 @@ impl Place {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_are_cut_off_happened_or_not_and_nobody_lies() {
+async fn cut_off_statements_happen_or_not_and_report_truthfully() {
     let place = place().await;
     for side in [Side::Answers, Side::Requests] {
         place
@@ -129,7 +129,7 @@ async fn statements_that_are_cut_off_happened_or_not_and_nobody_lies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_is_cut_off_happened_or_not_and_nobody_lies() {
+async fn cut_off_transaction_happens_or_not_and_reports_truthfully() {
     let place = place().await;
     for side in [Side::Answers, Side::Requests] {
         place
@@ -215,11 +215,11 @@ async fn exchanged(side: Side) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exchange_of_leases_whose_answer_is_cut_off_happened_or_not() {
+async fn lease_exchange_with_a_cut_answer_happened_or_not() {
     exchanged(Side::Answers).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exchange_of_leases_whose_request_is_cut_off_happened_or_not() {
+async fn lease_exchange_with_a_cut_request_happened_or_not() {
     exchanged(Side::Requests).await;
 }

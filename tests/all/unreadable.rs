@@ -205,7 +205,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
 
 /// The old handle's statements are prepared again, and would read numbers as texts.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_nothing() {
+async fn old_handle_takes_nothing_from_a_recreated_queue() {
     let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;
     queue.enqueue("old".to_owned()).await.expect("enqueued");
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);

@@ -17,7 +17,7 @@ async fn handles(url: &str, count: usize) -> Vec<Queue<i64>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
+async fn hundred_producers_of_a_key_all_get_the_winners_id() {
     let Place { queue, url, sql, .. } = place::<i64>(settings()).await;
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
@@ -50,7 +50,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
+async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
     let Place { queue, url, sql, .. } = place::<i64>(settings()).await;
     let handles = handles(&url, 3).await;
     let calls = (0..60_usize).map(|nr| {
@@ -127,7 +127,7 @@ async fn callers_with_keys_share_rows_beside_callers_without() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the_key() {
+async fn second_enqueue_of_a_key_waits_for_the_firsts_transaction() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
     let waits =
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
@@ -163,7 +163,7 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_sessions_are_serializable_a_call_of_its_own_is_tried_again() {
+async fn enqueue_is_tried_again_in_serializable_sessions() {
     let Place { queue: _, url, .. } = place::<i64>(settings()).await;
     let url = url.replace("options=''", "options='-c default_transaction_isolation=serializable'");
     let handles = handles(&url, 4).await;
