@@ -62,9 +62,8 @@ impl Error {
     }
 }
 
-/// How long what was refused together is tried apart without a success. Most refusals take a
-/// fraction of a millisecond; one that waits for a lock or a timeout each time shall not be tried a
-/// thousand times.
+/// The longest search without a success. Most refusals take a fraction of a millisecond. A refusal
+/// that waits for a lock or a timeout each time must not be tried a thousand times.
 const FUTILE: Duration = Duration::from_secs(2);
 
 /// A search, part by part, for what the server refuses.

@@ -185,12 +185,12 @@ async fn exchanged(side: Side) {
         let row = place.sql.query_one(left, &[]).await.expect("counted");
         (row.get::<_, i32>(0), row.get::<_, i32>(1))
     };
-    let anew = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2, 3, 4]::int8[])";
+    let refill = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2, 3, 4]::int8[])";
     place
         .after_every_byte(
             side,
             async || loop {
-                place.sql.batch_execute(anew).await.expect("enqueued");
+                place.sql.batch_execute(refill).await.expect("enqueued");
                 let done = queue.lease(2).await.expect("leased");
                 // A request that was cut off after its end may still run, and may have won the race
                 // for these rows.

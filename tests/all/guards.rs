@@ -97,11 +97,11 @@ async fn replayed_messages_and_recreated_queues_never_repeat_a_lease() {
 
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("text").max_attempts(1)).await.expect("created");
-    let anew = db.queue::<String>("q").await.expect("opened");
-    assert!(anew.enqueue("c".to_owned()).await.expect("enqueued").id() > second[0].id);
-    let theirs = anew.lease(1).await.expect("leased");
+    let created = db.queue::<String>("q").await.expect("opened");
+    assert!(created.enqueue("c".to_owned()).await.expect("enqueued").id() > second[0].id);
+    let theirs = created.lease(1).await.expect("leased");
     assert!(queue.ack(&second).await.expect_err("another queue").is_lease_lost());
-    anew.ack(&theirs).await.expect("held");
+    created.ack(&theirs).await.expect("held");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,11 +77,11 @@ async fn recreated_queue_with_another_type_works_through_old_connections() {
     cycle(&db, &queue, "seven".to_owned()).await;
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let anew: Queue<i64> = db.queue("q").await.expect("opened");
-    cycle(&db, &anew, 7).await;
+    let created: Queue<i64> = db.queue("q").await.expect("opened");
+    cycle(&db, &created, 7).await;
     let error = queue.enqueue("seven".to_owned()).await.expect_err("texts are none of its numbers");
     assert_eq!(error.sqlstate().map(tokio_postgres::error::SqlState::code), Some("42804"), "{error}");
-    assert_eq!(anew.stats().await.expect("counted").messages, 0);
+    assert_eq!(created.stats().await.expect("counted").messages, 0);
 }
 
 /// Runs every statement that depends on the payload's type.

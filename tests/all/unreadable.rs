@@ -216,9 +216,9 @@ async fn old_handle_takes_nothing_from_a_recreated_queue() {
         "who opens it now is told at once"
     );
     let other = Db::connect(&url).await.expect("connected"); // the old connections would enqueue texts
-    let anew: Queue<i64> = other.queue("q").await.expect("opened");
+    let reopened: Queue<i64> = other.queue("q").await.expect("opened");
     let payload = i64::from_be_bytes(*b"ABCDEFGH");
-    anew.enqueue(payload).await.expect("enqueued");
+    reopened.enqueue(payload).await.expect("enqueued");
     let mut own = connect(&url).await;
     let transaction = own.transaction().await.expect("begun");
     for (way, error) in [
@@ -237,7 +237,7 @@ async fn old_handle_takes_nothing_from_a_recreated_queue() {
     }
     transaction.rollback().await.expect("rolled back");
     back(&sql).await;
-    let messages = anew.lease(9).await.expect("leased");
+    let messages = reopened.lease(9).await.expect("leased");
     assert!(matches!(&messages[..], [message] if message.payload == payload), "{messages:?}");
 }
 

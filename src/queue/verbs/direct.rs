@@ -43,10 +43,10 @@ impl std::fmt::Debug for Inbox {
 
 impl<T: Payload> Queue<T> {
     /// Sends a message to one consumer that waits with
-    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that wakes
-    /// it. Nothing is stored and no disk is waited for, and the message is lost if that consumer
-    /// dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the message is
-    /// enqueued.
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that
+    /// wakes it. Nothing is stored and no disk is waited for, and the message is lost if that
+    /// consumer dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the
+    /// message is enqueued.
     ///
     /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later or has a
     /// unique key is always enqueued.

@@ -129,10 +129,10 @@ async fn operator_writes_entries_of_its_queues_without_id_or_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn advisory_locks_of_another_role_stop_nothing() {
     let (here, _, url) = two("operator", "apart_operator").await;
-    let nobody = "do $$ begin create role apart_nobody login; exception when duplicate_object or unique_violation then null; end $$";
-    here.sql.batch_execute(nobody).await.expect("created");
-    let nobody = connect(&format!("{} user=apart_nobody", here.url)).await;
-    nobody
+    let create = "do $$ begin create role apart_nobody login; exception when duplicate_object or unique_violation then null; end $$";
+    here.sql.batch_execute(create).await.expect("created");
+    let outsider = connect(&format!("{} user=apart_nobody", here.url)).await;
+    outsider
         .batch_execute(
             "select pg_advisory_lock(hashtextextended(name, 0)) from unnest(array['trunkline.migrate', 'trunkline.queue q', 'trunkline.bucket q']) name;
              select pg_advisory_lock(hashtext('trunkline.lane keys'), lane) from generate_series(-1, 8) lane",

@@ -143,8 +143,8 @@ async fn a_wild_id_of_a_dead_letter_ends_no_sequence() {
     here.sql.batch_execute("select setval('trunkline.id_q', 9223372036854775807)").await.expect("set");
     here.db.drop_queue("q").await.expect("dropped");
     here.db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let anew = here.db.queue::<i64>("q").await.expect("opened").enqueue(4).await.expect("enqueued").id();
-    assert!(anew > again && anew < again + 64 * 1024, "{anew} after {again}");
+    let newest = here.db.queue::<i64>("q").await.expect("opened").enqueue(4).await.expect("enqueued").id();
+    assert!(newest > again && newest < again + 64 * 1024, "{newest} after {again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

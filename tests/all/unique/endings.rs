@@ -165,7 +165,7 @@ async fn last_expired_lease_frees_the_key_and_replay_has_none() {
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     queue.lease(1).await.expect("leased");
     run_out(&sql).await;
-    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first, "nobody has found it yet");
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first, "no call has found it yet");
     assert!(queue.lease(1).await.expect("buried").is_empty());
     let second = queue.enqueue(of(2, "a")).await.expect("enqueued");
     assert!(second.is_new());

@@ -26,7 +26,7 @@ async fn hundred_producers_of_a_key_all_get_the_winners_id() {
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
-            tokio::spawn(async move { queue.enqueue(draft).await.expect("nobody errs") })
+            tokio::spawn(async move { queue.enqueue(draft).await.expect("no call errs") })
         });
         let calls: Vec<_> = calls.collect();
         let by_sql = clients.iter().map(|client| async move {
@@ -68,7 +68,7 @@ async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
                         _ => of(key as i64, &format!("{key}")).after(HOUR * (key % 3) as u32),
                     })
                     .collect();
-                let all = queue.enqueue_many(&drafts).await.expect("nobody errs");
+                let all = queue.enqueue_many(&drafts).await.expect("no call errs");
                 for (draft, one) in drafts.iter().zip(all).filter(|(draft, _)| format!("{draft:?}").contains("key")) {
                     let text = format!("{draft:?}");
                     let key =
@@ -169,7 +169,7 @@ async fn enqueue_is_tried_again_in_serializable_sessions() {
     let handles = handles(&url, 4).await;
     let calls = (0..40).map(|nr| {
         let queue = handles[nr % 4].clone();
-        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("nobody errs").id() })
+        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("no call errs").id() })
     });
     let mut ids = BTreeSet::new();
     for call in calls.collect::<Vec<_>>() {

@@ -84,7 +84,7 @@ async fn simultaneous_replacements_and_takes_lose_nothing() {
             let mut stored = 0;
             for nr in 0..100_i64 {
                 let draft = replacing(producer * 1000 + nr, &(nr % 10).to_string());
-                stored += u64::from(queue.enqueue(draft).await.expect("nobody errs").is_new());
+                stored += u64::from(queue.enqueue(draft).await.expect("no call errs").is_new());
             }
             stored
         })
