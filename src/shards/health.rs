@@ -160,7 +160,7 @@ mod tests {
     const ASK: Duration = Duration::from_millis(super::ASK);
 
     #[test]
-    fn a_shard_that_answers_nothing_is_silent_and_one_that_nobody_asks_is_not() {
+    fn only_a_shard_with_unanswered_calls_is_unresponsive() {
         let (health, now) = (Health::default(), Instant::now());
         let late = now + SILENCE * 2;
         assert_eq!(health.fitness(late), Fitness::Healthy);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_counts() {
+    fn worse_state_counts() {
         let (health, now) = (Health::default(), Instant::now());
         health.drains(true);
         assert_eq!(health.fitness(now), Fitness::Drains);

@@ -69,8 +69,8 @@ impl Limits {
     /// The worker that holds the key's partition enforces the rate, without asking other workers,
     /// and all workers together never exceed it. A worker that takes over a partition begins with
     /// empty buckets, as of the last time at which its predecessor could begin a message. Messages
-    /// of a key beyond the rate wait, and messages of other keys pass them. Lanes of such a queue
-    /// cannot be leased in SQL.
+    /// of a key beyond the rate wait, and messages of other keys pass them. Partitions of such a
+    /// queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }

@@ -82,7 +82,8 @@ impl<T: Payload> Queue<T> {
         self.offer(request.n(), DequeueMode::Take).await
     }
 
-    /// As [`Queue::lease`], for a receiver that may be gone when the answer comes.
+    /// Leases messages like [`Queue::lease`], for a receiver that may be gone when the answer
+    /// comes.
     pub async fn offer_lease(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?;
         self.offer(request.n(), DequeueMode::Lease(request.lease())).await
@@ -109,12 +110,14 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// As [`Consumer::take`], for a receiver that may be gone when the answer comes.
+    /// Takes messages like [`Consumer::take`], for a receiver that may be gone when the answer
+    /// comes.
     pub async fn offer_take(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         self.offer(request.into().without_lease()?, DequeueMode::Take).await
     }
 
-    /// As [`Consumer::lease`], for a receiver that may be gone when the answer comes.
+    /// Leases messages like [`Consumer::lease`], for a receiver that may be gone when the answer
+    /// comes.
     pub async fn offer_lease(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into();
         self.offer(request, DequeueMode::Lease(request.lease())).await

@@ -39,8 +39,9 @@ pub struct Draft<P> {
     key: Option<Box<str>>,
 }
 
-/// When a message is due, by the server's clock: [`Queue::reschedule`](crate::Queue::reschedule)
-/// takes one, or a [`Duration`] or a [`SystemTime`].
+/// The time when a message is due, by the server's clock.
+/// [`Queue::reschedule`](crate::Queue::reschedule) takes one, or a [`Duration`] or a
+/// [`SystemTime`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// After a delay from now, at most 36,500 days; at once for [`Duration::ZERO`].

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn the_whole_table_is_looked_at_first_and_every_minute_and_after_news() {
+fn whole_table_is_read_first_each_minute_and_after_changes() {
     let (mut round, now) = (Round::default(), Instant::now());
     assert_eq!(round.since(Some(0), now), Time::EARLIEST);
     let clock = Time(900_000_000);
@@ -36,7 +36,7 @@ fn done(schedules: usize) -> Made {
 }
 
 #[test]
-fn ticks_that_others_are_about_to_make_are_looked_for_again_soon_and_less_and_less_often() {
+fn ticks_claimed_elsewhere_are_looked_for_ever_less_often() {
     let mut round = Round::default();
     assert_eq!(round.made(done(0)), OTHERS.0);
     assert_eq!(round.made(done(0)), OTHERS.0 * 2);

@@ -119,7 +119,7 @@ async fn ends_without_end_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
+async fn transaction_left_open_ends_a_shared_connection() {
     for (usage, status) in [(Use::Common, b'T'), (Use::Common, b'E'), (Use::Common, b'?'), (Use::Alone, b'T')] {
         let (connection, mut server, _driver) = between(Limits::default(), usage);
         let (begins, next) = (connection.send(group(&["begin"])), connection.send(group(&["insert"])));
@@ -137,7 +137,7 @@ async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_to_it() {
+async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
     let limits = Limits { answer: Some(Duration::from_millis(50)), ..Limits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
     // Replies within the limit end nothing.

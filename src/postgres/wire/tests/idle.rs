@@ -50,7 +50,7 @@ fn is_sent_nothing(server: &UnixStream) -> bool {
 }
 
 #[tokio::test]
-async fn the_first_group_is_written_at_once_and_others_behind_it() {
+async fn first_group_is_written_at_once_and_others_follow() {
     let (connection, (ours, shared), mut server) = undriven(Limits::default());
     let first = connection.send(group(&["select 'first'"]));
     let sent = groups(&mut server, 1).await;
@@ -72,7 +72,7 @@ async fn the_first_group_is_written_at_once_and_others_behind_it() {
 }
 
 #[tokio::test]
-async fn what_the_socket_does_not_take_is_left_to_the_driver() {
+async fn bytes_that_the_socket_refuses_are_left_to_the_driver() {
     let (connection, (ours, shared), mut server) = undriven(Limits::default());
     let bytes = 4 << 20;
     let _answer = connection.send(group(&[&format!("select '{}'", "é".repeat(bytes / 2))]));
@@ -84,7 +84,7 @@ async fn what_the_socket_does_not_take_is_left_to_the_driver() {
 }
 
 #[tokio::test]
-async fn the_driver_that_has_to_tell_silence_is_not_passed_by() {
+async fn driver_with_answer_timeout_is_not_bypassed() {
     let (connection, (_ours, shared), server) =
         undriven(Limits { answer: Some(std::time::Duration::from_secs(1)), ..Limits::default() });
     let _answer = connection.send(group(&["select 1"]));
@@ -93,7 +93,7 @@ async fn the_driver_that_has_to_tell_silence_is_not_passed_by() {
 }
 
 #[tokio::test]
-async fn the_server_hears_that_it_is_over_though_callers_are_left() {
+async fn socket_closes_with_the_driver_though_callers_remain() {
     let (connection, (ours, shared), mut server) = undriven(Limits::default());
     let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
     driver.abort();
