@@ -62,9 +62,9 @@ impl Default for Health {
 }
 
 /// Counts as a waiting call until it is dropped.
-pub(super) struct Waiting<'a>(&'a Health);
+pub(super) struct WaitingCall<'a>(&'a Health);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.0.load.fetch_sub(1, Ordering::Relaxed);
     }
@@ -79,11 +79,11 @@ impl Health {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn begin(&self, now: Instant) -> Waiting<'_> {
+    pub fn begin(&self, now: Instant) -> WaitingCall<'_> {
         if self.load.fetch_add(1, Ordering::Relaxed) == 0 {
             self.answered(now);
         }
-        Waiting(self)
+        WaitingCall(self)
     }
 
     pub fn answered(&self, now: Instant) {

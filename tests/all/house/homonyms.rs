@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{files, read, root, tree::code};
+use super::{api::without_visibility, files, read, root, tree::code};
 
 /// The types of a crate whose names are not theirs alone, by folder.
 const HOMONYMS: [(&str, usize); 8] = [
     ("src", 0),
-    ("crates/cli/src", 0),
-    ("crates/console/src", 0),
-    ("crates/relay/src", 0),
+    ("crates/cli/src", 9),
+    ("crates/console/src", 2),
+    ("crates/relay/src", 5),
     ("crates/embedded/src", 0),
-    ("crates/python/src", 0),
-    ("lab/bench/src", 0),
-    ("lab/torture/src", 0),
+    ("crates/python/src", 2),
+    ("lab/bench/src", 3),
+    ("lab/torture/src", 4),
 ];
 
 /// The names that a folder of sources gives to several types, each with its files. The public types
@@ -23,8 +23,7 @@ fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
     for path in files(folder, "rs").iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")) {
         let file = path.strip_prefix(root()).expect("inside").display().to_string();
         for line in code(&read(path)).lines() {
-            let line =
-                line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ").trim_start_matches("pub ");
+            let line = without_visibility(line);
             let Some(rest) = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind)) else {
                 continue;
             };

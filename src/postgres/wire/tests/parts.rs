@@ -18,7 +18,7 @@ use super::{
     hostile::{SOON, between, message, ready, row},
 };
 use crate::postgres::{
-    target::Limits,
+    target::AnswerLimits,
     wire::{Reply, answer::Reading, inbox::Came},
 };
 
@@ -31,7 +31,7 @@ fn answer(bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn answer_is_read_while_the_server_runs_the_next_statement() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let (seen, mut places) = mpsc::unbounded_channel();
     let reply = connection.send_in_parts(group(&["select 1"; 6]));
     let reading = tokio::spawn(reply.parts(move |reply: &Reply, at, place| {
@@ -53,7 +53,7 @@ async fn answer_is_read_while_the_server_runs_the_next_statement() {
 
 #[tokio::test]
 async fn reply_read_in_parts_may_still_fail_with_its_place() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let reply = connection.send_in_parts(group(&["select 1", "select 1", "select 2"]));
     let mut read = 0;
     let error = message(b'E', b"VERROR\0C22012\0Mdivision\0\0");
@@ -75,7 +75,7 @@ async fn reply_read_in_parts_may_still_fail_with_its_place() {
 
 #[tokio::test]
 async fn reply_in_parts_is_bounded_and_its_reader_may_leave() {
-    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let limits = AnswerLimits { answer_bytes: 1 << 20, ..AnswerLimits::default() };
     let (connection, mut server, _driver) = between(limits, Use::Common);
     let many = connection.send_in_parts(group(&["select 1"; 400]));
     let gone = connection.send_in_parts(group(&["select 1"; 400]));
@@ -140,7 +140,7 @@ impl Wake for Woken {
 
 #[tokio::test]
 async fn reply_wakes_each_waiter_once() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let mut reply = connection.send(group(&["select 1"]));
     let wakers: Vec<(Arc<Woken>, Waker)> =
         (0..3).map(|_| Arc::new(Woken::default())).map(|woken| (woken.clone(), woken.into())).collect();

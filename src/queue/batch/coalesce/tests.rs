@@ -58,7 +58,7 @@ fn each_lane_fills_its_own_rows_in_order() {
 fn only_the_first_callers_start_writers() {
     let coalescer = Coalescer::new(3, 1, 8);
     let permits: Vec<_> = (0..10).filter_map(|_| join(&coalescer, 0.0, 1)?.permit).collect();
-    assert_eq!(permits.len(), Rows::STATEMENTS);
+    assert_eq!(permits.len(), OpenRows::STATEMENTS);
 }
 
 #[test]
