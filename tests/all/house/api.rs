@@ -171,8 +171,8 @@ fn page() -> (String, usize, usize) {
     };
     let mut homes = BTreeMap::new();
     for public in &all {
-        let here = texts.iter().filter(|(file, _)| is_at(file, &public.home));
-        if let Some((file, item)) = here.filter_map(|(file, text)| Some((file, defined(text, &public.name)?))).next() {
+        let mut here = texts.iter().filter(|(file, _)| is_at(file, &public.home));
+        if let Some((file, item)) = here.find_map(|(file, text)| Some((file, defined(text, &public.name)?))) {
             homes.insert(public.path.clone(), file.clone());
             sections.insert(public.path.clone(), item);
         } else if let Some((_, text)) =

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Dequeue, Draft, Metadata, State, Wait, shards};
+use trunkline::{Dequeue, Draft, Message, Metadata, State, Wait, shards};
 
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
@@ -211,7 +211,7 @@ async fn simultaneous_moves_under_load_move_each_message_once() {
     while seen.len() < 2_200 {
         let some = consumer.take(Dequeue::up_to(500).within(SOON)).await.expect("taken");
         assert!(!some.is_empty(), "{} are there, and no more", seen.len());
-        assert!(!counts(some.iter().map(|message| message.id())).contains_key(&id));
+        assert!(!counts(some.iter().map(shards::Sharded::<Message<i64>>::id)).contains_key(&id));
         seen.extend(some.iter().map(|one| one.payload));
     }
     seen.sort_unstable();
