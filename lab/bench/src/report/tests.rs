@@ -79,7 +79,7 @@ fn rows_of_different_servers_are_not_compared() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 5000.0)]);
     results.rows[1].server.version = "18.1".into();
     let text = readme(&results, &[]);
-    assert!(text.contains("Nobody to compare ours with, or nothing of ours: `throughput`."), "{text}");
+    assert!(text.contains("No peer to compare ours with, or nothing of ours: `throughput`."), "{text}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn no_results_give_a_clear_page_and_no_figures() {
     assert_eq!(left, ["README.md", "results.csv", "results.json"]);
 }
 
-/// A row whose calls were so many, in each of its rounds.
+/// A race whose rounds have `count` samples each.
 fn sampled(count: u64) -> Results {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
     for round in results.rows.iter_mut().flat_map(|row| &mut row.rounds) {

@@ -67,7 +67,7 @@ async fn the_disk_is_as_it_was_after_a_slow_row() {
 async fn where_nobody_waits_for_the_disk_the_rows_say_so() {
     let row = "^fsync/send, 64 callers, 5 ms an fsync/trunkline$";
     for (bench, why) in
-        [(run(), "nobody waits for a disk with fsync=off"), (Bench::new("run"), "leave out --database-url")]
+        [(run(), "no commit waits for a disk with fsync=off"), (Bench::new("run"), "leave out --database-url")]
     {
         let server = crate::fixture::server();
         let bench = if why.contains("--database-url") {
