@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trial_leaves_out_is_said() {
+    fn trial_lists_its_omissions() {
         assert!(left_out(&publication(&[])).is_empty());
         let left_out = left_out(&publication(&["--seconds", "1", "-p", "burst", "--majors", "15"]));
         assert_eq!(left_out.len(), 3, "{left_out:?}");

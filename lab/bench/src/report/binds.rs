@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_binds_is_said_from_what_was_measured() {
+    fn bottleneck_follows_from_measurements() {
         let disk = [("IO:WALSync", 0.8), ("running", 0.2), ("LWLock:WALWrite", 0.3)];
         assert_eq!(binds(0.5, &disk), "disk");
         assert_eq!(binds(1.9, &disk), "processors");

@@ -19,7 +19,7 @@ fn kept(folder: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn a_publication_that_was_interrupted_goes_on_and_says_in_which_hours_it_was_made() {
+async fn interrupted_publication_continues_and_lists_its_hours() {
     let folder = Folder::new();
     let some = || publication(&folder.0).pattern("^send/send-single/sql$").pattern("^send/send-batch-10/sql$");
     let mut first = some().started();
