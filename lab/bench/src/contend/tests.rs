@@ -130,7 +130,7 @@ async fn a_contender_that_is_missing_something_says_what() {
 }
 
 #[tokio::test]
-async fn an_error_is_told_in_the_contenders_own_words() {
+async fn error_is_reported_in_the_contenders_words() {
     for script in [String::new(), READY.to_owned()] {
         let script = script + r#"echo '{"error":"asked for 10 messages and had 9"}'; exit 1"#;
         assert_eq!(failure(&script).await, "asked for 10 messages and had 9");
@@ -163,7 +163,7 @@ async fn contender_without_latencies_has_none() {
 }
 
 #[tokio::test]
-async fn a_contender_is_told_what_the_protocol_says() {
+async fn contender_receives_the_protocols_settings() {
     let words = "$BENCH_CASE $BENCH_PAYLOAD $BENCH_BATCH $BENCH_PRODUCERS $BENCH_CONSUMERS $BENCH_RATE $BENCH_BACKLOG \
                  $BENCH_SECONDS $BENCH_WAIT $BENCH_DEQUEUE_BATCH $BENCH_THREADS $GOMAXPROCS $BENCH_URL $PGHOST $PGPORT $PGUSER $PGPASSWORD $PGDATABASE";
     let mut contending = start(&format!(r#"echo '{{"ready":{{"version":"'"{words}"'"}}}}'"#), PATIENT);

@@ -71,7 +71,7 @@ mod tests {
     use super::{Table, plain};
 
     #[test]
-    fn a_column_that_nobody_fills_is_left_out() {
+    fn empty_column_is_left_out() {
         let mut table = Table::new(["name", "p50", "p99"]);
         table.row([Some("a".into()), None, Some("1".into())]);
         table.row([Some("b".into()), None, None]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_stay_in_their_cell() {
+    fn foreign_words_stay_in_their_cell() {
         assert_eq!(plain("a | b\n<c>"), "a \\| b &lt;c>");
     }
 }

@@ -236,7 +236,7 @@ fn sampled(count: u64) -> Results {
 }
 
 #[test]
-fn no_percentile_is_told_that_its_samples_cannot_bear() {
+fn percentiles_need_enough_samples() {
     let columns = |count| {
         let results = sampled(count);
         let text = readme(&results, &[]);
@@ -252,7 +252,7 @@ fn no_percentile_is_told_that_its_samples_cannot_bear() {
 }
 
 #[test]
-fn processor_time_of_a_few_ticks_is_not_told() {
+fn processor_time_of_a_few_ticks_is_not_reported() {
     let used = |step: f64| {
         let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
         for row in &mut results.rows {
@@ -296,7 +296,7 @@ fn a_row_that_scatters_more_than_threefold_says_nothing() {
 }
 
 #[test]
-fn dead_tuples_that_nobody_knows_are_not_nought() {
+fn unknown_dead_tuples_are_not_zero() {
     let mut results = race(&[("trunkline", 1000.0)]);
     for round in &mut results.rows[0].rounds {
         (round.dead_before, round.dead_after) = (None, Some(77));

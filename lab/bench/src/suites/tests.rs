@@ -48,7 +48,7 @@ fn full_name_as_pattern_chooses_only_its_row() {
 }
 
 #[test]
-fn everybody_of_the_table_takes_part_and_nobody_else() {
+fn exactly_the_contenders_of_the_table_take_part() {
     let plans = all(&choice());
     let taking_part: HashSet<&str> = plans.iter().map(|plan| plan.contender.name).collect();
     let table: HashSet<&str> = CONTENDERS.iter().map(|contender| contender.name).collect();
@@ -81,7 +81,7 @@ fn every_suite_has_a_row_of_ours() {
 }
 
 #[test]
-fn the_sizes_of_batches_are_those_that_were_asked_for() {
+fn batches_have_the_requested_sizes() {
     let plans = all(&Choice { batch_sizes: vec![1, 7], ..choice() });
     for suite in ["send", "read", "ack"] {
         let sized =
@@ -154,7 +154,7 @@ fn callers_option_sets_callers_that_await_each_message() {
 }
 
 #[test]
-fn fsyncs_take_longer_for_everybody_alike() {
+fn fsyncs_take_longer_for_all_contenders_alike() {
     let plans = all(&choice());
     for contender in ["trunkline", "trunkline-bytea", "hasql-queue", "pgmq", "pgq"] {
         for least in [0.0, 1.0, 5.0, 20.0] {

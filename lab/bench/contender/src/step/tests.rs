@@ -148,7 +148,7 @@ async fn waiting_reader_is_timed_from_the_send() {
 }
 
 #[tokio::test]
-async fn a_step_that_nobody_knows_is_refused() {
+async fn unknown_step_is_refused() {
     for case in ["", "send", "delete", "reading-batch-10", "sends-single", "read-with-poll-10"] {
         let failure = once(&Fake(0), case).await.expect_err(case);
         assert!(failure.to_string().contains("no such case"), "{failure}");

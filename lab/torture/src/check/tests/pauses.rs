@@ -33,7 +33,7 @@ fn delivery_during_a_pause_is_found() {
 }
 
 #[test]
-fn somebody_else_may_have_ended_the_pause() {
+fn another_session_may_have_ended_the_pause() {
     for outcome in [Outcome::Ok, Outcome::Unknown] {
         let mut made = paused();
         made.op(Call::new(Verb::Resume, ONCE), 200).outcome = outcome;

@@ -176,7 +176,7 @@ fn a_failure_that_gives_away_what_another_holds_is_found() {
 }
 
 #[test]
-fn a_holder_who_is_refused_is_found() {
+fn holder_whose_ack_is_refused_is_found() {
     let mut theirs = Theirs::new();
     theirs.leased(100, 1);
     theirs.made.refused(Verb::Ack, WORK, 1_000, (1024, 1));
