@@ -1,4 +1,4 @@
-// What both protocols need of Node.
+// The code for Node that both protocols share.
 import { readFileSync } from "node:fs";
 
 /** Microseconds since 1970. */

@@ -5,7 +5,7 @@ import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { now } from "./common.mjs";
 
-/** What the environment says. */
+/** The settings in the environment. */
 export const told = {
   url: process.env.RIVAL_URL,
   part: process.env.RIVAL_PART,
@@ -15,11 +15,11 @@ export const told = {
 };
 export const WORK = "work";
 export const EXACT = "exact";
-/** Handlers of each queue at a time. */
+/** The number of concurrent handlers of each queue. */
 export const SLOTS = 4;
 export const EXACT_SLOTS = 2;
 
-/** A line before each operation and one after it, each a single write. */
+/** Writes a line before each operation and a line after it, each in a single write. */
 class History {
   #file = openSync(process.env.RIVAL_HISTORY, "ax");
   #next = 0;
@@ -40,7 +40,7 @@ class History {
   }
 }
 
-/** A number, and a filling that follows from it. */
+/** A payload with the number `tag` and a filling derived from it. */
 function payload(tag) {
   return `${tag}:${"x".repeat(tag % 61 === 0 ? 5000 : tag % 90)}`;
 }
@@ -50,7 +50,7 @@ function tagOf(text) {
   return payload(tag) === text ? tag : 0;
 }
 
-/** Tries again, as a supervisor would, what cannot connect at present. */
+/** Repeats `make` until it can connect, as a supervisor would. */
 export async function persist(make) {
   for (;;) {
     try {
@@ -62,7 +62,7 @@ export async function persist(make) {
   }
 }
 
-/** How long a handler takes, and whether it fails: the same for every peer. */
+/** The duration of a handler in milliseconds, and `fails`: the same for every peer. */
 function workOf(tag, attempt, queue) {
   const kind = tag % 100;
   const fails = queue === WORK && (kind < 3 || (attempt === 1 && (kind < 9 || (kind >= 12 && kind < 15))));
@@ -90,8 +90,8 @@ async function produce(send, hasExact, stopped) {
 }
 
 /**
- * The handler of every message. `effect(tag, by)` enters it in the ledger, and ends the message with it; what the library makes of the end of
- * the handler is in its tables.
+ * The handler of every message. `effect(tag, by)` enters the message in the ledger and ends it. The peer's tables show the effect of the
+ * handler's outcome.
  */
 function handler() {
   const history = new History();
@@ -117,7 +117,7 @@ function handler() {
  * `send(queue, texts)` (the ids, once they are stored) and `close()`; `consumer(handle)`, which returns `stop()`; and `hasExact`.
  */
 export async function run(peer) {
-  // What happens in the background is the peer's own affair; an error that it does not catch ends the process, as Node has it.
+  // An error in the background that the peer does not catch ends the process, as is Node's default.
   if (told.part === "install") {
     console.log(JSON.stringify(await peer.install()));
     process.exit(0);

@@ -22,7 +22,7 @@ Send = Callable[[list[str]], Awaitable[list[int]]]
 
 
 class Told:
-    """What the environment says."""
+    """The settings in the environment."""
 
     def __init__(self) -> None:
         self.url = os.environ["RIVAL_URL"]
@@ -40,11 +40,11 @@ class Peer(Protocol):
         """Runs with a function that sends texts and returns their ids once they are stored."""
 
     async def consume(self, handle: Handle, stopped: asyncio.Event) -> None:
-        """Handles messages until it is told to stop."""
+        """Handles messages until `stopped` is set."""
 
 
 class History:
-    """A line before each operation and one after it, each a single write."""
+    """Writes a line before each operation and a line after it, each in a single write."""
 
     def __init__(self) -> None:
         path = os.environ["RIVAL_HISTORY"]
@@ -63,7 +63,7 @@ class History:
 
 
 async def persist(make: Callable[[], Awaitable[object]]) -> object:
-    """Tries again, as a supervisor would, what cannot connect at present."""
+    """Repeats `make` until it can connect, as a supervisor would."""
     while True:
         try:
             return await make()
@@ -73,7 +73,7 @@ async def persist(make: Callable[[], Awaitable[object]]) -> object:
 
 
 def payload(tag: int) -> str:
-    """A number, and a filling that follows from it."""
+    """A payload with the number `tag` and a filling derived from it."""
     return f"{tag}:{'x' * (5_000 if tag % 61 == 0 else tag % 90)}"
 
 
@@ -83,7 +83,7 @@ def tag_of(text: str) -> int:
 
 
 def work_of(tag: int, attempt: int, lease: float) -> tuple[float, bool]:
-    """How long a handler takes, and whether it fails: the same for every peer."""
+    """The duration of a handler in seconds, and true if it fails: the same for every peer."""
     kind = tag % 100
     fails = kind < 3 or (attempt == 1 and (kind < 9 or 12 <= kind < 15))
     if 9 <= kind < 15 and attempt <= 2:
@@ -109,7 +109,7 @@ async def produce(send: Send, told: Told, stopped: asyncio.Event) -> None:
 
 
 def handler(told: Told) -> Handle:
-    """The handler of every message; what the library makes of its end is in the peer's tables."""
+    """The handler of every message; the peer's tables show the effect of its outcome."""
     history = History()
 
     async def handle(id: int, attempt: int, text: str, since: int | None, is_numbered: bool = True) -> None:

@@ -7,10 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker, parentPort, workerData } from "node:worker_threads";
 import { now } from "./common.mjs";
 
-/** How long calls and consumers may take to end once it is over, in milliseconds. */
+/** The time that calls and consumers have to end after the round, in milliseconds. */
 const STOP = 5000;
 
-/** What the environment says. */
+/** The settings in the environment. */
 const settings = {
   url: process.env.BENCH_URL,
   case: process.env.BENCH_CASE,
@@ -25,7 +25,7 @@ const settings = {
   wait: process.env.BENCH_WAIT,
 };
 
-/** What is counted while the clock runs. */
+/** The counts of the current round. */
 const tally = {
   sent: 0,
   received: 0,
@@ -39,7 +39,7 @@ const tally = {
     const rounded = Number(microseconds.toPrecision(3));
     this.latencies.set(rounded, (this.latencies.get(rounded) ?? 0) + 1);
   },
-  /** Resolves once so many messages have been received. */
+  /** Resolves once `wanted` messages have been received. */
   has(wanted) {
     this.wanted = wanted;
     return new Promise((reached) => { this.reached = reached; });
@@ -49,7 +49,7 @@ const tally = {
   },
 };
 
-/** A handler calls this for every message that it is given. */
+/** Counts a message; a handler calls this for every message. */
 function receive(payload) {
   if (settings.keys > 0) inOrder(payload);
   if (tally.over) return;
@@ -58,10 +58,10 @@ function receive(payload) {
   if (tally.received === tally.wanted) tally.reached();
 }
 
-/** The number that each key's next message has. */
+/** The number of each key's next message. */
 const next = new Map();
 
-/** Neither one that it had, nor one behind another that is still to come. */
+/** Counts a message that is not the next of its key: a repetition, or one that skips others. */
 function inOrder({ key, nr }) {
   const expected = next.get(key) ?? 0;
   if (nr !== expected) tally.disordered += 1;
@@ -71,7 +71,7 @@ function inOrder({ key, nr }) {
 const AROUND = JSON.stringify({ at: now(), pad: "" }).length;
 const OF_A_KEY = settings.keys > 0 ? '"key":1000,"nr":10,'.length : 0;
 const PADDING = Math.max(0, settings.payload - AROUND - OF_A_KEY);
-// Without a pattern, and another piece for each message: what repeats itself would be compressed.
+// Random, and a different piece for each message, because repetition would be compressed.
 const POOL = randomBytes(768 * 1024).toString("base64url");
 function pad() {
   const at = Math.floor(Math.random() * POOL.length);
@@ -80,14 +80,14 @@ function pad() {
   return text;
 }
 
-/** So many payloads that were to be sent at this moment. */
+/** `n` payloads that are due at the time `at`. */
 function payloads(n, at = now()) {
   return Array.from({ length: n }, () => ({ at, pad: pad() }));
 }
 
 const calls = new Map();
 
-/** The next payload of a caller, whose keys are its own and have messages in turn: so the order of each key is that of the caller's calls. */
+/** The next payload of a caller. Its keys are its own and take turns, so the order of each key is that of the caller's calls. */
 function keyed(caller, at = now()) {
   const { keys, producers } = settings;
   const turn = calls.get(caller) ?? 0;
@@ -107,7 +107,7 @@ export function fail(error) {
   process.exit(1);
 }
 
-/** Sends as fast as the answers come, until it is over. */
+/** Sends the next call when the last one has been answered, until the end of the round. */
 async function closedLoop(send) {
   const producer = async (_, caller) => {
     while (!tally.over) {
@@ -122,7 +122,7 @@ async function closedLoop(send) {
   await Promise.all(Array.from({ length: settings.producers }, producer));
 }
 
-/** Sends at a steady rate, however long the answers take. */
+/** Sends at a steady rate, without waiting for answers. */
 async function openLoop(send, pacer) {
   const began = now();
   const every = (settings.batch / settings.rate) * 1e6;
@@ -140,7 +140,7 @@ async function openLoop(send, pacer) {
   await Promise.all(underWay);
 }
 
-/** A thread that tells when calls are due: a timer of Node is a millisecond wide, and waits for whatever else is to be done. */
+/** Starts a thread that reports when calls are due, because Node's timers have a resolution of a millisecond and wait for other work. */
 async function startPacer() {
   const pacer = new Worker(new URL(import.meta.url), { workerData: "pacer" });
   await once(pacer, "message");
@@ -158,7 +158,7 @@ function pace({ began, every, calls }) {
   }
 }
 
-/** Puts the backlog in: 4 calls of 1,000 at the same time, never more than that in memory. */
+/** Sends the backlog in up to 4 concurrent calls of 1,000 messages, which bounds the memory. */
 async function seed(send) {
   let left = settings.backlog;
   const seeder = async () => {
@@ -177,7 +177,7 @@ async function race(install) {
   const peer = await install(settings);
   const produces = settings.case !== "drain" && settings.rate !== 0;
   const consumes = settings.case !== "send";
-  // With a backlog there is no warming up without consuming it.
+  // With a backlog, warming up would consume it.
   const warms = consumes && settings.backlog === 0;
 
   await seed(peer.send);
@@ -227,7 +227,7 @@ async function stop(peer, producing) {
  */
 export function run(install) {
   process.on("uncaughtException", fail);
-  // Nobody is left to read it.
+  // The reader is gone: exit without a message.
   process.stdout.on("error", () => process.exit(1));
   race(install).then(() => process.exit(0), fail);
 }

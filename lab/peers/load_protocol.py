@@ -19,7 +19,7 @@ from typing import Protocol
 
 EMPTY_PAYLOAD = len('{"at":1763737000000000,"pad":""}')
 OF_A_KEY = '"key":1000,"nr":10,'
-# Without a pattern: what repeats itself would be compressed.
+# Random, because repetition would be compressed.
 LETTERS = base64.urlsafe_b64encode(os.urandom(768 * 1024)).decode()
 PROGRESS_SECONDS = 0.5
 SEEDERS = 2  # one call is answered while the next is being put together
@@ -62,7 +62,7 @@ class Options:
 
     @property
     def pad(self) -> str:
-        """Another piece of the letters each time."""
+        """A random piece of the letters."""
         at = int(random.random() * len(LETTERS))
         text = LETTERS[at:at + self.padding]
         while len(text) < self.padding:
@@ -117,13 +117,13 @@ class Peer(Protocol):
 def run(peer: type[Peer], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
     try:
         options = Options.from_environment()
-        # The runner of the loop is not closed, and the process ends at once: neither the messages that are left over nor the
-        # thread that reads the standard input is waited for.
+        # The loop's runner is not closed, so that the process ends without waiting for leftover messages or for the thread that
+        # reads the standard input.
         asyncio.Runner(loop_factory=loop_factory).run(contend(peer(options), options))
     except Missing as missing:
         say(missing=str(missing))
     except BaseException as error:
-        # Some peers wrap what happened in an error that does not say it.
+        # Some peers wrap the cause in an error that does not name it.
         say(error="; because of ".join(" ".join(f"{type(e).__name__}: {e}".split()) for e in (error, error.__cause__) if e))
         os._exit(1)
     os._exit(0)
@@ -199,7 +199,7 @@ async def send(peer: Peer, messages: list[Message]) -> None:
 
 @asynccontextmanager
 async def saying_something() -> AsyncIterator[None]:
-    """The runner takes a contender that is silent for twenty seconds for dead, and migrations and a large backlog can take longer."""
+    """Reports progress, because the runner ends a contender after twenty silent seconds, and migrations can take longer."""
 
     async def speak() -> None:
         while True:
@@ -231,7 +231,7 @@ async def consume(peer: Peer, tally: "Tally", stop: asyncio.Event) -> None:
 
 async def warm_up(peer: Peer, options: Options, tally: "Tally", consumers: asyncio.Task) -> None:
     if options.keys:
-        # One after another: what a peer makes at the first message of a part of its keys, several calls at once may fail to make.
+        # One after another, because a peer may create objects at a partition's first message, and concurrent calls would collide.
         for caller in range(options.producers):
             await peer.send(tally.keyed(caller, now()))
     else:
@@ -255,7 +255,7 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
             tally.send(called)
 
     async def as_due(_: int) -> None:
-        # Whichever producer is free takes the next batch, and lets it go when its last message is due.
+        # The next free producer takes the next batch, and sends it when the batch's last message is due.
         for k in batches:
             ats = [due(k + i) for i in range(options.batch)]
             if ats[-1] >= tally.end:
@@ -272,14 +272,14 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
 
 
 async def until(moment: int, precisely: bool) -> None:
-    # The loop's timers count whole milliseconds, and one is a part of the latencies to be seen. So the last one is spent
-    # looking at the clock, unless calls are so dense that this would keep a core busy.
+    # The loop's timers count whole milliseconds, which is too coarse for the latencies. So the last millisecond polls the
+    # clock, unless the rate is so high that this would keep a core busy.
     while (left := moment - now()) > 0:
         await asyncio.sleep(left / 1e6 if not precisely else max(0, left - 1000) / 1e6)
 
 
 async def first_of(*awaited: asyncio.Task, beside: tuple[asyncio.Task | None, ...]) -> None:
-    """Returns when one of the awaited is there; raises when one of them, or of those that run beside them, fails."""
+    """Returns when one of the awaited tasks is done; raises when one of them, or a task in `beside`, fails."""
     running = {task for task in (*awaited, *beside) if task}
     while not any(task.done() for task in awaited):
         done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -312,7 +312,7 @@ class Tally:
                 self.latencies[three_digits(answered - called)] += 1
 
     def keyed(self, caller: int, at: int) -> Keyed:
-        """The next message of a caller, whose keys are its own and have messages in turn: so the order of each key is that of its calls."""
+        """The next message of a caller. Its keys are its own and take turns, so the order of each key is that of the caller's calls."""
         turn = self.calls[caller]
         self.calls[caller] += 1
         keys, producers = self.options.keys, self.options.producers
@@ -323,13 +323,13 @@ class Tally:
         moment = now()
         self.first.set()
         if key is not None:
-            # Neither one that the key had, nor one behind another that is still to come.
+            # Counts a message that is not the next of its key: a repetition, or one that skips others.
             self.disordered += nr != self.next_of[key]
             self.next_of[key] = max(self.next_of[key], nr + 1)
         if not self.start <= moment <= self.end:
             return
         self.received += 1
-        # The messages of a backlog were sent before the clock ran: they have no latency.
+        # Messages of a backlog have no latency, because they were sent before the clock ran.
         if self.options.case == "cycle" and at >= self.start:
             self.latencies[three_digits(moment - at)] += 1
         if self.options.case == "drain" and self.received == self.options.backlog:

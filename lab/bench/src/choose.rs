@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_changes_rows_of_a_whole_run_leaves_theirs_out() {
+    fn options_that_change_rows_leave_out_published_rows() {
         let left_out = |words: &[&str]| Words::parse_from([&["list"], words].concat()).choice.left_out().len();
         assert_eq!(left_out(&[]), 0);
         for words in [
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_found_anywhere_unless_it_is_held_to_an_end() {
+    fn pattern_matches_anywhere_unless_anchored() {
         for (pattern, found) in [
             ("", true),
             ("drain", true),

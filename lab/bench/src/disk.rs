@@ -33,7 +33,7 @@ pub fn under(disk: &SlowDisk, server: Builder) -> Builder {
 pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk {
     let disk = disk?;
     if fsync == "off" {
-        return Err("nobody waits for a disk with fsync=off".to_owned());
+        return Err("no commit waits for a disk with fsync=off".to_owned());
     }
     let pid = server.and_then(Cluster::pid).ok_or("the private cluster does not run")?;
     match disk.is_under(pid) {

@@ -187,7 +187,7 @@ struct Publication {
     server: Server,
     /// Begin again, whatever an interrupted one left
     #[arg(long)]
-    anew: bool,
+    restart: bool,
     /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty
     /// word
     #[arg(long, value_name = "N,N", default_value = "14,15,16,17,18")]

@@ -63,8 +63,8 @@ pub async fn run(asked: &Publication) -> Result<(), Failure> {
 
 /// Begins a new publication, or opens the one that was interrupted.
 fn open(asked: &Publication, file: &Path, plans: &[Plan]) -> Result<Making, Failure> {
-    if asked.anew || !file.exists() {
-        if asked.anew {
+    if asked.restart || !file.exists() {
+        if asked.restart {
             for page in crate::publish::PAGES {
                 let _ = std::fs::remove_file(file.with_file_name(page));
             }
@@ -80,7 +80,7 @@ fn open(asked: &Publication, file: &Path, plans: &[Plan]) -> Result<Making, Fail
     } else {
         return Ok(Making::again(file, results));
     };
-    Err(format!("what {} has {why}: finish it as it was begun, or begin `--anew`", file.display()).into())
+    Err(format!("what {} has {why}: finish it as it was begun, or begin again with `--restart`", file.display()).into())
 }
 
 /// Makes the pages of the other programs, unless they exist.
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trial_leaves_out_is_said() {
+    fn trial_lists_its_omissions() {
         assert!(left_out(&publication(&[])).is_empty());
         let left_out = left_out(&publication(&["--seconds", "1", "-p", "burst", "--majors", "15"]));
         assert_eq!(left_out.len(), 3, "{left_out:?}");

@@ -85,7 +85,7 @@ fn reasons(results: &Results) -> Vec<String> {
     let mut reasons: Vec<String> = run.left_out.iter().map(|what| format!("the run left out {what}")).collect();
     let Made { commit, build, .. } = &run.made;
     match commit.as_str() {
-        "" => reasons.push("nobody knows of which commit it is".to_owned()),
+        "" => reasons.push("the commit that made it is unknown".to_owned()),
         commit if commit.ends_with('+') => {
             reasons.push(format!("it was made by sources that no commit has ({commit}): commit them, and run again"));
         }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_run_of_no_commit_is_not() {
-        for (commit, why) in [("", "nobody knows"), ("abc+", "no commit has")] {
+        for (commit, why) in [("", "is unknown"), ("abc+", "no commit has")] {
             let told = refused(|results| {
                 if let Some(run) = &mut results.run {
                     run.made.commit = commit.into();

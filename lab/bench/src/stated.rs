@@ -6,7 +6,6 @@
 //! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
 //! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
 //! ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
-//! ×100/trunkline ms`.
 
 mod figure;
 mod sources;

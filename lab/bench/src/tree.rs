@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arguments_of_a_row_have_no_place_of_this_machine() {
+    fn arguments_of_a_row_name_no_local_path() {
         let words = "run --quick --database-url postgresql://me:secret@host/db --results=/home/me/x -p throughput/*";
         let told = arguments(words.split(' ').map(str::to_owned));
         assert_eq!(told, "run --quick --database-url … --results=… -p 'throughput/*'");

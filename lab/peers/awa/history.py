@@ -48,7 +48,7 @@ class Awa:
             messages, options = [Message(text) for text in texts], {"queue": WORK, "max_attempts": self.told.attempts}
             if len(messages) == 1:
                 return [(await client.insert(messages[0], **options)).id]
-            # By what they carry: no document says in which order they come.
+            # Finds the ids by the payloads, because the order of the returned jobs is not documented.
             ids = {text_of(job.args): job.id for job in await client.insert_many_copy(messages, **options)}
             return [ids[text] for text in texts]
 
@@ -76,7 +76,7 @@ def text_of(args: object) -> str:
 
 
 def since(deadline: str | None) -> int | None:
-    """When the attempt was claimed: its deadline is so much later."""
+    """The time when the attempt was claimed, from its deadline."""
     if deadline is None:
         return None
     return int(datetime.fromisoformat(deadline).timestamp() * 1_000_000) - DEADLINE_MS * 1000

@@ -37,7 +37,7 @@ class Contender:
         self.client = peer.connect(self.options.url, self.connections)
         await peer.migrate(self.client)
         if self.options.keys:
-            # There is no call for it: the ADR gives this statement.
+            # awa has no call for this; its ADR gives the statement.
             async with await self.client.transaction() as transaction:
                 await transaction.execute(
                     f"insert into awa.queue_meta (queue, enqueue_shards) values ('{QUEUE}', {SHARDS}) "
@@ -49,7 +49,7 @@ class Contender:
         try:
             await self.client.insert(message, queue=QUEUE, ordering_key=key)
         except awa.UniqueConflict:
-            # What awa creates at a queue's first messages, several callers create at the same time, and all but one are refused: nothing was inserted.
+            # At a queue's first messages concurrent callers create the same rows, and awa refuses all callers but one, without an insert.
             await self.client.insert(message, queue=QUEUE, ordering_key=key)
 
     async def send_many(self, messages: list[load_protocol.Message]) -> None:

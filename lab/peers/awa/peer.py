@@ -1,4 +1,4 @@
-"""What both entry points do alike with awa."""
+"""The code that both entry points share."""
 
 from importlib.metadata import version
 
@@ -8,7 +8,7 @@ VERSION = f"awa-pg {version('awa-pg')}"
 
 
 def connect(url: str, connections: int) -> awa.AsyncClient:
-    # awa refuses a URL with no host; the parameter `host` is the one that counts.
+    # awa refuses a URL without a host, but connects to the parameter `host`.
     return awa.AsyncClient(url.replace("@/", "@localhost/", 1), max_connections=connections)
 
 

@@ -27,7 +27,7 @@ await run({
     return {
       async send(_queue, texts) {
         const jobs = await send(sending, WORK, texts.map((text) => ({ text })), options);
-        // Those of addJobs come in another order than they were given.
+        // addJobs returns jobs in another order than it was given.
         const ids = new Map(jobs.map((job) => [job.payload?.text, Number(job.id)]));
         return texts.map((text) => ids.get(text));
       },
@@ -55,7 +55,7 @@ await run({
     const options = { preset, noHandleSignals: true, taskList: { [WORK]: task }, parsedCronItems: [] };
     const start = () => startInstance(options);
     let [runner, isOver] = [await persist(start), false];
-    // A worker that gave up is started again, as a supervisor would.
+    // Restarts a worker that gave up, as a supervisor would.
     const watch = async () => {
       while (!isOver) {
         await runner.promise.catch((error) => console.error(`it gave up: ${error?.message || error}`));

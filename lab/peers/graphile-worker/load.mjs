@@ -4,14 +4,14 @@ import { Logger, open, send, startInstance, version } from "./peer.mjs";
 const TASK = "bench";
 
 run(async ({ url, producers, consumers, rate, keys }) => {
-  // As in its benchmark: four instances for the throughput, one for the latency, since each new job wakes every instance.
+  // As in graphile-worker's benchmark: four instances for throughput, one for latency, because each new job wakes every instance.
   const instances = consumers > 0 || rate !== undefined ? 1 : 4;
   const concurrentJobs = consumers || 24;
   const size = Math.max(500, concurrentJobs + 1);
 
   let stopping = false;
   const logger = new Logger(() => (level, message) => {
-    // While it stops, it logs what it gives up.
+    // A stopping worker logs the jobs that it gives up.
     if (level === "error" && !stopping) fail(message);
   });
   const consumer = {

@@ -10,7 +10,7 @@ function start(options) {
   return open({ connectionString: told.url, ...times, ...options }, { error });
 }
 
-/** The first 13 hexadecimal digits of the job's id: a number that JavaScript and PostgreSQL hold alike. */
+/** The first 13 hexadecimal digits of the job's id: a number that JavaScript and PostgreSQL both represent exactly. */
 const numberOf = (id) => Number.parseInt(id.replaceAll("-", "").slice(0, 13), 16);
 
 await run({

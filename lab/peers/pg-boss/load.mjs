@@ -4,12 +4,12 @@ import { open, send, version } from "./peer.mjs";
 const QUEUE = "bench";
 
 run(async ({ url, batch, producers, consumers, rate, wait, keys }) => {
-  // Being told costs the sender: commits with a NOTIFY wait for each other. So its default, no NOTIFY, is the best where the throughput counts.
+  // Commits with a NOTIFY wait for each other. So pg-boss' default, no NOTIFY, is the best for throughput.
   const paced = rate !== undefined;
   const notify = wait === "notify" || (wait === "best" && paced);
   // Each new job wakes all workers of the queue.
   const workers = consumers || (paced ? 2 : 4);
-  // After a batch that is not full a worker waits; with a batchSize of 1, after every job.
+  // A worker waits after a batch that is not full; with a batchSize of 1, after every job.
   const batchSize = consumers > 0 && batch > 1 ? batch : 1000;
 
   const options = {

@@ -59,7 +59,7 @@ class Contender:
 
                 @manager.entrypoint(WORK, on_failure="hold", executor_factory=self.executor)
                 async def work(job: Job) -> None:
-                    # Its attempts count failures: a job that is picked again because its heartbeat was stale has no other number.
+                    # PgQueuer's attempts count failures: a job picked again after a stale heartbeat has the same number.
                     await handle(job.id, job.attempts + 1, (job.payload or b"").decode(), micros(job.updated), is_numbered=False)
 
                 yield manager

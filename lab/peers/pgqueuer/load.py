@@ -32,7 +32,7 @@ class Contender:
         self.batch_size = max(BATCH_SIZE, options.batch)
         self.jobs_at_a_time = None
         if options.consumers:
-            # The limit is one of a manager, and PGQueuer refuses one below two batches.
+            # The limit is per manager, and PGQueuer refuses a limit below two batches.
             self.managers = 1
             self.batch_size = max(1, min(self.batch_size, options.consumers // 2))
             self.jobs_at_a_time = max(2, options.consumers)

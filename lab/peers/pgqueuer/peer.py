@@ -1,4 +1,4 @@
-"""What both entry points do alike with PGQueuer."""
+"""The code that both entry points share."""
 
 from importlib.metadata import version
 
@@ -9,7 +9,7 @@ ASYNCPG = f"asyncpg {version('asyncpg')}"
 
 
 async def send(queries: Queries, entrypoint: str, payloads: list[bytes]) -> list[int]:
-    """One call, for one or for many."""
+    """Sends one message or many in one call."""
     if len(payloads) == 1:
         return await queries.enqueue(entrypoint, payloads[0])
     count = len(payloads)

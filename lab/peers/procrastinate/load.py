@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import load_protocol
 
 QUEUE = "bench"
-# A worker fetches one job, and then the next: only several workers fetch at the same time.
+# A worker fetches one job at a time, so only several workers fetch concurrently.
 WORKERS = 4
 CONCURRENCY = 32
 POLL_SECONDS = 0.05

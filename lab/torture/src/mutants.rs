@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_replaced_stands_in_the_functions() {
+    fn replaced_texts_stand_in_the_functions() {
         for mutant in all() {
             let (folder, name, texts) = match mutant.defect {
                 Defect::Sql(template, texts) => ("queue", template, texts),

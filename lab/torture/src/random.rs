@@ -46,7 +46,7 @@ mod tests {
     use super::Random;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_for_ever() {
+    fn seed_always_gives_the_same_numbers() {
         let mut random = Random::of(7, 1);
         let numbers: Vec<u64> = (0..4).map(|_| random.below(1000)).collect();
         let mut again = Random::of(7, 1);

@@ -174,7 +174,7 @@ mod tests {
     use super::early;
 
     #[test]
-    fn what_begins_too_early_is_seen_wherever_it_stands() {
+    fn early_beginning_is_found_at_any_position() {
         let every_tenth: Vec<u64> = (0..50).map(|nr| nr * 100_000).collect();
         assert!(early(&every_tenth, 10.0, 1).abs() < 1e-9);
         assert!((early(&every_tenth, 5.0, 1) - 4.9).abs() < 1e-9, "49 of them take 9.8 s");

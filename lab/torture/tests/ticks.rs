@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn each_tick_is_made_once_while_those_who_make_them_are_killed() {
+fn each_tick_is_sent_once_while_schedulers_are_killed() {
     let folder = std::env::temp_dir().join(format!("trunkline-ticks-{}", std::process::id()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline-torture"));
     command.args(["ticks", "--schedules", "50", "--seconds", "5", "--kill-every", "1", "--folder"]).arg(&folder);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_comes_again_or_too_early_breaks_the_order() {
+    fn repeated_or_early_message_breaks_order() {
         let order = Order::of(2);
         for (key, nr) in [(1, 0), (2, 0), (1, 1), (2, 1)] {
             order.saw(key, nr);

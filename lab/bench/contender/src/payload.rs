@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_has_its_size_and_says_when_it_was_to_be_sent() {
+    fn payload_has_its_size_and_due_time() {
         let at = now();
         for bytes in [36, 100, 10_000] {
             let text = payload(at, bytes);

@@ -78,7 +78,7 @@ async fn a_silent_contender_is_reported_with_what_it_said_last() {
 }
 
 #[tokio::test]
-async fn a_contender_that_says_how_far_it_is_for_ever_is_reported() {
+async fn endless_progress_is_reported() {
     let script = format!(r#"{READY} while echo '{{"progress":{{"sent":1,"received":0}}}}'; do sleep 0.1; done"#);
     let why = stall(&script, Duration::from_secs(1)).await;
     assert!(why.contains("1 sent and 0 received"), "{why}");
@@ -108,14 +108,14 @@ async fn a_word_at_the_wrong_time_is_quoted() {
 }
 
 #[tokio::test]
-async fn a_contender_that_exits_is_reported_with_its_status_and_last_words() {
+async fn contender_exit_is_reported_with_status_and_last_words() {
     for script in ["echo no such table >&2; exit 1".to_owned(), format!("{READY} echo no such table >&2; exit 1")] {
         assert_eq!(failure(&script).await, "exit status: 1; no such table");
     }
 }
 
 #[tokio::test]
-async fn a_contender_that_ends_badly_after_it_was_done_has_failed() {
+async fn contender_that_exits_badly_after_done_has_failed() {
     let script =
         format!(r#"{READY} echo '{{"done":{{"sent":1,"received":1,"seconds":1}}}}'; cat; echo a leak >&2; exit 3"#);
     assert_eq!(failure(&script).await, "exit status: 3; a leak");
@@ -130,7 +130,7 @@ async fn a_contender_that_is_missing_something_says_what() {
 }
 
 #[tokio::test]
-async fn an_error_is_told_in_the_contenders_own_words() {
+async fn error_is_reported_in_the_contenders_words() {
     for script in [String::new(), READY.to_owned()] {
         let script = script + r#"echo '{"error":"asked for 10 messages and had 9"}'; exit 1"#;
         assert_eq!(failure(&script).await, "asked for 10 messages and had 9");
@@ -138,7 +138,7 @@ async fn an_error_is_told_in_the_contenders_own_words() {
 }
 
 #[tokio::test]
-async fn what_came_out_is_what_was_said() {
+async fn outcome_is_what_the_contender_reported() {
     let script = format!(
         r#"{READY} test "$go" = go || exit 1
         echo '{{"progress":{{"sent":40,"received":30}}}}'
@@ -157,13 +157,13 @@ async fn what_came_out_is_what_was_said() {
 }
 
 #[tokio::test]
-async fn who_tells_no_latency_has_none() {
+async fn contender_without_latencies_has_none() {
     let script = format!(r#"{READY} echo '{{"done":{{"sent":1,"received":0,"seconds":1}}}}'; cat"#);
     assert!(talk(&script, PATIENT).await.expect("it ends well").2.is_none());
 }
 
 #[tokio::test]
-async fn a_contender_is_told_what_the_protocol_says() {
+async fn contender_receives_the_protocols_settings() {
     let words = "$BENCH_CASE $BENCH_PAYLOAD $BENCH_BATCH $BENCH_PRODUCERS $BENCH_CONSUMERS $BENCH_RATE $BENCH_BACKLOG \
                  $BENCH_SECONDS $BENCH_WAIT $BENCH_DEQUEUE_BATCH $BENCH_THREADS $GOMAXPROCS $BENCH_URL $PGHOST $PGPORT $PGUSER $PGPASSWORD $PGDATABASE";
     let mut contending = start(&format!(r#"echo '{{"ready":{{"version":"'"{words}"'"}}}}'"#), PATIENT);
@@ -174,7 +174,7 @@ async fn a_contender_is_told_what_the_protocol_says() {
 }
 
 #[tokio::test]
-async fn a_long_log_neither_blocks_a_contender_nor_fills_its_row() {
+async fn long_log_neither_blocks_contender_nor_fills_row() {
     let log = "head -c 1000000 /dev/zero | tr '\\0' x >&2; echo >&2;";
     let script = format!(r#"{log} {READY} {log} echo '{{"done":{{"sent":1,"received":1,"seconds":1}}}}'; cat"#);
     talk(&script, PATIENT).await.expect("it ends well");
@@ -192,7 +192,7 @@ fn lives(pid: &str) -> bool {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_a_contender_leaves_behind_ends_with_it() {
+async fn children_of_a_contender_end_with_it() {
     let ready = r#"sleep 300 & echo '{"ready":{"version":"'$!'"}}'; read go;"#;
     for (how, end) in [
         ("silent", "sleep 300"),

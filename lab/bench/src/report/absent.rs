@@ -1,4 +1,4 @@
-//! Who could not be measured, and in what words.
+//! The contenders that could not be measured, each with its message.
 
 use crate::{
     report::{
@@ -8,7 +8,7 @@ use crate::{
     results::Results,
 };
 
-/// A contender's words, and in how many cases of which suites it had them.
+/// A contender's message, and the number of cases and the suites in which it appeared.
 struct Absent<'a> {
     contender: &'a str,
     what: &'static str,

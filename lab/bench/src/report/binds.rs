@@ -1,5 +1,5 @@
-//! What a row is bound by: processors, disk, locks, or the way between client and server. From what
-//! was measured, and with the figures.
+//! The bottleneck of each row: processors, disk, locks, or the network between client and server,
+//! with the measured figures.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use crate::{
     results::Row,
 };
 
-/// So much of all processors in use leaves nothing to wait for.
+/// The share of all processors in use at which the processors are the bottleneck.
 const FULL: f64 = 0.85;
 
-/// A line a row.
+/// One line per row.
 pub fn table(rows: &[&Row]) -> String {
     let mut table = Table::of_words(["case", "contender", "bound by", "as was measured"]);
     for row in rows.iter().filter(|row| is_measured(row)) {
@@ -27,17 +27,17 @@ pub fn table(rows: &[&Row]) -> String {
     table.text()
 }
 
-/// Sessions of the server, on an average.
+/// The mean number of sessions in each state.
 #[derive(Default)]
 struct Sessions {
     running: f64,
     disk: f64,
     locks: f64,
-    /// They have a transaction open and wait for the client's next word.
+    /// Sessions in a transaction that wait for the client's next statement.
     client: f64,
 }
 
-/// None where nobody looked at what its sessions waited for.
+/// Returns `None` if the wait states were not sampled.
 fn told(row: &Row) -> Option<(&'static str, String)> {
     let looks: Vec<&_> = row.rounds.iter().map(|round| &round.waits).filter(|waits| !waits.is_empty()).collect();
     let mut sessions = Sessions::default();
@@ -45,12 +45,12 @@ fn told(row: &Row) -> Option<(&'static str, String)> {
         let kind = match wait.as_str() {
             "running" => &mut sessions.running,
             "Client:ClientRead" => &mut sessions.client,
-            // Whoever waits for another's flush waits for the disk.
+            // A session that waits for another session's flush waits for the disk.
             wait if wait.starts_with("IO:") || wait.starts_with("LWLock:WALWrite") => &mut sessions.disk,
             wait if wait.starts_with("Lock:") || wait.starts_with("LWLock:") || wait.starts_with("BufferPin:") => {
                 &mut sessions.locks
             }
-            // Sleeping, talking to another process of the server.
+            // Sessions that sleep, or communicate with another process of the server.
             _ => continue,
         };
         *kind += count / looks.len() as f64;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_binds_is_said_from_what_was_measured() {
+    fn bottleneck_follows_from_measurements() {
         let disk = [("IO:WALSync", 0.8), ("running", 0.2), ("LWLock:WALWrite", 0.3)];
         assert_eq!(binds(0.5, &disk), "disk");
         assert_eq!(binds(1.9, &disk), "processors");

@@ -1,4 +1,4 @@
-//! The columns of the suites' tables; one that nobody has a figure for is left out of its table.
+//! The columns of the suites' tables. A table omits a column in which no row has a figure.
 
 use crate::{
     report::{
@@ -11,7 +11,6 @@ use crate::{
 
 pub struct Column {
     pub title: &'static str,
-    /// What a row of a race has in it.
     pub cell: fn(&Race, &Row) -> Option<String>,
 }
 
@@ -115,7 +114,7 @@ const IDLE: &[Column] = &[
 
 const LAYER_ORDER: [&str; 4] = ["sql", "queue", "coalesced", "worker"];
 
-/// The columns that tell what the suite is about, the most telling first.
+/// The columns of a suite's tables, the most important first.
 pub fn of(suite: &str) -> &'static [Column] {
     match suite {
         "layer-comparison" => LAYERS,
@@ -125,11 +124,11 @@ pub fn of(suite: &str) -> &'static [Column] {
     }
 }
 
-/// The rows of a race in the order that its table tells them.
+/// The rows of a race in the order of its table.
 pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     let suite = race.first().suite.as_str();
     match suite {
-        // The layers are told from the lowest up, however fast they are.
+        // Layers are listed from the lowest up, not by their speed.
         "layer-comparison" => {
             let mut rows: Vec<&Row> = race.measured().collect();
             rows.sort_by_key(|row| {
@@ -142,8 +141,8 @@ pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     }
 }
 
-/// What contenders are ranked by where they went as fast as they could: single calls by their time,
-/// races by their rate.
+/// The measure that ranks contenders without a requested rate: the time of single calls, the rate
+/// of races.
 pub fn chief(race: &Race) -> &'static Measure {
     let steps = matches!(race.first().suite.as_str(), "send" | "read" | "ack" | "distance");
     let timed = race.measured().any(|row| measure::MEAN.median(row).is_some());
@@ -152,7 +151,7 @@ pub fn chief(race: &Race) -> &'static Measure {
 
 fn ratio(race: &Race, row: &Row) -> Option<String> {
     let chief = chief(race);
-    // Whoever was asked for a rate and reached it says nothing by it.
+    // A contender that reaches the requested rate is no faster than others that do.
     if chief.more && row.told.rate.is_some() {
         return None;
     }

@@ -1,9 +1,9 @@
-//! A line a round, so that whoever reads it may choose medians of their own; a row without rounds
-//! has one line.
+//! One line per round, so that readers can compute their own medians. A row without rounds has one
+//! line.
 
 use crate::results::{Outcome, Results, Round, Row};
 
-/// A column's title and what a round of a row has in it.
+/// A column's title and the function that returns its cell.
 type Column = (&'static str, fn(&Row, &Round) -> String);
 
 const COLUMNS: &[Column] = &[
@@ -80,10 +80,9 @@ const COLUMNS: &[Column] = &[
     ("arguments", |row, _| row.made.arguments.clone()),
     ("build", |row, _| row.made.build.clone()),
 ];
-/// What the round of a row is that has none: its figures are empty, not nought.
+/// The columns of a round: empty, not zero, in a row without rounds.
 const ROUND: std::ops::Range<&str> = "sent".."version";
 
-/// One line a round under one line of titles.
 pub fn csv(results: &Results) -> String {
     let mut text = line(COLUMNS.iter().map(|(title, _)| (*title).to_owned()).chain(["round".into()]));
     for row in &results.rows {

@@ -92,7 +92,7 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
     }
 }
 
-/// A round of ten seconds at so many messages a second, of which each takes so many microseconds.
+/// A round of ten seconds: `rate` messages per second, each with a `latency` in microseconds.
 pub fn round(rate: f64, latency: f64) -> Round {
     Round {
         sent: (rate * 10.0) as u64,

@@ -1,5 +1,5 @@
-//! What stands above and below a table: what all rows have in common, who was disturbed, who is
-//! missing.
+//! The captions above and below a table: the settings that all rows share, the disturbed
+//! contenders and the missing ones.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::{
     results::Row,
 };
 
-/// What the double daggers stand for.
+/// The explanation of the double daggers.
 pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     let rows: Vec<String> = rows.map(|row| format!("{} {}", code(&row.contender), code(&row.case))).collect();
     match rows.is_empty() {
@@ -24,7 +24,7 @@ pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     }
 }
 
-/// What was the same for all of these rows, the disk included.
+/// The settings that all of these rows share, and the speed of the disk.
 pub fn in_common(rows: &[&Row]) -> String {
     let disk = settings::disk(rows).map_or_else(String::new, |(least, _, most)| {
         format!("; {} to {} durable writes/s around it", number::rate(least), number::rate(most))
@@ -32,7 +32,7 @@ pub fn in_common(rows: &[&Row]) -> String {
     format!("{}{disk}.\n\n", settings::same(rows))
 }
 
-/// What the daggers stand for, and who has no figures.
+/// The explanation of the daggers, and the contenders without figures.
 pub fn foot(rows: &[&Row]) -> String {
     let mut text = String::new();
     let disturbed: Vec<String> = rows.iter().filter_map(|row| disturbance(row)).collect();
@@ -54,7 +54,7 @@ pub fn foot(rows: &[&Row]) -> String {
     text
 }
 
-/// Who kept the order of keys, and who did not, where messages have keys.
+/// The contenders that kept the order of keys, and those that broke it.
 fn order(rows: &[&Row]) -> String {
     let broken = |row: &Row| row.rounds.iter().filter_map(|round| round.disordered).reduce(|all, count| all + count);
     let told = |row: &&Row| {

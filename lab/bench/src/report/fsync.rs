@@ -1,4 +1,4 @@
-//! A contender with so many callers, over the time of an fsync.
+//! The rate and latency of each contender and number of callers, by the time of an fsync.
 
 use crate::{
     report::{
@@ -14,11 +14,11 @@ use crate::{
 /// The rows of one contender with one number of callers.
 pub struct Series<'a> {
     rows: Vec<&'a Row>,
-    /// Whether its callers must be told beside its name: others have another number of them.
+    /// Set if the numbers of callers differ, so that the name must contain it.
     says_callers: bool,
 }
 
-/// Ours first, then as they ran; those with many callers behind those with few.
+/// Sorts our series first, then by the number of callers, then in the order of the rows.
 pub fn series<'a>(rows: &[&'a Row]) -> Vec<Series<'a>> {
     let mut all: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.told.fsync_ms.is_some()) {
@@ -36,14 +36,14 @@ pub fn series<'a>(rows: &[&'a Row]) -> Vec<Series<'a>> {
     all
 }
 
-/// How long an fsync takes where nothing adds to it, in milliseconds: from the writes that the disk
-/// made durable around the rows.
+/// The time of an fsync without an added delay, in milliseconds, from the disk's durable writes per
+/// second around the rows.
 pub fn as_it_is(rows: &[&Row]) -> f64 {
     const COMMON: f64 = 0.05;
     settings::disk(rows).map_or(COMMON, |(_, median, _)| 1000.0 / median).min(0.9)
 }
 
-/// Who has no figure at all, and why.
+/// The contenders without any figure, each with the reason.
 pub fn absent(series: &[Series]) -> Vec<String> {
     let why = |of: &Series| {
         let (what, words) = excuse(of.rows[0])?;
@@ -70,7 +70,7 @@ impl<'a> Series<'a> {
         if self.says_callers { format!("{contender}, {callers} callers") } else { contender.to_owned() }
     }
 
-    /// The least times of an fsync that it was asked about, in milliseconds.
+    /// The least times of an fsync that were set for its rows, in milliseconds.
     pub fn leasts(&self) -> Vec<f64> {
         let mut leasts: Vec<f64> = self.rows.iter().filter_map(|row| row.told.fsync_ms).collect();
         leasts.sort_by(f64::total_cmp);
@@ -84,7 +84,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// The figure in numbers.
+/// The figure as a table.
 pub fn table(rows: &[&Row]) -> String {
     let series = series(rows);
     let mut leasts: Vec<f64> = series.iter().flat_map(Series::leasts).collect();

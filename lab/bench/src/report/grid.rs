@@ -1,4 +1,4 @@
-//! Producers × consumers, as hasql-queue's README tells it: enqueues a second / dequeues a second.
+//! Producers × consumers in the format of hasql-queue's README: enqueues/s / dequeues/s.
 
 use crate::{
     report::{
@@ -10,7 +10,7 @@ use crate::{
     results::Row,
 };
 
-/// A table a way to wait and batch.
+/// One table per way to wait and per batch size.
 pub fn tables(races: &[Race]) -> String {
     let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
     let mut apart: Vec<Vec<&Row>> = Vec::new();
@@ -59,7 +59,7 @@ fn table(rows: &[&Row]) -> String {
     format!("{heading}{}{}{scattered}{}{}", foot::in_common(rows), table.text(), binding(rows), foot::foot(rows))
 }
 
-/// The same places again, with what each row is bound by.
+/// The bottleneck of each row.
 fn binding(rows: &[&Row]) -> String {
     binds::table(rows)
 }

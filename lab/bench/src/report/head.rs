@@ -1,4 +1,4 @@
-//! By what the results were made, as they say themselves.
+//! The origin of the results: their run, commit, arguments and build.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What a peer did better than the best of ours: it comes before everything else.
+//! The comparisons in which a peer was better than the best of ours. They come first in the report.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::{
     results::{Results, Row},
 };
 
-/// What is compared, and what it is called in a sentence.
+/// The compared measures, each with its name in a sentence.
 const COMPARED: &[(Measure, &str)] = &[
     (measure::RATE, "messages/s"),
     (measure::P50, "latency p50"),
@@ -21,27 +21,27 @@ const COMPARED: &[(Measure, &str)] = &[
     (measure::SERVER_CPU, "server CPU a message"),
     (tenths::LATE_SERVER_CPU, "server CPU a message in the last tenth of the time"),
 ];
-/// What waiting costs, where there may be no message to divide it by.
+/// The costs of waiting, which are not divided by the number of messages: it may be zero.
 const IDLE: &[(Measure, &str)] = &[
     (measure::SERVER_USE, "server CPU while waiting"),
     (measure::STATEMENTS_PER_SECOND, "statements/s while waiting"),
     (measure::WAL_PER_SECOND, "WAL/s while waiting"),
 ];
-/// Shares of a processor and statements a second below this cannot be told from nothing.
+/// Shares of a processor and statements per second below this count as zero.
 const NOTHING: f64 = 1e-3;
-/// A difference that the third digit does not show is none.
+/// A smaller ratio does not show in the third digit, and counts as equal.
 const SAME: f64 = 1.005;
-/// Whoever keeps up with the rate that was asked for is not slower than who overshoots it.
+/// A contender that reaches this share of the requested rate loses to no faster one.
 const KEPT_UP: f64 = 0.99;
 
-/// A comparison in which somebody was ahead of the best of ours.
+/// A comparison in which a peer was ahead of the best of ours.
 struct Lost<'a> {
     place: String,
     measure: &'static Measure,
     what: &'static str,
-    /// The best of ours, where any was measured.
+    /// The best of ours, if one was measured.
     ours: Option<(&'a Row, f64)>,
-    /// Who was ahead and how many times better, the furthest first.
+    /// The row, value and ratio of each peer that was ahead, the furthest first.
     ahead: Vec<(&'a Row, f64, f64)>,
 }
 
@@ -86,7 +86,7 @@ fn compared(race: &Race) -> impl Iterator<Item = &'static (Measure, &'static str
     COMPARED.iter().chain(if race.first().suite == "idle" { IDLE } else { &[] })
 }
 
-/// The suites in which nothing was lost, and those in which nothing could be.
+/// The suites without a lost comparison, and those without any comparison.
 fn without(races: &[Race]) -> String {
     let (mut won, mut alone) = (Vec::new(), Vec::new());
     let mut suites: Vec<&str> = Vec::new();
@@ -109,12 +109,12 @@ fn without(races: &[Race]) -> String {
         let _ = writeln!(text, "Nothing was lost in {}.\n", codes(won));
     }
     if !alone.is_empty() {
-        let _ = writeln!(text, "Nobody to compare ours with, or nothing of ours: {}.\n", codes(alone));
+        let _ = writeln!(text, "No peer to compare ours with, or nothing of ours: {}.\n", codes(alone));
     }
     text
 }
 
-/// Whether a peer was measured beside something of ours, be it that ours then failed.
+/// Returns true if a peer was measured and one of ours ran, even if ours failed.
 fn has_both(race: &Race) -> bool {
     race.rows.iter().any(|row| is_ours(&row.contender)) && race.measured().any(|row| !is_ours(&row.contender))
 }
@@ -131,7 +131,7 @@ fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, p
     let ours = race.our_best(measure);
     let peers = race.measured().filter(|row| !is_ours(&row.contender) && !measure.scatters(row));
     if !race.measured().any(|row| is_ours(&row.contender)) {
-        // Ours ran and did not end: lost without a figure, told once.
+        // Ours ran and did not finish: lost without a figure, listed for one measure only.
         let ahead: Vec<_> = peers.filter_map(|row| Some((row, measure.median(row)?, f64::INFINITY))).collect();
         return (measure.more && !ahead.is_empty()).then_some(Lost { place, measure, what, ours, ahead });
     }
@@ -159,7 +159,7 @@ impl Lost<'_> {
         let show = self.measure.show;
         let callers = |row: &Row| match self.same_callers() {
             true => String::new(),
-            // More callers are more messages, and each waits longer.
+            // More callers send more messages, and each waits longer.
             false => format!(" with {} callers", row.told.producers),
         };
         let told = |(row, value, ratio): &(&Row, f64, f64)| {

@@ -1,4 +1,4 @@
-//! On what it was measured, and how steady that was.
+//! The machine and server of the measurements, and how steady they were.
 
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ fn processor(server: &Server) -> &str {
     if server.processor.is_empty() { "a processor without a name" } else { &server.processor }
 }
 
-/// When it was, what the disk did meanwhile, and how often something moved.
+/// The time of the measurements, the speed of the disk, and the number of disturbed rounds.
 fn steadiness(results: &Results) -> String {
     let mut text = String::new();
     let times = results.rows.iter().map(|row| row.measured_at);

@@ -2,22 +2,22 @@
 
 use std::fmt::Write;
 
-/// A table whose columns are left out where nobody has anything to say in them.
+/// A table that omits columns without any cell.
 #[derive(Default)]
 pub struct Table {
     titles: Vec<String>,
     rows: Vec<Vec<Option<String>>>,
-    /// Columns from here on are figures, which stand on the right.
+    /// The number of leading columns with text; the rest are figures, aligned to the right.
     words: usize,
 }
 
 impl Table {
-    /// The first column is a name, the rest are figures.
+    /// Makes a table whose first column is a name and whose other columns are figures.
     pub fn new<T: Into<String>>(titles: impl IntoIterator<Item = T>) -> Self {
         Self { titles: titles.into_iter().map(Into::into).collect(), rows: Vec::new(), words: 1 }
     }
 
-    /// All columns are words.
+    /// Makes a table whose columns are all text.
     pub fn of_words<const N: usize>(titles: [&str; N]) -> Self {
         Self { words: N, ..Self::new(titles) }
     }
@@ -26,7 +26,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The table and the empty line after it; nothing where it has no rows.
+    /// Returns the table and an empty line after it, or an empty string if it has no rows.
     pub fn text(&self) -> String {
         let told = |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(Option::is_some));
         let columns: Vec<usize> = (0..self.titles.len()).filter(told).collect();
@@ -44,18 +44,16 @@ impl Table {
     }
 }
 
-/// Words of others, kept from being read as a table's end or a tag.
+/// Escapes foreign text, so that it neither ends a table's cell nor begins a tag.
 pub fn plain(words: &str) -> String {
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     words.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*").replace('`', "'")
 }
 
-/// A name as code.
 pub fn code(name: &str) -> String {
     format!("`{}`", name.replace('`', "'").replace('|', "\\|"))
 }
 
-/// Names as code, with commas.
 pub fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }
@@ -73,7 +71,7 @@ mod tests {
     use super::{Table, plain};
 
     #[test]
-    fn a_column_that_nobody_fills_is_left_out() {
+    fn empty_column_is_left_out() {
         let mut table = Table::new(["name", "p50", "p99"]);
         table.row([Some("a".into()), None, Some("1".into())]);
         table.row([Some("b".into()), None, None]);
@@ -82,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_stay_in_their_cell() {
+    fn foreign_words_stay_in_their_cell() {
         assert_eq!(plain("a | b\n<c>"), "a \\| b &lt;c>");
     }
 }

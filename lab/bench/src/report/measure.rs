@@ -1,15 +1,14 @@
-//! What rows are read and compared by.
+//! The measures by which rows are reported and compared.
 
 use crate::{
     report::number,
     results::{Latency, Round, Row, Spread},
 };
 
-/// A figure of a row, the median of its rounds.
 pub struct Measure {
     pub of: fn(&Row) -> Option<Spread>,
     pub show: fn(f64) -> String,
-    /// Whether more of it is better.
+    /// Set if a larger value is better.
     pub more: bool,
 }
 
@@ -54,7 +53,7 @@ const fn bytes(of: fn(&Row) -> Option<Spread>) -> Measure {
 }
 
 impl Measure {
-    /// Whether the row's rounds differ so much that it says nothing by this measure.
+    /// Returns true if the row's rounds differ too much for a comparison by this measure.
     pub fn scatters(&self, row: &Row) -> bool {
         (self.of)(row).is_some_and(|spread| spread.scatters())
     }
@@ -63,12 +62,11 @@ impl Measure {
         (self.of)(row).map(|spread| spread.median)
     }
 
-    /// The median as text.
     pub fn told(&self, row: &Row) -> Option<String> {
         self.median(row).map(self.show)
     }
 
-    /// The median with the least and the most, where there was more than one round.
+    /// Returns the median, and the least and the most if they differ.
     pub fn spread(&self, row: &Row) -> Option<String> {
         let Spread { median, least, most } = (self.of)(row)?;
         let show = self.show;
@@ -79,13 +77,13 @@ impl Measure {
         }
     }
 
-    /// How many times better the first is than the second.
+    /// Returns the ratio by which the first is better than the second.
     pub fn better(&self, first: f64, second: f64) -> f64 {
         if self.more { first / second } else { second / first }
     }
 }
 
-/// Messages that came out; where none were to come out, messages that went in.
+/// Received messages per second; in cases that only send, sent messages per second.
 fn rate(row: &Row) -> Option<Spread> {
     match row.told.case.starts_with("send") {
         true => over(row, Round::sent_per_second),
@@ -97,7 +95,7 @@ fn latency(row: &Row, figure: fn(&Latency) -> Option<f64>) -> Option<Spread> {
     over(row, |round| round.latency.as_ref().and_then(figure))
 }
 
-/// A division by nothing is no figure.
+/// Skips rounds whose figure is a division by zero.
 fn over(row: &Row, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
     row.over(|round| figure(round).filter(|value| value.is_finite()))
 }

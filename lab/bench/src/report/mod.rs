@@ -1,4 +1,4 @@
-//! The report: tables, figures and the raw rows, from what the runs left.
+//! The report: tables, figures and the raw rows, made from the results of runs.
 
 pub mod number;
 mod head;
@@ -38,8 +38,8 @@ use crate::{Failure, results::Results};
 
 pub use self::{csv::csv, json::json, number::date};
 
-/// What is kept in that file, or packed beside it, as what is published is; nothing where there is
-/// none.
+/// Reads the results in the file, or in the compressed file beside it, which is what the tree
+/// keeps. Without either, the results are empty.
 pub fn read(file: &Path) -> Result<Results, Failure> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -52,7 +52,7 @@ pub fn read(file: &Path) -> Result<Results, Failure> {
     }
 }
 
-/// Packs a file, an eighth of its size, and removes it: what a tree of sources keeps is small.
+/// Compresses a file to an eighth of its size and removes it, because the source tree keeps it.
 pub fn pack(file: &Path) -> Result<(), Failure> {
     let mut packer = GzEncoder::new(fs::File::create(packed(file))?, Compression::best());
     std::io::copy(&mut fs::File::open(file)?, &mut packer)?;
@@ -74,7 +74,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
                 fs::write(folder.join(name), figure)?;
                 drawn.push(*name);
             }
-            // A figure of an earlier report would be taken for one of this.
+            // Readers would take a figure of an earlier report for a figure of this one.
             None => remove(&folder.join(name))?,
         }
     }
@@ -84,7 +84,6 @@ pub fn write(results: &Results, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The report as text, with links to the figures that were drawn.
 fn readme(results: &Results, drawn: &[&str]) -> String {
     let mut text = head::section(results);
     if results.rows.is_empty() {

@@ -1,6 +1,6 @@
-//! Numbers as people read them: three digits and a unit.
+//! Numbers for readers: three digits and a unit.
 
-/// What stands where there is nothing to say.
+/// The placeholder for a missing figure.
 pub const NONE: &str = "–";
 
 /// `1.44 M`, `555 k`, `12.3`.
@@ -8,12 +8,12 @@ pub fn rate(value: f64) -> String {
     scaled(value, &[(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")])
 }
 
-/// Of microseconds: `0.73 µs`, `4.75 ms`, `12.0 s`.
+/// `0.73 µs`, `4.75 ms`, `12.0 s`.
 pub fn time(microseconds: f64) -> String {
     scaled(microseconds, &[(1e6, " s"), (1e3, " ms"), (1.0, " µs")])
 }
 
-/// From one time to another, with one unit where one does: `1.38–8.28 ms`.
+/// A range of times, with one unit if both have the same: `1.38–8.28 ms`.
 pub fn span(from: f64, to: f64) -> String {
     let (from, to) = (time(from), time(to));
     match (from.split_once(' '), to.split_once(' ')) {
@@ -26,7 +26,7 @@ pub fn bytes(value: f64) -> String {
     scaled(value, &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")])
 }
 
-/// `×1.84`, and `1/312` where it is a small part.
+/// `×1.84`, or `1/312` for a ratio below 0.1.
 pub fn times(ratio: f64) -> String {
     match ratio {
         ratio if !ratio.is_finite() => NONE.into(),
@@ -35,7 +35,7 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
-/// Of a share: `12.3 %`.
+/// `12.3 %`.
 pub fn percent(share: f64) -> String {
     match share.is_finite() {
         true => format!("{} %", three(share * 100.0)),
@@ -43,7 +43,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A whole setting (`100`, `20,000`), which is exact and so is not rounded.
+/// A whole number, not rounded, because settings are exact: `100`, `20,000`.
 pub fn whole(value: f64) -> String {
     if value.fract() != 0.0 {
         return three(value);
@@ -59,14 +59,14 @@ pub fn whole(value: f64) -> String {
     text
 }
 
-/// `1 k` of `1.00 k`: on an axis all figures are round.
+/// Shortens `1.00 k` to `1 k`, because all figures of an axis are round.
 pub fn short(figure: &str) -> String {
     let (digits, unit) = figure.split_at(figure.find(' ').unwrap_or(figure.len()));
     let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
     format!("{digits}{unit}")
 }
 
-/// The day and minute of so many seconds since 1970.
+/// The day and minute of a Unix time in seconds.
 pub fn date(seconds: u64) -> String {
     let (mut days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
     let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
@@ -96,7 +96,7 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     format!("{}{unit}", three(value / scale))
 }
 
-/// Three digits; what is below a ten-thousandth is nothing.
+/// Formats three digits; a value below a ten-thousandth is zero.
 fn three(value: f64) -> String {
     let value = rounded(value);
     if value.abs() < 1e-4 {
@@ -106,7 +106,7 @@ fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Before the unit is chosen, so that 999.7 is `1.00 k` and not `1000`.
+/// Rounds before the unit is chosen, so that 999.7 is `1.00 k` and not `1000`.
 fn rounded(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }

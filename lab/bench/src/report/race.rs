@@ -1,4 +1,4 @@
-//! Which rows may be compared: those of a case that met the same server.
+//! Races: the rows of one case on the same server, which may be compared.
 
 use crate::{
     contenders::CONTENDERS,
@@ -6,12 +6,12 @@ use crate::{
     results::{Outcome, Results, Row, Told},
 };
 
-/// Rows of one suite and case that were asked the same.
+/// Rows of one suite and case with the same settings.
 pub struct Race<'a> {
     pub rows: Vec<&'a Row>,
 }
 
-/// In the order in which they first appear.
+/// Groups rows into races, in the order of each race's first row.
 pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
     let mut races: Vec<Race> = Vec::new();
     for row in rows {
@@ -23,13 +23,13 @@ pub fn races<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Race<'a>> {
     races
 }
 
-/// Trunkline's own layers and ways; everybody else is a peer.
+/// Returns true for Trunkline's own layers and ways; all other contenders are peers.
 pub fn is_ours(contender: &str) -> bool {
-    // Kept results may have ways of ours that are not in the table any more.
+    // Old results may contain ways of ours that the table no longer has.
     CONTENDERS.iter().any(|known| known.name == contender && known.is_own()) || contender.starts_with("trunkline")
 }
 
-/// A contender's name; ours is bold.
+/// A contender's name as code; ours are bold.
 pub fn shown(contender: &str) -> String {
     if is_ours(contender) { format!("**{}**", code(contender)) } else { code(contender) }
 }
@@ -38,7 +38,7 @@ pub fn is_measured(row: &Row) -> bool {
     row.outcome == Outcome::Measured && !row.rounds.is_empty()
 }
 
-/// What it was instead of measured, and its words.
+/// The outcome of a row that was not measured, and the reason.
 pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
     match &row.outcome {
         Outcome::Measured if row.rounds.is_empty() => Some(("not measured", "it has no round")),
@@ -49,8 +49,8 @@ pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
     }
 }
 
-/// The rows of a suite that met the server that most of its rows met: a figure has no room to tell
-/// servers apart.
+/// The rows of a suite on the server that most of its rows used, because a figure has no room to
+/// name servers.
 pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
     let rows: Vec<&Row> = results.rows.iter().filter(|row| row.suite == suite).collect();
     let met = |row: &Row| rows.iter().filter(|other| other.server == row.server).count();
@@ -68,8 +68,7 @@ impl<'a> Race<'a> {
         self.rows.iter().copied().filter(|row| is_measured(row))
     }
 
-    /// The measured rows, the best first: by the rate where they went as fast as they could, else
-    /// by the latency.
+    /// The measured rows, the best first: by `open` if a rate was requested, else by `fast`.
     pub fn ranked(&self, fast: &Measure, open: &Measure) -> Vec<&'a Row> {
         let by = if self.first().told.rate.is_some() { open } else { fast };
         let mut rows: Vec<&Row> = self.measured().collect();
@@ -78,14 +77,14 @@ impl<'a> Race<'a> {
         rows
     }
 
-    /// The best of our own rows by that measure, with its median.
+    /// The best of our own rows by this measure, with its median.
     pub fn our_best(&self, by: &Measure) -> Option<(&'a Row, f64)> {
         let ours = self.measured().filter(|row| is_ours(&row.contender) && !by.scatters(row));
         ours.filter_map(|row| Some((row, by.median(row)?)))
             .max_by(|a, b| if by.more { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) })
     }
 
-    /// Its suite and case, and what tells it from the other races of that case.
+    /// The case, and the settings that distinguish the race from others of the same case.
     pub fn name(&self, among: &[Race]) -> String {
         let row = self.first();
         let namesakes: Vec<&Row> =
@@ -99,11 +98,11 @@ impl<'a> Race<'a> {
 }
 
 fn comparable(a: &Row, b: &Row) -> bool {
-    // Each has as many callers as suit it and a backlog that lasts; neither changes what is asked
-    // of it.
+    // Each contender has its best number of callers and a sufficient backlog; neither changes its
+    // task.
     let told = |row: &Row| {
         let told = Told { seconds: 0.0, producers: 0, consumers: 0, backlog: 0, settle: 0.0, ..row.told.clone() };
-        // Ways to wait are what is compared where nobody sends.
+        // The suite `idle` compares ways to wait.
         if row.suite == "idle" { Told { wait: String::new(), ..told } } else { told }
     };
     a.suite == b.suite && a.case == b.case && a.server == b.server && told(a) == told(b)

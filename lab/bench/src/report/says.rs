@@ -1,4 +1,4 @@
-//! What the figures say, restated from them: each sentence is there as long as its rows are.
+//! Sentences that restate figures. A sentence is left out if its rows are missing.
 
 use crate::{
     report::{
@@ -10,7 +10,7 @@ use crate::{
     results::{Results, Row},
 };
 
-/// The suites that tell single steps, the most comparable first.
+/// The suites of single steps, the most comparable first.
 const STEPS: [&str; 4] = ["layer-comparison", "send", "read", "ack"];
 
 pub fn section(results: &Results) -> String {
@@ -30,7 +30,7 @@ pub fn section(results: &Results) -> String {
     if told.is_empty() { String::new() } else { format!("## What the figures say\n\n{}\n\n", told.join("\n")) }
 }
 
-/// Ours first.
+/// The contenders of single steps, ours first.
 fn contenders(results: &Results) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for row in results.rows.iter().filter(|row| STEPS.contains(&row.suite.as_str())) {
@@ -42,7 +42,7 @@ fn contenders(results: &Results) -> Vec<&str> {
     names
 }
 
-/// What each layer's steps take, as a range of ratios to the SQL.
+/// The cost of each layer's steps, as a range of ratios to the SQL.
 fn layers(results: &Results) -> Vec<String> {
     let mut ratios: Vec<(&str, Vec<(f64, &str)>)> = Vec::new();
     for race in races(results.rows.iter().filter(|row| row.suite == "layer-comparison")) {
@@ -70,7 +70,7 @@ fn layers(results: &Results) -> Vec<String> {
     ratios.into_iter().filter_map(say).collect()
 }
 
-/// What a message costs by itself and among many.
+/// The cost of a message alone and in a batch.
 fn batches(results: &Results, contender: &str) -> Vec<String> {
     let say = |(verb, done): (&str, &str)| {
         let mean = |row: &Row| MEAN.median(row).map(|mean| mean / row.told.batch.max(1) as f64);
@@ -111,7 +111,7 @@ fn reads(results: &Results, contender: &str) -> Vec<String> {
     }
 }
 
-/// From the smallest payload to the largest.
+/// The time of a send by size of payload, from the smallest to the largest.
 fn payloads(results: &Results, contender: &str) -> Vec<String> {
     let mut sized: Vec<&Row> = rows(results, contender).filter(|row| row.case.starts_with("send-payload-")).collect();
     sized.sort_by_key(|row| row.told.payload);
@@ -128,7 +128,7 @@ fn payloads(results: &Results, contender: &str) -> Vec<String> {
     vec![format!("{} sends {size} in {}, {}.", code(contender), number::time(*least), grew.join(", "))]
 }
 
-/// A message's whole life against its beginning.
+/// The time of a full cycle compared to the time of its send.
 fn cycles(results: &Results, contender: &str) -> Vec<String> {
     let cycle = mean(results, contender, "full-cycle");
     let send = mean(results, contender, "send-single");

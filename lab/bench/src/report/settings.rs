@@ -1,12 +1,12 @@
-//! What rows were told and what server they met: said once where it is the same, and in a column
-//! where it is not.
+//! The settings of rows and of their servers. A caption states the settings that all rows share;
+//! settings that differ have a column each.
 
 use crate::{
     report::{markdown::code, number},
     results::Row,
 };
 
-/// Something that a row was told, or that its server was.
+/// A setting of a row or of its server.
 pub struct Setting {
     pub name: &'static str,
     pub of: fn(&Row) -> String,
@@ -45,7 +45,7 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "processor", of: |row| row.server.processor.clone() },
 ];
 
-/// How long, how often and by what a row was made: told of every table, in no name of a case.
+/// The duration, rounds and origin of a row: in each table's caption, but in no name of a case.
 const PROVENANCE: &[Setting] = &[
     Setting { name: "seconds a round", of: |row| number::whole(row.told.seconds) },
     Setting { name: "rounds", of: |row| row.rounds.len().to_string() },
@@ -54,15 +54,15 @@ const PROVENANCE: &[Setting] = &[
     Setting { name: "build", of: |row| kept(&row.made.build) },
 ];
 
-/// Rows of older runs do not say.
+/// Rows of old runs do not have the words.
 fn kept(words: &str) -> String {
     if words.is_empty() { "not kept".into() } else { words.into() }
 }
 
-/// What need not be said where it holds for all.
+/// A value that captions omit.
 const UNSAID: &str = "none";
 
-/// What is the same in all rows, as a sentence; the machine is told elsewhere.
+/// The settings that all rows share, as a sentence without the machine, which has its own section.
 pub fn same(rows: &[&Row]) -> String {
     let same = SETTINGS
         .iter()
@@ -74,17 +74,17 @@ pub fn same(rows: &[&Row]) -> String {
     told.join(", ")
 }
 
-/// What is not the same in all rows.
+/// The settings that differ between the rows, including their origin.
 pub fn varied(rows: &[&Row]) -> Vec<&'static Setting> {
     SETTINGS.iter().chain(PROVENANCE).filter(|setting| setting.varies(rows)).collect()
 }
 
-/// What these rows were told differently: nothing of how they were made.
+/// The settings that differ between the rows, without their origin.
 pub fn apart(rows: &[&Row]) -> Vec<&'static Setting> {
     SETTINGS.iter().filter(|setting| setting.varies(rows)).collect()
 }
 
-/// How many writes a second the disk made durable around these rows' rounds.
+/// The least, median and most durable writes per second of the disk around these rows' rounds.
 pub fn disk(rows: &[&Row]) -> Option<(f64, f64, f64)> {
     let rounds = rows.iter().flat_map(|row| &row.rounds);
     let mut rates: Vec<f64> =

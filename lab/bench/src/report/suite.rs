@@ -1,5 +1,5 @@
-//! A section a suite: its figure, a table a case, and at their feet who was disturbed and who is
-//! missing.
+//! One section per suite: its figure and one table per case, each followed by the disturbed and
+//! missing contenders.
 
 use std::fmt::Write;
 
@@ -14,32 +14,32 @@ use crate::{
     results::{Results, Row},
 };
 
-/// The suites in the order in which they are told, and what each is about.
+/// The suites in the order of the report, each with its caption.
 const SUITES: &[(&str, &str)] = &[
     ("throughput", "As fast as it goes."),
     (
         "latency",
-        "At a rate that everybody is asked for; from the moment when a message was to be sent until the handler has it.",
+        "At the same requested rate for all; from the time at which a message was due to be sent until the handler has it.",
     ),
     ("old-snapshot", "While another session holds a snapshot, so that nothing that was deleted can be cleaned up."),
     ("layer-comparison", "What each layer adds to the SQL under it."),
     ("send", "The time of the call alone."),
     ("read", "The time of the call alone; what it reads is put there before."),
     ("ack", "The time of the call alone; the message was sent and read before."),
-    ("grid", "Producers × consumers over a seeded queue, as hasql-queue tells its own figures."),
+    ("grid", "Producers × consumers over a seeded queue, in the format of hasql-queue's own figures."),
     (
         "idle",
-        "What waiting costs: nobody sends until all consumers have fallen asleep, and then so many messages a second.",
+        "The cost of waiting: no caller sends until all consumers have fallen asleep, and then callers send at the rate of the case.",
     ),
     ("distance", "With a network between client and server."),
     (
         "fsync",
-        "While each fsync of the server takes at least so long: the time that a commit waits, and that commits, and messages in one, can share. \
+        "While each fsync of the server takes at least the time in the column. A commit waits that long; commits, and messages in one commit, can share the wait. \
          Callers send one message at a time and wait until it is durable; each of a peer's has a connection, ours share two.",
     ),
     (
         "stripes",
-        "A queue on several servers of this machine, each with an fsync of 5 ms at least. *jobs*: a row a message, so that each server has as many callers \
+        "A queue on several servers of this machine, each with an fsync of 5 ms at least. *jobs*: one row per message, so that each server has as many callers \
          as it can serve. The other callers wait for their message, and so send as many as there are callers.",
     ),
     (
@@ -51,10 +51,10 @@ const SUITES: &[(&str, &str)] = &[
     ("burst", "A large backlog drained."),
     ("soak", "For a long time."),
 ];
-/// A case with more contenders than this has a table of its own.
+/// The most contenders per case for which all cases share one table.
 const A_FEW: usize = 4;
 
-/// All suites that have rows; `figures` are the files that were drawn, `SUITE.svg`.
+/// The sections of all suites that have rows; `figures` are the drawn files, `SUITE.svg`.
 pub fn sections(results: &Results, figures: &[&str]) -> String {
     let mut names: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();
     for row in &results.rows {
@@ -92,7 +92,7 @@ fn section(results: &Results, suite: &str, figures: &[&str]) -> String {
     text
 }
 
-/// By the call, then from small to large.
+/// The sort key of a single step: the call, then the payload, then the batch.
 fn step(row: &Row) -> (&str, usize, usize) {
     let call = row.case.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
     let call = ["-single", "-batch", "-payload"].iter().find_map(|kind| call.strip_suffix(kind)).unwrap_or(call);
@@ -120,8 +120,7 @@ fn tables(races: &[Race]) -> String {
     races.iter().map(one).collect()
 }
 
-/// The races one after the other in one table, with the case as a column where there is more than
-/// one.
+/// One table of several races, with a column for the case if `cases` is set.
 fn table(races: &[Race], cases: bool) -> String {
     let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
     let varied = settings::varied(&rows);
@@ -156,12 +155,12 @@ fn table(races: &[Race], cases: bool) -> String {
     )
 }
 
-/// A double dagger where the rounds differ so much that the row says nothing.
+/// A double dagger if the rounds differ too much for a comparison.
 fn scattered(chief: &Measure, row: &Row) -> &'static str {
     if chief.scatters(row) { " ‡" } else { "" }
 }
 
-/// Ours in bold; a dagger where something moved.
+/// The contender's name, with a dagger if a round was disturbed.
 fn name(row: &Row) -> String {
     let name = shown(&row.contender);
     if row.rounds.iter().any(|round| round.disturbed.is_some()) { name + " †" } else { name }

@@ -1,11 +1,11 @@
-//! The first tenth of a long run against its last: what it was like, and what became of it.
+//! The first tenth of a long run compared to its last.
 
 use crate::{
     report::{markdown::Table, measure::Measure, number, race::shown},
     results::{Latency, Row, Sample, Spread},
 };
 
-/// The server's processor time a received message once a long run was nearly over.
+/// The server's processor time per received message in the last tenth of a long run.
 pub const LATE_SERVER_CPU: Measure = Measure {
     of: |row| {
         let (_, last) = tenths(row)?;
@@ -17,7 +17,7 @@ pub const LATE_SERVER_CPU: Measure = Measure {
 
 pub struct Tenth {
     pub received: f64,
-    /// Of the messages that were received: none where there were none.
+    /// The server's processor time per received message; `None` if none was received.
     pub cpu: Option<f64>,
     pub dead: f64,
     pub size: f64,
@@ -28,7 +28,7 @@ pub fn series(row: &Row) -> &[Sample] {
     row.rounds.iter().map(|round| round.series.as_slice()).find(|series| !series.is_empty()).unwrap_or_default()
 }
 
-/// None where there are too few samples to tell a beginning from an end.
+/// Returns `None` if there are too few samples to distinguish the beginning from the end.
 pub fn tenths(row: &Row) -> Option<(Tenth, Tenth)> {
     let series = series(row);
     let length = (series.len() / 10).max(1);
@@ -49,14 +49,14 @@ fn tenth(samples: &[Sample]) -> Tenth {
     }
 }
 
-/// A latency of the first and the last of the parts that the time was told in.
+/// A percentile of the first and of the last window of the run.
 fn parts(row: &Row, of: fn(&Latency) -> Option<u64>) -> Option<String> {
     let parts = row.rounds.iter().map(|round| &round.windows).find(|parts| parts.len() > 1)?;
     let shown = |part: Option<&Latency>| part.and_then(of).map(|us| number::time(us as f64));
     Some(format!("{} → {}", shown(parts.first())?, shown(parts.last())?))
 }
 
-/// A row a contender, the least late cost first; nothing where there is no series.
+/// One row per contender, the least cost in the last tenth first; empty without a series.
 pub fn table(rows: &[&Row]) -> String {
     let mut rows: Vec<_> = rows.iter().filter_map(|row| tenths(row).map(|tenths| (*row, tenths))).collect();
     let late = |tenth: &Tenth| tenth.cpu.unwrap_or(f64::INFINITY);

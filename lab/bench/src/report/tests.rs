@@ -36,7 +36,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn what_was_lost_comes_first_and_the_worst_of_it_first() {
+fn lost_comparisons_come_first_the_worst_at_the_top() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 1500.0)]);
     let mut drained = race(&[("trunkline", 1000.0), ("river", 3000.0), ("pgmq", 900.0)]);
     drained.rows.iter_mut().for_each(|row| row.case = "drain".into());
@@ -79,11 +79,11 @@ fn rows_of_different_servers_are_not_compared() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 5000.0)]);
     results.rows[1].server.version = "18.1".into();
     let text = readme(&results, &[]);
-    assert!(text.contains("Nobody to compare ours with, or nothing of ours: `throughput`."), "{text}");
+    assert!(text.contains("No peer to compare ours with, or nothing of ours: `throughput`."), "{text}");
 }
 
 #[test]
-fn keeping_up_with_the_rate_is_no_loss_to_who_overshoots_it() {
+fn reaching_the_rate_never_loses_to_a_faster_peer() {
     let mut results = race(&[("trunkline", 998.0), ("pgq", 1010.0)]);
     results.rows.iter_mut().for_each(|row| row.told.rate = Some(1000.0));
     assert!(readme(&results, &[]).contains("Nothing was lost"));
@@ -96,7 +96,7 @@ fn a_figure_is_the_median_of_its_rounds() {
 }
 
 #[test]
-fn who_is_missing_is_named_with_its_words() {
+fn missing_contenders_are_named_with_their_reason() {
     let text = readme(&fake::results(), &[]);
     let absent = section(&text, "Who could not be measured");
     assert!(
@@ -117,7 +117,7 @@ fn who_is_missing_is_named_with_its_words() {
 }
 
 #[test]
-fn what_was_disturbed_is_marked_and_says_why() {
+fn disturbed_rows_are_marked_with_the_reason() {
     let text = readme(&fake::results(), &[]);
     assert!(text.contains("| `river` † |"), "{text}");
     assert!(
@@ -128,7 +128,7 @@ fn what_was_disturbed_is_marked_and_says_why() {
 }
 
 #[test]
-fn what_the_figures_say_is_said_only_where_there_are_rows() {
+fn summary_of_figures_appears_only_with_rows() {
     assert!(!readme(&race(&[("trunkline", 1000.0)]), &[]).contains("What the figures say"));
     let text = readme(&fake::results(), &[]);
     let says = section(&text, "What the figures say");
@@ -139,7 +139,7 @@ fn what_the_figures_say_is_said_only_where_there_are_rows() {
 }
 
 #[test]
-fn a_held_snapshot_is_told_from_its_first_tenth_to_its_last() {
+fn held_snapshot_is_reported_from_first_to_last_tenth() {
     let text = readme(&fake::results(), &[]);
     let old = section(&text, "old-snapshot");
     assert!(old.contains("first tenth → last tenth") && old.contains("6.00 k → 60.0 k"), "{old}");
@@ -183,7 +183,7 @@ fn every_figure_is_well_formed_and_has_a_title() {
 }
 
 #[test]
-fn a_csv_has_a_line_a_round_and_one_for_who_has_none() {
+fn csv_has_one_line_per_round_or_row_without_rounds() {
     let results = fake::results();
     let text = csv(&results);
     let lines = |row: &Row| row.rounds.len().max(1);
@@ -196,7 +196,7 @@ fn a_csv_has_a_line_a_round_and_one_for_who_has_none() {
 }
 
 #[test]
-fn what_is_written_can_be_read_and_is_the_same_again() {
+fn written_report_reads_back_unchanged() {
     let folder = Folder::new("again");
     write(&fake::results(), &folder.0).expect("a folder");
     let read = || super::read(&folder.0.join("results.json")).expect("rows");
@@ -226,7 +226,7 @@ fn no_results_give_a_clear_page_and_no_figures() {
     assert_eq!(left, ["README.md", "results.csv", "results.json"]);
 }
 
-/// A row whose calls were so many, in each of its rounds.
+/// A race whose rounds have `count` samples each.
 fn sampled(count: u64) -> Results {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
     for round in results.rows.iter_mut().flat_map(|row| &mut row.rounds) {
@@ -236,7 +236,7 @@ fn sampled(count: u64) -> Results {
 }
 
 #[test]
-fn no_percentile_is_told_that_its_samples_cannot_bear() {
+fn percentiles_need_enough_samples() {
     let columns = |count| {
         let results = sampled(count);
         let text = readme(&results, &[]);
@@ -252,7 +252,7 @@ fn no_percentile_is_told_that_its_samples_cannot_bear() {
 }
 
 #[test]
-fn processor_time_of_a_few_ticks_is_not_told() {
+fn processor_time_of_a_few_ticks_is_not_reported() {
     let used = |step: f64| {
         let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
         for row in &mut results.rows {
@@ -296,7 +296,7 @@ fn a_row_that_scatters_more_than_threefold_says_nothing() {
 }
 
 #[test]
-fn dead_tuples_that_nobody_knows_are_not_nought() {
+fn unknown_dead_tuples_are_not_zero() {
     let mut results = race(&[("trunkline", 1000.0)]);
     for round in &mut results.rows[0].rounds {
         (round.dead_before, round.dead_after) = (None, Some(77));
@@ -309,7 +309,7 @@ fn dead_tuples_that_nobody_knows_are_not_nought() {
 }
 
 #[test]
-fn a_table_says_how_long_its_rows_took_how_often_and_by_what() {
+fn table_states_duration_rounds_and_origin_of_rows() {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
     let text = readme(&results, &[]);
     assert!(

@@ -1,4 +1,4 @@
-//! Who ran, and how.
+//! The contenders, with their versions and settings.
 
 use crate::{
     report::{

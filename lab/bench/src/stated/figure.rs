@@ -1,11 +1,10 @@
 use std::fmt;
 
-/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Messages, statements: `555 k`.
     Count,
-    /// A time in microseconds.
+    /// Microseconds.
     Time,
     Bytes,
     /// A share of 1: `12 %`.
@@ -14,16 +13,14 @@ pub enum Unit {
     Ratio,
 }
 
-/// A value of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Value {
     pub number: f64,
     pub unit: Unit,
-    /// How far from it the measured value may be: it was made of rounded figures.
+    /// The most by which the measured value may differ, because it comes from rounded figures.
     pub rounded: f64,
 }
 
-/// As a page has it.
 impl From<Figure> for Value {
     fn from(figure: Figure) -> Self {
         Self { number: figure.value, unit: figure.unit.unwrap_or(Unit::Count), rounded: figure.step / 2.0 }

@@ -98,7 +98,7 @@ fn ways_of_driving_postgres_are_rows_too() {
 }
 
 #[test]
-fn what_cannot_be_looked_up_is_a_problem() {
+fn failed_lookup_is_a_problem() {
     for (text, why) in [
         ("5<!-- row: throughput/drain/unknown messages_per_s -->", "no row \"throughput/drain/unknown\""),
         ("5<!-- row: throughput/drain/trunkline speed -->", "no measure \"speed\""),

@@ -39,7 +39,7 @@ fn every_name_is_one_rows() {
 }
 
 #[test]
-fn a_name_as_a_pattern_chooses_its_row_and_no_other() {
+fn full_name_as_pattern_chooses_only_its_row() {
     for plan in all(&choice()) {
         let pattern = format!("^{}$", name(&plan));
         let found: Vec<String> = chosen(&Choice { patterns: vec![pattern], ..choice() }).iter().map(name).collect();
@@ -48,7 +48,7 @@ fn a_name_as_a_pattern_chooses_its_row_and_no_other() {
 }
 
 #[test]
-fn everybody_of_the_table_takes_part_and_nobody_else() {
+fn exactly_the_contenders_of_the_table_take_part() {
     let plans = all(&choice());
     let taking_part: HashSet<&str> = plans.iter().map(|plan| plan.contender.name).collect();
     let table: HashSet<&str> = CONTENDERS.iter().map(|contender| contender.name).collect();
@@ -57,7 +57,7 @@ fn everybody_of_the_table_takes_part_and_nobody_else() {
 }
 
 #[test]
-fn every_suite_of_the_plan_is_there_and_has_a_row_of_ours() {
+fn every_suite_has_a_row_of_ours() {
     for suite in [
         "layer-comparison",
         "send",
@@ -81,7 +81,7 @@ fn every_suite_of_the_plan_is_there_and_has_a_row_of_ours() {
 }
 
 #[test]
-fn the_sizes_of_batches_are_those_that_were_asked_for() {
+fn batches_have_the_requested_sizes() {
     let plans = all(&Choice { batch_sizes: vec![1, 7], ..choice() });
     for suite in ["send", "read", "ack"] {
         let sized =
@@ -108,7 +108,7 @@ fn rows_of_payloads_tell_their_bytes() {
 }
 
 #[test]
-fn without_polling_the_rows_that_wait_are_left_out_and_no_other() {
+fn no_polling_leaves_out_only_waiting_rows() {
     let lost = lost(&choice(), &Choice { poll: false, ..choice() });
     assert!(!lost.is_empty() && lost.iter().all(|name| name.starts_with("read/read-with-poll-")), "{lost:?}");
 }
@@ -127,7 +127,7 @@ fn a_drain_has_the_backlog_that_was_asked_for() {
 }
 
 #[test]
-fn callers_are_those_that_were_asked_for_where_each_awaits_its_message() {
+fn callers_option_sets_callers_that_await_each_message() {
     let plans = all(&Choice { callers: vec![3, 200], ..choice() });
     let found = |suite: &str, case: &str, contender: &str| {
         let is = |plan: &&Plan| plan.suite == suite && plan.case == case && plan.contender.name == contender;
@@ -154,7 +154,7 @@ fn callers_are_those_that_were_asked_for_where_each_awaits_its_message() {
 }
 
 #[test]
-fn fsyncs_take_longer_for_everybody_alike() {
+fn fsyncs_take_longer_for_all_contenders_alike() {
     let plans = all(&choice());
     for contender in ["trunkline", "trunkline-bytea", "hasql-queue", "pgmq", "pgq"] {
         for least in [0.0, 1.0, 5.0, 20.0] {

@@ -16,7 +16,7 @@ fn without(program: &str, folder: &Path) {
 }
 
 #[tokio::test]
-async fn a_missing_runtime_is_said_in_its_row_and_the_others_run() {
+async fn missing_runtime_is_reported_in_its_row_only() {
     let programs = Folder::new();
     without("go", &programs.0);
     let rows = run()

@@ -15,7 +15,7 @@ fn p50(row: &Value) -> f64 {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_send_waits_as_long_as_the_disk_of_its_row_takes() {
+async fn send_waits_for_the_disk_of_its_row() {
     let patterns = patterns();
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let listed = choose(Bench::new("list")).lines().await;
@@ -64,10 +64,10 @@ async fn the_disk_is_as_it_was_after_a_slow_row() {
 }
 
 #[tokio::test]
-async fn where_nobody_waits_for_the_disk_the_rows_say_so() {
+async fn rows_without_a_slow_disk_name_the_reason() {
     let row = "^fsync/send, 64 callers, 5 ms an fsync/trunkline$";
     for (bench, why) in
-        [(run(), "nobody waits for a disk with fsync=off"), (Bench::new("run"), "leave out --database-url")]
+        [(run(), "no commit waits for a disk with fsync=off"), (Bench::new("run"), "leave out --database-url")]
     {
         let server = crate::fixture::server();
         let bench = if why.contains("--database-url") {

@@ -61,7 +61,7 @@ fn statements(log: &str, database: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_layer_sql_calls_the_functions_and_the_layer_queue_runs_the_librarys_statements() {
+async fn sql_layer_calls_functions_and_queue_layer_runs_library_statements() {
     let server = server();
     // The case, and the statement that each layer must send for it.
     let cases = [
@@ -91,7 +91,7 @@ async fn the_layer_sql_calls_the_functions_and_the_layer_queue_runs_the_librarys
 }
 
 #[tokio::test]
-async fn a_take_a_full_cycle_and_a_worker_run_their_own_code_too() {
+async fn take_full_cycle_and_worker_run_their_own_code() {
     let server = server();
     // Each layer's statement for a take, then the statements of a full cycle, and none of another
     // layer.
@@ -134,7 +134,7 @@ async fn a_take_a_full_cycle_and_a_worker_run_their_own_code_too() {
 }
 
 #[tokio::test]
-async fn only_the_coalesced_layer_puts_messages_of_different_callers_into_a_row() {
+async fn only_coalesced_layer_mixes_messages_of_callers_in_a_row() {
     let server = server();
     let layers = ["sql", "queue", "coalesced"];
     let patterns = layers.map(|layer| format!("^layer-comparison/send-single, 16 callers/{layer}$"));

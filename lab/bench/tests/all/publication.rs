@@ -19,7 +19,7 @@ fn kept(folder: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn a_publication_that_was_interrupted_goes_on_and_says_in_which_hours_it_was_made() {
+async fn interrupted_publication_continues_and_lists_its_hours() {
     let folder = Folder::new();
     let some = || publication(&folder.0).pattern("^send/send-single/sql$").pattern("^send/send-batch-10/sql$");
     let mut first = some().started();
@@ -50,7 +50,7 @@ async fn a_publication_that_was_interrupted_goes_on_and_says_in_which_hours_it_w
     assert!(page.contains("One run, ") && page.contains(", and from "), "{page}");
 
     let why = publication(&folder.0).pattern("^send/send-single/queue$").fails().await;
-    assert!(why.contains("was begun with other rows") && why.contains("--anew"), "{why}");
+    assert!(why.contains("was begun with other rows") && why.contains("--restart"), "{why}");
     let why = Bench::new("publish").args([folder.0.to_str().expect("text")]).fails().await;
     for reason in ["left out rows whose names", "it was a trial", "drivers.md is not there", "--release"] {
         assert!(why.contains(reason), "{reason}: {why}");

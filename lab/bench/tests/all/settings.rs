@@ -14,7 +14,7 @@ async fn list_prints_each_row_once_as_suite_case_and_contender() {
 }
 
 #[tokio::test]
-async fn batch_sizes_are_those_that_are_asked_for_and_really_sent() {
+async fn requested_batch_sizes_are_sent() {
     let listed = Bench::new("list").env("BENCH_BATCH_SIZES", "3,7").pattern("^send/send-batch").lines().await;
     let expected = [3, 7].map(|n| ["sql", "queue", "pgmq"].map(|layer| format!("send/send-batch-{n}/{layer}")));
     assert_eq!(listed, expected.concat());
@@ -25,7 +25,7 @@ async fn batch_sizes_are_those_that_are_asked_for_and_really_sent() {
 }
 
 #[tokio::test]
-async fn callers_are_as_many_as_are_asked_for_and_the_rows_name_says_so() {
+async fn requested_callers_run_and_appear_in_the_row_name() {
     let listed = Bench::new("list").args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").lines().await;
     assert_eq!(listed, [2, 5].map(|n| format!("throughput/send, {n} callers/trunkline")));
     let rows = run().args(["--callers", "2,5"]).pattern("^throughput/send,*/trunkline$").rows("3").await;
@@ -38,7 +38,7 @@ async fn callers_are_as_many_as_are_asked_for_and_the_rows_name_says_so() {
 }
 
 #[tokio::test]
-async fn rows_that_wait_and_the_suite_throughput_can_be_left_out() {
+async fn waiting_rows_and_throughput_can_be_left_out() {
     let (poll, throughput) = ("read/read-with-poll", "throughput/");
     let count = |listed: &[String], start: &str| listed.iter().filter(|row| row.starts_with(start)).count();
     let all = Bench::new("list").lines().await;
@@ -50,7 +50,7 @@ async fn rows_that_wait_and_the_suite_throughput_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn a_drain_is_as_long_as_the_messages_that_are_asked_for() {
+async fn drain_has_ten_times_the_requested_messages() {
     let folder = Folder::new();
     let csv = folder.0.join("rows.csv");
     let rows = run()
@@ -66,7 +66,7 @@ async fn a_drain_is_as_long_as_the_messages_that_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_run_says_what_the_server_and_its_disk_are_like() {
+async fn run_reports_its_server_and_disk() {
     let folder = Folder::new();
     let results = folder.0.join("results.json");
     let said = Bench::new("run")
@@ -81,7 +81,7 @@ async fn a_run_says_what_the_server_and_its_disk_are_like() {
 }
 
 #[tokio::test]
-async fn the_databases_of_a_run_on_a_named_server_are_gone_unless_they_are_to_stay() {
+async fn databases_on_a_named_server_are_dropped_unless_kept() {
     let server = server();
     let admin = connect(&server, "postgres").await;
     let kept = "select count(*) from pg_database where datname like 'trunkline\\_bench\\_%'";

@@ -24,7 +24,7 @@ async fn each_row_has_its_servers_and_waits_for_their_disks() {
 }
 
 #[tokio::test]
-async fn where_no_disk_is_made_slow_the_rows_say_so() {
+async fn rows_without_a_slow_disk_name_fsync_off() {
     let row = "^stripes/send, 256 callers, 2 stripes/striped$";
     let rows = crate::fixture::run().pattern(row).rows("0.2").await;
     let said = rows[0]["outcome"]["missing"].as_str().unwrap_or_else(|| panic!("{}", rows[0]));

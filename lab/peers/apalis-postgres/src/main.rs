@@ -19,15 +19,15 @@ use tokio::task::JoinSet;
 use trunkline_contender::{Contender, Failure, Missing, NO_MEASURE, Ready, Settings, Tally, Wait};
 
 const QUEUE: &str = "bench";
-/// Jobs a fetch; and, as its own benchmark sets no limit, jobs at a time of each worker.
+/// Jobs per fetch, and the concurrency of each worker, because apalis' own benchmark sets no limit.
 const BATCH: usize = 1000;
-/// A worker fetches, runs and acknowledges in turn, so several are faster; but each polls, so at a
-/// low rate one does.
+/// A worker fetches, runs and acknowledges in turn, so several are faster. But each worker polls,
+/// so a low rate has one.
 const WORKERS: usize = 4;
 const ENOUGH_FOR_ONE: f64 = 1000.0;
 const POLL: Duration = Duration::from_millis(100);
 
-/// The payload, typed as the crate wants it.
+/// The payload; the crate requires a type.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Message {
     at: u64,
@@ -40,12 +40,12 @@ async fn handle(message: Message, tally: Data<Arc<Tally>>) -> Result<(), BoxDynE
 }
 
 struct Peer {
-    /// Where callers push to: its pool has a connection for each of them.
+    /// The callers' storage; its pool has a connection for each caller.
     senders: PostgresStorage<Message>,
-    /// What the worker fetches from, through a pool of its own.
+    /// The workers' storage, with a pool of its own.
     source: PostgresStorage<Message>,
     notify: bool,
-    /// Jobs at a time of each worker.
+    /// The concurrency of each worker.
     workers: Vec<usize>,
     unseeded: AtomicUsize,
 }
@@ -98,7 +98,7 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // As autovacuum would, a little later.
+        // Autovacuum would do the same a little later.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE apalis.jobs").execute(self.senders.pool()).await?;
         }
@@ -118,15 +118,15 @@ impl Contender for Peer {
 }
 
 impl Peer {
-    /// One worker of apalis, until it is over.
+    /// Runs one worker of apalis until the round is over.
     async fn work(self: Arc<Self>, name: String, jobs: usize, tally: Arc<Tally>) -> Result<(), Failure> {
         let mut strategy = Strategy::new();
         if self.notify {
             strategy = strategy.stream(Pubsub::new(self.source.pool().clone(), QUEUE.into()));
         }
-        // Beside notifications too: alone they leave the worker asleep (README.md).
+        // Also polls with notifications, which alone leave the worker asleep (README.md).
         strategy = strategy.interval(POLL);
-        // A handler's error would only be an event, and the next job would come.
+        // A handler's error is only an event, and the worker would go on with the next job.
         let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
         let (events, context) = (failed.clone(), WorkerContext::new(&name));
         let running = WorkerBuilder::new(&context)
@@ -153,7 +153,7 @@ impl Peer {
     }
 }
 
-/// Connected before the clock starts, and without sqlx's ping before each use of a connection.
+/// Connects before the clock starts, and turns off sqlx's ping before each use of a connection.
 async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
     PgPoolOptions::new()
         .max_connections(connections)

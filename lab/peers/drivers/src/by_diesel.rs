@@ -1,4 +1,4 @@
-//! diesel-async: statements made of Rust, which its connection keeps prepared.
+//! diesel-async: statements built in Rust, which its connection keeps prepared.
 
 mod tables;
 mod rows;

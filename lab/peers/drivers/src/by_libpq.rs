@@ -1,7 +1,7 @@
-//! libpq in pipeline mode, as its documentation says: prepared statements, binary both ways, one
-//! Sync for all, which is one transaction.
+//! libpq in pipeline mode, as its documentation describes it: prepared statements, binary
+//! parameters and results, and one Sync, which makes all statements one transaction.
 //!
-//! Its calls block, so a turn keeps its thread, and no runtime is in its way.
+//! libpq's calls block, so a turn keeps its thread, without a runtime.
 
 mod connection;
 mod parameters;

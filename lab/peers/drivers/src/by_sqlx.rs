@@ -1,4 +1,4 @@
-//! sqlx: prepared statements by text, which its connection keeps. It has no pipeline.
+//! sqlx: text statements, which its connection keeps prepared. It has no pipeline.
 
 mod found;
 mod sequence;
@@ -18,7 +18,7 @@ pub async fn arrays(place: Place) -> Result<Box<dyn Driver>, Failure> {
     Ok(Box::new(Arrays(Mutex::new(connect(&place).await?))))
 }
 
-/// No pool: one caller needs none, and it would only cost.
+/// Connects without a pool, which one caller does not need.
 async fn connect(place: &Place) -> Result<PgConnection, Failure> {
     let options = PgConnectOptions::new_without_pgpass().port(place.port).username(&place.user);
     let options = options.database(&place.database);

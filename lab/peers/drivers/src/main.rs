@@ -1,5 +1,5 @@
-//! sqlx, diesel-async and libpq beside Trunkline's door to Postgres, each as its documentation
-//! says, and in its bulk forms.
+//! Compares sqlx, diesel-async and libpq with Trunkline's driver, each as its documentation
+//! recommends, and in its bulk forms.
 
 mod by_sqlx;
 mod by_diesel;

@@ -24,14 +24,14 @@ const COMPLETION_DELAY: Duration = Duration::from_millis(5);
 const POLL_BESIDE_NOTIFY: Duration = Duration::from_millis(500);
 const POLL_ALONE: Duration = Duration::from_millis(5);
 
-/// The payload, typed as the crate wants it.
+/// The payload; the crate requires a type.
 #[derive(Clone, Serialize, Deserialize)]
 struct Message {
     at: u64,
     pad: String,
 }
 
-/// Where the handler finds the tally: the worker is built before there is one.
+/// The handler's tally, which is set later, because the worker is built before the tally.
 #[derive(Clone, Debug, Default)]
 struct Counter(Arc<OnceLock<Arc<Tally>>>);
 
@@ -108,8 +108,8 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // As the crate does after a call of 10,000 jobs: without statistics a new backlog drains
-        // several times slower.
+        // The crate does the same after a call of 10,000 jobs. Without statistics a new backlog
+        // drains several times slower.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE graphile_worker._private_jobs").execute(&self.pool).await?;
         }
@@ -130,7 +130,7 @@ impl Contender for Peer {
     }
 }
 
-/// Connected before the clock starts, and without sqlx's ping before each use of a connection.
+/// Connects before the clock starts, and turns off sqlx's ping before each use of a connection.
 async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
     PgPoolOptions::new()
         .max_connections(connections)

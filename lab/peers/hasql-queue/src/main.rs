@@ -1,5 +1,5 @@
-//! The schema and the statements that hasql-queue 1.2.0.2 publishes. It is a Haskell library: here
-//! its SQL is measured, not its client.
+//! The published schema and statements of hasql-queue 1.2.0.2. It is a Haskell library; this peer
+//! measures its SQL, not its client.
 
 mod session;
 
@@ -21,17 +21,17 @@ fn main() -> ExitCode {
 }
 
 struct HasqlQueue {
-    /// A connection for each producer and each consumer, as in its benchmark.
+    /// One connection for each producer and each consumer, as in hasql-queue's benchmark.
     producers: Vec<Session>,
     consumers: Vec<Session>,
     batch: usize,
-    /// Messages that are to be seeded, and those that are.
+    /// The number of messages to seed; `seeded` counts those already sent.
     backlog: usize,
     seeded: AtomicUsize,
 }
 
 impl Contender for HasqlQueue {
-    /// It has no lease: what is dequeued is deleted in the same transaction.
+    /// hasql-queue has no leases: a dequeue deletes its messages in the same transaction.
     type Handle = ();
 
     async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
@@ -43,9 +43,9 @@ impl Contender for HasqlQueue {
         if settings.case == "ledger" {
             session::make_ledger(&settings.url).await?;
         }
-        // The fastest rows of the tables of figures that its author published.
+        // The numbers of consumers in the fastest rows of its author's published figures.
         let consumers = settings.consumers_or(if mode == Mode::High { 3 } else { 4 });
-        // His benchmark takes batches; a hundred at a time where that is left open.
+        // The author's benchmark dequeues batches; this peer takes 100 unless the settings differ.
         let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let queue = Self {
             producers: sessions(&settings.url, mode, settings.producers).await?,
@@ -74,7 +74,7 @@ impl Contender for HasqlQueue {
         self.producers[caller].enqueue(payloads).await
     }
 
-    /// As its benchmark seeds: without notifications, and then `vacuum full analyze`.
+    /// Seeds as hasql-queue's benchmark does: without notifications, then `vacuum full analyze`.
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let count = payloads.len();
         let turn = self.seeded.load(Ordering::Relaxed) / count;
@@ -97,8 +97,7 @@ impl Contender for HasqlQueue {
         Ok(())
     }
 
-    /// What its author built it for: elements move from the queue to a final table in one
-    /// transaction.
+    /// Moves elements from the queue to a final table in one transaction, hasql-queue's purpose.
     async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
         let mut recording = JoinSet::new();
         for consumer in 0..self.consumers.len() {

@@ -24,7 +24,7 @@ create table payloads (
   value jsonb not null);
 create index active_modified_at_idx on payloads using btree (modified_at) where (state = 'enqueued');";
 
-// One message has statements of its own: it is faster so.
+// Separate statements for one message, because they are faster.
 const ENQUEUE_ONE: &str = "insert into payloads (attempts, value) values (0, $1)";
 const ENQUEUE_MANY: &str = "insert into payloads (attempts, value) select 0, * from unnest($1)";
 const DEQUEUE_ONE: &str = "delete from payloads where id = (
@@ -35,8 +35,7 @@ const DEQUEUE_MANY: &str = "delete from payloads where id in (
   for update skip locked limit $1) returning value";
 const NOTIFY: &str = "select notify_on('channel')";
 
-/// The final table, and the statement that its author's dequeue is followed by in the same
-/// transaction.
+/// The final table, and the statement that follows a dequeue in the same transaction.
 const LEDGER: &str = "create table ledger (id bigint generated always as identity primary key, body jsonb not null)";
 const RECORD: &str = "insert into ledger (body) select unnest($1::jsonb[])";
 
@@ -50,12 +49,11 @@ pub async fn migrate(url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which of its two modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// The high throughput API: without notifications.
+    /// The high throughput API, without notifications.
     High,
-    /// The low throughput API: with them.
+    /// The low throughput API, with notifications.
     Low,
 }
 
@@ -112,8 +110,8 @@ impl Session {
         })
     }
 
-    /// The library listens and stops listening around each dequeue. Here it listens once: two
-    /// statements fewer, in its favour.
+    /// Listens once. The library listens and stops listening around each dequeue: this peer saves
+    /// two statements, in hasql-queue's favour.
     pub async fn listen(&self) -> Result<(), Failure> {
         if self.mode == Mode::Low {
             self.client.execute("select listen_on('channel')", &[]).await?;
@@ -131,7 +129,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the handler is given is still in the transaction: if it fails, the messages come back.
+    /// Calls the handler inside the transaction, so that messages come back if it fails.
     async fn dequeue_or_wait(&self, batch: usize, tally: &Tally) -> Result<(), Failure> {
         self.client.batch_execute("begin; savepoint temp").await?;
         let rows = self.dequeue(batch).await?;
@@ -146,8 +144,8 @@ impl Session {
         Ok(())
     }
 
-    /// Dequeues and writes to the final table in one transaction; a message counts once that is
-    /// committed.
+    /// Dequeues and writes to the final table in one transaction. A message counts once the
+    /// transaction is committed.
     pub async fn record(&self, batch: usize, tally: &Tally) -> Result<(), Failure> {
         self.client.batch_execute("begin").await?;
         let rows = self.dequeue(batch).await?;
@@ -171,7 +169,7 @@ fn receive(rows: &[Row], tally: &Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Connects, and tells of every notification and of the connection's end.
+/// Connects, and signals `notified` at every notification and at the connection's end.
 async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
     let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move {
@@ -180,7 +178,7 @@ async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
                 notified.notify_one();
             }
         }
-        // Whoever waits finds out by the next statement why there is no connection any more.
+        // Wakes a waiting consumer, whose next statement fails with the reason.
         notified.notify_one();
     });
     Ok(client)

@@ -1,4 +1,4 @@
-//! What both programs do alike with pgmq.
+//! The code that both programs share.
 
 use std::error::Error;
 
@@ -21,7 +21,7 @@ pub async fn install(pgmq: &PGMQueueExt, queues: &[&str]) -> Result<String, Fail
     Ok(format!("pgmq {version}, crate pgmq 0.33.7"))
 }
 
-/// Sends by one call, for one or for many. Returns the ids.
+/// Sends one message or many in one call. Returns the ids.
 ///
 /// # Errors
 /// The call fails.

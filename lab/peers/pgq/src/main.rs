@@ -1,4 +1,4 @@
-//! PgQ 3: an extension of the server, and a process beside it that ticks.
+//! PgQ 3: an extension of the server, and a separate process that ticks.
 
 mod session;
 mod ticker;
@@ -21,10 +21,9 @@ fn main() -> ExitCode {
 
 struct Pgq {
     producers: Vec<Session>,
-    /// One, whatever is asked for: each of two would be given every message.
+    /// One consumer, whatever the settings: each of two would receive every message.
     consumer: Session,
     turn: AtomicUsize,
-    /// Ticks as long as this lives.
     ticker: Ticker,
 }
 

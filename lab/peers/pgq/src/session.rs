@@ -5,9 +5,8 @@ use trunkline_contender::{Failure, Tally};
 
 use crate::ticker::Ticker;
 
-/// The queue, its one consumer, and what a program that has many events to insert calls: it puts
-/// them into the current event table by itself, which PgQ offers for this; event by event,
-/// `pgq.insert_event` costs three times as much.
+/// The queue, its one consumer, and a function that inserts many events into the current event
+/// table, as PgQ permits. One `pgq.insert_event` per event would cost three times as much.
 pub const SCHEMA: &str = "
 create extension pgq;
 select pgq.create_queue('bench'), pgq.register_consumer('bench', 'consumer');
@@ -23,7 +22,7 @@ const NEXT_BATCH: &str = "select pgq.next_batch('bench', 'consumer')";
 const EVENTS: &str = "select ev_data from pgq.get_batch_events($1)";
 const FINISH_BATCH: &str = "select pgq.finish_batch($1)";
 
-/// How long a consumer sleeps when there is no batch: as long as the ticker does.
+/// A consumer's sleep without a batch: the ticker's period.
 const SLEEP: Duration = Duration::from_millis(10);
 
 /// A connection with its prepared statements.

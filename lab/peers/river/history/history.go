@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// history is a line before each operation and one after it, each a single write.
+// history writes a line before each operation and a line after it, each in a single write.
 type history struct {
 	file    *os.File
 	next    atomic.Int64
@@ -30,7 +30,7 @@ func (h *history) invoked(call said) int64 {
 	return op
 }
 
-// A history that cannot be written proves nothing: then the process ends.
+// Ends the process if the history cannot be written, because the run would prove nothing.
 func (h *history) say(op int64, name string, what any) {
 	line, err := json.Marshal(said{"at": time.Now().UnixMicro(), "op": op, name: what})
 	if err == nil {

@@ -31,7 +31,7 @@ const (
 	stopWithin  = 10 * time.Second
 )
 
-// Work is a message without an effect, Exact one whose effect commits with its completion.
+// Work is a message without an effect; Exact is a message whose effect commits with its completion.
 type Work struct {
 	Text string `json:"text"`
 }
@@ -42,7 +42,7 @@ type Exact struct {
 func (Work) Kind() string  { return workQueue }
 func (Exact) Kind() string { return exactQueue }
 
-// payload is a number, and a filling that follows from it.
+// payload returns the number and a filling derived from it.
 func payload(tag uint64) string {
 	filling := tag % 90
 	if tag%61 == 0 {
@@ -110,7 +110,7 @@ func run(ctx context.Context) error {
 	return u.consume(ctx, stopped)
 }
 
-// timeout is a handler's: it ends before the job counts as stuck, as River demands.
+// timeout is a handler's time limit, shorter than the time after which the job counts as stuck, as River requires.
 func timeout(lease time.Duration) time.Duration { return lease * 8 / 10 }
 
 func install(ctx context.Context, pool *pgxpool.Pool, lease time.Duration, attempts int) error {
@@ -180,7 +180,7 @@ func insert(ctx context.Context, client *river.Client[pgx.Tx], inserts []river.I
 
 type soon struct{}
 
-// NextRetry is a time soon enough for a run of minutes.
+// NextRetry returns a time that is soon enough for a run of minutes.
 func (soon) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(retryAfter) }
 
 func (u *user) consume(ctx context.Context, stopped <-chan struct{}) error {
@@ -202,7 +202,7 @@ func (u *user) consume(ctx context.Context, stopped <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	// Tried again, as a supervisor would, while there is no connection.
+	// Repeats while there is no connection, as a supervisor would.
 	for err := client.Start(ctx); err != nil; err = client.Start(ctx) {
 		fmt.Fprintln(os.Stderr, "not yet:", err)
 		time.Sleep(500 * time.Millisecond)
@@ -213,7 +213,7 @@ func (u *user) consume(ctx context.Context, stopped <-chan struct{}) error {
 	return client.Stop(ctx)
 }
 
-// work writes the handler's beginning and end. What River makes of it afterwards is in its table.
+// work writes the handler's beginning and end. River's table shows the effect of its outcome.
 func (u *user) work(ctx context.Context, job *rivertype.JobRow, text string, effect func(op int64) error) error {
 	tag := tagOf(text)
 	call := said{"verb": "handle", "queue": job.Queue, "named": [][]int64{{job.ID, int64(job.Attempt)}}, "tags": []uint64{tag}, "ms": u.lease.Milliseconds()}

@@ -13,7 +13,7 @@ import (
 // The bytes of a message with no padding, its time of sixteen digits.
 const emptyMessage = len(`{"at":1763737000000000,"pad":""}`)
 
-// What `river bench` inserts at a time.
+// The batch size of `river bench`.
 const seedBatch = 5_000
 
 // Message is the payload: River writes it as `{"at":…,"pad":"…"}`.
@@ -24,7 +24,7 @@ type Message struct {
 
 func (Message) Kind() string { return "message" }
 
-// Letters without a pattern: what repeats itself would be compressed.
+// Random letters, because repetition would be compressed.
 var pool = func() string {
 	bytes := make([]byte, 768<<10)
 	for i := range bytes {
@@ -33,7 +33,7 @@ var pool = func() string {
 	return base64.RawURLEncoding.EncodeToString(bytes)
 }()
 
-// padding is another piece of them each time.
+// padding returns a random piece of the letters.
 func padding(payload int) string {
 	need := payload - emptyMessage
 	at := rand.IntN(len(pool))
@@ -54,7 +54,7 @@ func (h *handler) Work(_ context.Context, job *river.Job[Message]) error {
 	return nil
 }
 
-// seed sends the backlog, one batch after the other: on two cores several at a time were no faster.
+// seed sends the backlog, one batch after the other. Concurrent batches were no faster on two cores.
 func (c *contender) seed(ctx context.Context) error {
 	for left := c.backlog; left > 0; left -= seedBatch {
 		if _, err := c.client.InsertManyFast(ctx, c.messages(min(left, seedBatch), time.Now())); err != nil {
@@ -64,7 +64,7 @@ func (c *contender) seed(ctx context.Context) error {
 	return nil
 }
 
-// produce starts the producers. None begins a call after the end of the clock.
+// produce starts the producers. A producer begins no call after the end of the clock.
 func (c *contender) produce(ctx context.Context, clock *clock) {
 	if c.rate == 0 {
 		return
@@ -77,7 +77,7 @@ func (c *contender) produce(ctx context.Context, clock *clock) {
 		go func() {
 			for at, ok := next(); ok && ctx.Err() == nil; at, ok = next() {
 				called := time.Now()
-				// A call under way at the end of the run is not cut off: River would log that as an error.
+				// Lets a call finish after the end of the run, because River would log its cancellation as an error.
 				if err := c.send(context.WithoutCancel(ctx), at); err != nil {
 					c.fail(err)
 					return
@@ -88,10 +88,10 @@ func (c *contender) produce(ctx context.Context, clock *clock) {
 	}
 }
 
-// A schedule says when the next call's messages are to be sent, once that time has come; or that there is no next call.
+// A schedule waits until the next call is due and returns that time, or false if there is no next call.
 type schedule func() (time.Time, bool)
 
-// closedLoop: the next call is due when the last one was answered.
+// closedLoop returns a schedule whose next call is due when the last one was answered.
 func (c *contender) closedLoop(clock *clock) schedule {
 	return func() (time.Time, bool) {
 		now := time.Now()
@@ -99,7 +99,7 @@ func (c *contender) closedLoop(clock *clock) schedule {
 	}
 }
 
-// openLoop: calls are due at a steady rate, and whichever producer is free takes the next, late or not.
+// openLoop returns a schedule whose calls are due at a steady rate. The next free producer takes the next call, even if it is late.
 func (c *contender) openLoop(clock *clock) schedule {
 	var taken atomic.Int64
 	return func() (time.Time, bool) {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// Connections of a client that works jobs, beside one for each producer.
+	// Connections of a client that works jobs, in addition to one for each producer.
 	ownConns = 5
-	// Jobs that are left over at the end are many: a stop that takes longer than this is left to the exit of the process.
+	// Many jobs can be left at the end. After this time the process exits instead of waiting for the stop.
 	stopWithin = 5 * time.Second
 )
 
@@ -32,7 +32,7 @@ type contender struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
 	tally  *tally
-	// fail ends the run: whatever is under way sees its context cancelled, and the cause is what main says.
+	// fail ends the run: it cancels the context, and main reports the cause.
 	fail context.CancelCauseFunc
 }
 
@@ -78,7 +78,7 @@ func run(ctx context.Context, fail context.CancelCauseFunc) error {
 	return nil
 }
 
-// listen says when `go` came, and fails the run when the input ends: after `done` that is how a run ends well.
+// listen reports the arrival of `go`, and cancels the run when the input ends, which after `done` is the normal end.
 func listen(fail context.CancelCauseFunc) <-chan struct{} {
 	goes := make(chan struct{}, 1)
 	go func() {
@@ -105,13 +105,13 @@ func open(ctx context.Context, fail context.CancelCauseFunc, plan plan) (*conten
 	return c, err
 }
 
-// prepare does all that comes before the clock: connections, a message on its whole way, the backlog.
+// prepare does everything before the clock starts: connections, a full cycle of one message, the backlog.
 func (c *contender) prepare(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
 	if c.kind != "send" {
-		// Not ctx, whose end would be a hard stop.
+		// A context of its own, because the end of ctx would be a hard stop.
 		if err := c.client.Start(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
@@ -130,14 +130,14 @@ func (c *contender) prepare(ctx context.Context) error {
 	if c.backlog == 0 {
 		return nil
 	}
-	// The client stays up and warm without its queue while the backlog comes in.
+	// The client stays up and warm without its queue while the backlog is sent.
 	if err := c.client.Queues().Remove(ctx, river.QueueDefault); err != nil {
 		return err
 	}
 	return c.seed(ctx)
 }
 
-// connect opens a connection for each producer, all at the same time: one that is free again would be used twice.
+// connect opens a connection for each producer, all at the same time, because the pool would reuse a free one.
 func (c *contender) connect(ctx context.Context) error {
 	for range c.producers {
 		conn, err := c.pool.Acquire(ctx)
@@ -168,7 +168,7 @@ func (c *contender) measure(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// stop is soft: what was fetched is worked and acknowledged, nothing more is fetched. A run that failed does not wait for it.
+// stop is soft: fetched jobs are worked and acknowledged, and no more are fetched. A failed run does not wait for it.
 func (c *contender) stop(cause error) {
 	if !errors.Is(cause, errInputEnded) {
 		return

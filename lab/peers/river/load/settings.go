@@ -12,14 +12,14 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// What `river bench` works jobs with: its source names these numbers, and its documentation the 2,000 workers.
+// The settings of `river bench`: its source names these numbers, and its documentation the 2,000 workers.
 const (
 	benchWorkers      = 2_000
 	benchCooldown     = 2 * time.Millisecond
 	benchPollInterval = 20 * time.Millisecond
 )
 
-// plan is what the runner asks for.
+// plan has the settings that the runner requests.
 type plan struct {
 	url, kind, wait                               string
 	payload, batch, producers, consumers, backlog int
@@ -60,7 +60,7 @@ func readPlan() (plan, error) {
 	return p, failed
 }
 
-// config is River's own benchmark's for a client that works jobs, and River's defaults for one that only inserts them.
+// config returns the settings of River's benchmark for a client that works jobs, and River's defaults for one that only inserts.
 // Retention, rescue, leader election and maintenance are the defaults in both.
 func (c *contender) config() *river.Config {
 	config := &river.Config{Logger: slog.New(&logger{
@@ -86,7 +86,7 @@ func (c *contender) queue() river.QueueConfig {
 	return river.QueueConfig{MaxWorkers: c.consumers}
 }
 
-// Asked to rely on notifications, the client polls as seldom as it does by default.
+// If the client is to rely on notifications, it polls at its default interval.
 func (c *contender) pollInterval() time.Duration {
 	if c.wait == "notify" {
 		return river.FetchPollIntervalDefault
@@ -110,8 +110,8 @@ func (c *contender) settings() string {
 		fmt.Sprintf("FetchPollInterval %s", c.pollInterval()), how), ", ")
 }
 
-// logger fails the run on the first error. What a client does in the background it can only log, and a row with
-// such an error in it would not be River's rate.
+// logger fails the run on the first logged error. A client can only log errors of its background work, and a row with
+// such an error would not show River's rate.
 type logger struct {
 	slog.Handler
 	fail context.CancelCauseFunc

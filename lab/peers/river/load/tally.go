@@ -21,7 +21,7 @@ func say(l line) {
 
 type clock struct{ start, end time.Time }
 
-// tally counts what happens while the clock runs, and says it.
+// tally counts messages while the clock runs, and reports them.
 type tally struct {
 	plan
 	clock          atomic.Pointer[clock] // nil until it runs
@@ -92,7 +92,7 @@ func threeDigits(micros int64) int64 {
 	}
 }
 
-// report says every second how far it is, from the first moment on, for a long backlog is no silence; until it is told to stop.
+// report writes the progress every second until the caller calls quiet, because a long backlog must not be silent.
 func (t *tally) report() (quiet func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_program_and_what_lies_beside_it_and_what_changed_since() {
+    fn copy_has_program_and_shared_files_and_later_changes() {
         let folder = Folder::new("copy");
         let sources = Sources { folder: folder.0.join("tree"), copy: folder.0.join("built") };
         fs::create_dir_all(sources.folder.join("one/sub")).expect("made");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_from_what_failed() {
+    fn missing_program_differs_from_failed_program() {
         let missing = ran(Command::new("trunkline-no-such-program"), "No such program").expect_err("it is not there");
         assert!(matches!(&missing, Unfit::Missing(why) if why == "No such program is not installed"), "{missing:?}");
         let mut failing = Command::new("sh");

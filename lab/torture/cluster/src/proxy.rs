@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_is_named_hears_nothing_until_the_cut_is_mended() {
+    async fn cut_client_receives_nothing_until_the_cut_is_mended() {
         let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let proxy = Proxy::start(server.local_addr().expect("bound")).await.expect("started");
         let mut client = TcpStream::connect(("127.0.0.1", proxy.port)).await.expect("connected");

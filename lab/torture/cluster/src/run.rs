@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_says_which_faults_come_and_a_turn_has_each_once() {
+    fn seed_determines_faults_and_each_turn_has_all_once() {
         let faults = [Fault::Switchover, Fault::ServerKilled, Fault::CutFromEtcd];
         let draw = |seed| {
             let mut drawn = Drawn::new(seed, &faults);

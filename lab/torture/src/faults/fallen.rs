@@ -39,7 +39,7 @@ mod tests {
     use super::Fallen;
 
     #[test]
-    fn each_is_told_once_also_behind_a_new_beginning() {
+    fn each_is_reported_once_also_after_a_new_beginning() {
         let log = std::env::temp_dir().join(format!("trunkline-fallen-{}", std::process::id()));
         let mut fallen = Fallen::default();
         assert_eq!(fallen.since(&log), Vec::<String>::new(), "there is none yet");

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_faults_and_each_of_them_in_time() {
+    fn seed_determines_faults_and_each_comes_in_time() {
         let all = Fault::value_variants();
         let planned = schedule(17, 600, all);
         assert_eq!(planned, schedule(17, 600, all));

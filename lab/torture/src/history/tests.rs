@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_history_that_a_kill_tore_is_read_up_to_there() {
+fn torn_history_is_read_up_to_the_tear() {
     let whole = |op, said| serde_json::to_string(&Line { at: 10 + op, op, said }).expect("a line") + "\n";
     let mut text = whole(1, Said::Invoked(Call::new(Verb::Lease, "least").n(3).ms(2000)));
     text += &whole(1, Said::got(vec![(1024, 1, 77)]));

@@ -2,7 +2,7 @@ use super::{line::line, text::text};
 use crate::check::{check, tests::clean};
 
 #[test]
-fn a_report_names_what_was_violated_and_how_to_have_it_again() {
+fn report_names_violation_and_replay_command() {
     let mut made = clean();
     made.fault("half-open", 1_000, 3_000);
     made.evidence.about.faults = vec!["half-open".to_owned()];

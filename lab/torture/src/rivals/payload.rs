@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn some_handlers_fail_always_some_once_and_some_outlast_their_lease() {
+    fn handlers_fail_always_or_once_or_outlast_their_lease() {
         assert!(work(2, 5, 2000).fails);
         assert!(work(3, 1, 2000).fails && !work(3, 2, 2000).fails);
         assert_eq!((work(9, 1, 2000).lasts, work(9, 2, 2000).lasts, work(9, 3, 2000).lasts), (3000, 1400, 14));

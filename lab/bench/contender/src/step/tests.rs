@@ -100,7 +100,7 @@ const READERS: [&str; 6] =
     ["read-batch-10", "read-with-poll-1s-10", "delete-batch-10", "archive-batch-10", "pop-batch-10", "full-cycle"];
 
 #[tokio::test]
-async fn a_step_that_had_another_number_of_messages_than_it_asked_for_fails() {
+async fn step_with_wrong_number_of_messages_fails() {
     for case in READERS {
         for (off, had) in [(-10, 0), (-1, 9), (1, 11)] {
             let failure = once(&Fake(off), case).await.expect_err(case);
@@ -117,7 +117,7 @@ async fn a_step_that_had_what_it_asked_for_passes() {
 }
 
 #[tokio::test]
-async fn what_a_step_needs_is_put_there_outside_of_what_is_measured() {
+async fn preparation_of_a_step_is_not_measured() {
     for (case, own) in [
         ("send-single", 1000),
         ("send-batch-10", 1000),
@@ -137,7 +137,7 @@ async fn what_a_step_needs_is_put_there_outside_of_what_is_measured() {
 }
 
 #[tokio::test]
-async fn a_reader_that_waits_is_there_before_its_messages_and_is_timed_from_when_they_were_sent() {
+async fn waiting_reader_is_timed_from_the_send() {
     for case in ["read-with-poll-1s-10", "read-with-poll-5s-10"] {
         let began = Instant::now();
         let cost = once(&Fake(0), case).await.expect(case);
@@ -148,7 +148,7 @@ async fn a_reader_that_waits_is_there_before_its_messages_and_is_timed_from_when
 }
 
 #[tokio::test]
-async fn a_step_that_nobody_knows_is_refused() {
+async fn unknown_step_is_refused() {
     for case in ["", "send", "delete", "reading-batch-10", "sends-single", "read-with-poll-10"] {
         let failure = once(&Fake(0), case).await.expect_err(case);
         assert!(failure.to_string().contains("no such case"), "{failure}");

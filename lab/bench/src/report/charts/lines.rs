@@ -14,7 +14,7 @@ use crate::{
     results::{Results, Row, Sample},
 };
 
-/// Points of a line; more would not be seen.
+/// The points of a line; more would not be visible.
 const POINTS: usize = 90;
 
 struct Line {
@@ -117,7 +117,7 @@ fn figure(title: &str, about: &str, below: &[String], mut plots: Vec<Plot>) -> F
     let lines = || plots.iter().flat_map(|plot| &plot.lines);
     let beside = widest(lines().map(|line| &line.name)) + widest(lines().map(|line| &line.label)) + 46;
     let colour = |line: &Line| {
-        // The first plot has all the lines that there are.
+        // The first plot has all lines.
         let kin = plots[0].lines.iter().filter(|other| other.ours == line.ours);
         let at = kin.take_while(|other| other.name != line.name).count();
         // Steps of the golden ratio keep any number of hues apart.

@@ -15,11 +15,11 @@ use crate::{
     results::{Results, Row},
 };
 
-/// `None` where there are no rows for it.
+/// `None` if there are no rows for it.
 type Figure = Result<Option<String>, Failure>;
 type Draw = fn(&Results) -> Figure;
 
-/// Each figure's file and how it is drawn.
+/// Each figure's file and the function that draws it.
 pub const FIGURES: &[(&str, Draw)] = &[
     ("throughput.svg", bars::throughput),
     ("latency.svg", bars::latency),
@@ -40,11 +40,11 @@ const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 /// Blues; the peers have the other colours.
 const OURS: [HSLColor; 4] =
     [HSLColor(0.59, 0.9, 0.44), HSLColor(0.51, 0.8, 0.36), HSLColor(0.66, 0.6, 0.55), HSLColor(0.54, 0.8, 0.55)];
-/// Plotters knows one set of colours; readers of dark pages get these instead.
+/// Plotters writes one set of colours; these replace them on dark pages.
 const DARK: &str = "<style>@media(prefers-color-scheme:dark){text[fill=\"#1F2328\"]{fill:#E6EDF3}\
 text[fill=\"#59636E\"]{fill:#9DA7B1}[stroke=\"#1F2328\"]{stroke:#E6EDF3}[stroke=\"#D1D9E0\"]{stroke:#3D444D}}</style>";
 
-/// Draws a page: a title, what it shows, the body, and words below. No body, no page.
+/// Draws a page: a title, a caption, the body, and text below. Without a body there is no page.
 fn page(title: &str, about: &str, below: &[String], height: i32, body: impl FnOnce(&Area, i32) -> Drawn) -> Figure {
     if height == 0 {
         return Ok(None);
@@ -84,12 +84,12 @@ fn ending(style: &TextStyle<'static>) -> TextStyle<'static> {
     style.pos(Pos::new(HPos::Right, VPos::Center))
 }
 
-/// Pixels that the widest of these words of 12 needs at most, in any of the usual fonts.
+/// The most pixels that the widest of these texts of size 12 needs, in any of the usual fonts.
 fn widest<'a>(words: impl Iterator<Item = &'a String>) -> i32 {
     words.map(|words| words.chars().count() as i32 * 38 / 5).max().unwrap_or_default()
 }
 
-/// Words of 11 in lines as wide as the page.
+/// Wraps text of size 11 at the width of the page.
 fn wrapped(words: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words.split(|letter: char| letter.is_whitespace() || letter.is_control()) {

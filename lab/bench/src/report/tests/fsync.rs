@@ -15,7 +15,7 @@ fn figure(results: &Results) -> Option<String> {
 }
 
 #[test]
-fn a_table_has_a_column_a_time_and_a_line_for_each_number_of_callers() {
+fn table_has_columns_by_time_and_lines_by_callers() {
     let text = readme(&fsyncs(), &["fsync.svg"]);
     let text = section(&text, "fsync");
     assert!(text.contains("![fsync](fsync.svg)"), "{text}");
@@ -31,7 +31,7 @@ fn a_table_has_a_column_a_time_and_a_line_for_each_number_of_callers() {
 }
 
 #[test]
-fn a_line_says_its_callers_where_they_differ_and_who_has_none_is_named() {
+fn figure_labels_differing_callers_and_names_the_missing() {
     let mut results = fsyncs();
     let drawn = figure(&results).expect("a figure");
     for words in [
@@ -57,7 +57,7 @@ fn one_time_is_no_axis() {
 }
 
 #[test]
-fn the_left_end_is_the_time_of_an_fsync_of_that_disk() {
+fn left_end_is_the_fsync_time_of_the_disk() {
     let drawn = figure(&fsyncs()).expect("a figure");
     // The median of what the disk did around the rounds, 7,403 of them a second.
     for tick in ["135 µs", "1 ms", "5 ms", "20 ms"] {

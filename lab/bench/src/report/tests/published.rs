@@ -3,7 +3,7 @@
 use super::{FIGURES, fake, readme};
 
 #[test]
-fn the_page_says_which_run_it_is_of_and_in_which_hours_it_was_made() {
+fn page_names_its_run_and_hours() {
     let text = readme(&fake::whole(), &[]);
     assert!(
         text.contains(
@@ -21,7 +21,7 @@ fn the_page_says_which_run_it_is_of_and_in_which_hours_it_was_made() {
 }
 
 #[test]
-fn what_is_published_is_what_its_results_say() {
+fn published_page_matches_its_results() {
     let folder = crate::tree::published();
     let results = crate::report::read(&folder.join("results.json")).expect("results are published");
     let published = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();

@@ -3,8 +3,8 @@ use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use futures_util::future::try_join_all;
 use trunkline_drivers::{Doing, Driver, Kind, Work};
 
-/// One statement after another, or all polled together, which is how diesel-async pipelines; what
-/// writes does so in one transaction.
+/// One statement after another, or all polled together, which is how diesel-async pipelines. Writes
+/// are one transaction.
 pub struct Each {
     pub connection: AsyncPgConnection,
     pub pipelined: bool,
@@ -28,8 +28,8 @@ impl Driver for Each {
 }
 
 impl Each {
-    /// What its `transaction` says, which takes the connection for itself and so leaves none to
-    /// pipeline on.
+    /// Sends the statement of diesel's `transaction`, which itself would borrow the connection
+    /// exclusively and so prevent pipelining.
     pub async fn begin(&self) -> QueryResult<()> {
         (&self.connection).batch_execute("BEGIN").await
     }

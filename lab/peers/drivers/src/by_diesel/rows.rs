@@ -12,7 +12,7 @@ use super::tables::person;
 type Columns = (BigInt, Text, Text, Integer, Double, Bool);
 type Values = (i64, String, String, i32, f64, bool);
 
-/// A person that came.
+/// A person that the server returned.
 pub struct Found(pub Person);
 
 impl<DB: Backend> Queryable<Columns, DB> for Found
@@ -26,12 +26,11 @@ where
     }
 }
 
-/// All of them.
 pub fn done<'a>(found: impl IntoIterator<Item = &'a Found>, first: i64) -> Done {
     Done::people(found.into_iter().map(|found| &found.0), first)
 }
 
-/// A row that gets its id.
+/// A row whose id the server assigns.
 #[derive(Insertable)]
 // Statements whose columns may be left to their defaults are not kept prepared.
 #[diesel(table_name = person, treat_none_as_default_value = false)]

@@ -1,4 +1,4 @@
-//! The tables, in diesel's words.
+//! The tables, declared for diesel.
 
 diesel::table! {
     roster (id) {

@@ -1,4 +1,4 @@
-//! A result of libpq, read where it is.
+//! A result of libpq, read in place.
 #![allow(unsafe_code)] // a foreign library; each call's conditions are kept by the types here
 
 use std::{
@@ -27,7 +27,6 @@ impl Answer {
         unsafe { pq::PQntuples(self.0.as_ptr()) }
     }
 
-    /// Rows that were touched.
     pub fn affected(&self) -> u64 {
         // SAFETY: the result lives, and so does the text in it.
         let text = unsafe { CStr::from_ptr(pq::PQcmdTuples(self.0.as_ptr())) };
@@ -35,7 +34,7 @@ impl Answer {
     }
 
     fn bytes(&self, row: c_int, column: c_int) -> &[u8] {
-        // SAFETY: the result lives; outside of its rows and columns libpq says null and no length.
+        // SAFETY: the result lives; outside of its rows and columns libpq returns null and 0.
         unsafe {
             let value = pq::PQgetvalue(self.0.as_ptr(), row, column);
             let length = pq::PQgetlength(self.0.as_ptr(), row, column);
@@ -68,7 +67,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and nothing borrows from it any more.
+        // SAFETY: this value owns the result, and nothing borrows from it any more.
         unsafe { pq::PQclear(self.0.as_ptr()) }
     }
 }

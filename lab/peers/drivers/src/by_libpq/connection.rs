@@ -11,7 +11,7 @@ use trunkline_drivers::{Failure, Place};
 
 use super::{answer::Answer, parameters::Parameters};
 
-/// Both ways.
+/// The format of parameters and results.
 const BINARY: c_int = 1;
 
 /// A connection; its calls block.
@@ -44,7 +44,7 @@ impl Connection {
         if status == ConnStatusType::CONNECTION_OK { Ok(connection) } else { Err(connection.error()) }
     }
 
-    /// Prepares a statement, and waits for that.
+    /// Prepares a statement, and waits until the server has done so.
     pub fn prepare(&mut self, name: &CStr, text: &str) -> Result<(), Failure> {
         let text = CString::new(text)?;
         // SAFETY: texts that outlive the call; no types are given, and none are read.
@@ -59,8 +59,8 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a statement that was prepared; libpq writes when 64 KiB have gathered, and reads while
-    /// it cannot write.
+    /// Sends a prepared statement; libpq writes when 64 KiB have gathered, and reads while it
+    /// cannot write.
     pub fn send(&mut self, name: &CStr, parameters: &Parameters) -> Result<(), Failure> {
         /// More than any statement here has.
         const MOST: usize = 8;
@@ -86,14 +86,14 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Ends what was sent, and writes it.
+    /// Sends a Sync, and writes all gathered messages.
     pub fn sync(&mut self) -> Result<(), Failure> {
         // SAFETY: the connection lives.
         let done = unsafe { pq::PQpipelineSync(self.0.as_ptr()) };
         self.ok(done)
     }
 
-    /// The answer to the next statement, whose rows are all there.
+    /// Returns the answer to the next statement, with all of its rows.
     pub fn answer(&mut self) -> Result<Answer, Failure> {
         let answer = self.result().ok_or("no answer where one was due")?;
         match answer.status() {
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// The end of the pipeline.
+    /// Reads the answer to a Sync, the end of the pipeline.
     pub fn synced(&mut self) -> Result<(), Failure> {
         match self.result().map(|answer| answer.status()) {
             Some(ExecStatusType::PGRES_PIPELINE_SYNC) => Ok(()),
@@ -132,7 +132,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more; its results do not need it.
+        // SAFETY: the value is dropped, so no caller uses the connection; results do not need it.
         unsafe { pq::PQfinish(self.0.as_ptr()) }
     }
 }

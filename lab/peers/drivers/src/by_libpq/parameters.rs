@@ -1,6 +1,6 @@
 use trunkline_drivers::Person;
 
-/// The parameters of a statement in the binary format; their memory is used again and again.
+/// The parameters of a statement in the binary format. Statements reuse their memory.
 #[derive(Default)]
 pub struct Parameters {
     bytes: Vec<u8>,
@@ -14,7 +14,6 @@ impl Parameters {
         self
     }
 
-    /// Each value.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let starts = |at: usize| if at == 0 { 0 } else { self.ends[at - 1] };
         self.ends.iter().enumerate().map(move |(at, end)| &self.bytes[starts(at)..*end])

@@ -7,7 +7,7 @@ use trunkline_drivers::{Doing, Done, Driver, Failure, Kind, Person, Work, texts}
 
 use super::{answer::Answer, connection::Connection, parameters::Parameters};
 
-/// Every statement by its name.
+/// The name and text of every statement.
 const STATEMENTS: &[(&CStr, &str)] = &[
     (c"select", texts::SELECT),
     (c"get", texts::GET),
@@ -30,12 +30,12 @@ const STATEMENTS: &[(&CStr, &str)] = &[
     (c"commit", "commit"),
 ];
 
-/// Prepares them.
+/// Prepares all statements.
 pub fn prepare(connection: &mut Connection) -> Result<(), Failure> {
     STATEMENTS.iter().try_for_each(|(name, text)| connection.prepare(name, text))
 }
 
-/// All statements are sent, with one Sync, before the first answer is read.
+/// Sends all statements, with one Sync, before it reads the first answer.
 pub struct Pipelined(pub Mutex<Connection>);
 
 impl Driver for Pipelined {
@@ -118,7 +118,7 @@ impl Turn<'_> {
         self.connection.send(name, &self.parameters)
     }
 
-    /// One statement for each value, and their answers.
+    /// Runs one statement for each value, and returns the answers.
     fn each<V, T>(
         &mut self,
         name: &CStr,
@@ -140,7 +140,7 @@ impl Turn<'_> {
         Ok(answers)
     }
 
-    /// The same, where only the number of rows is of interest.
+    /// Runs one statement for each value, and returns the number of rows.
     fn touch<V>(
         &mut self,
         name: &CStr,
@@ -150,7 +150,7 @@ impl Turn<'_> {
         Ok(Done::touched(self.each(name, values, write, |answer| Ok(answer.affected()))?.into_iter().sum()))
     }
 
-    /// What is there, behind so many statements whose answers are of no interest.
+    /// Reads the rows of a turn, after it skipped the answers of `before` statements.
     fn left(&mut self, work: &Work<'_>, before: usize) -> Result<Done, Failure> {
         self.send(c"left", |p| _ = p.int8(work.first).int8(work.end()))?;
         self.connection.sync()?;
@@ -162,7 +162,7 @@ impl Turn<'_> {
         Ok(Done::people(&left, work.first))
     }
 
-    /// Each is a transaction, and awaited.
+    /// Runs and awaits each transfer as a transaction of its own.
     fn transfers(&mut self, work: &Work<'_>) -> Result<Done, Failure> {
         let mut done = Done::default();
         for (from, to, sum) in work.transfers() {

@@ -1,7 +1,7 @@
 use sqlx::{FromRow, PgConnection, Row, postgres::PgRow};
 use trunkline_drivers::{Done, Person, Work, texts};
 
-/// A person that came.
+/// A person that the server returned.
 pub struct Found(pub Person);
 
 impl FromRow<'_, PgRow> for Found {
@@ -17,12 +17,11 @@ impl FromRow<'_, PgRow> for Found {
     }
 }
 
-/// All of them.
 pub fn done(found: &[Found], first: i64) -> Done {
     Done::people(found.iter().map(|found| &found.0), first)
 }
 
-/// What is there of a turn's rows.
+/// The rows of a turn that the table has.
 pub async fn left(connection: &mut PgConnection, work: &Work<'_>) -> Result<Done, sqlx::Error> {
     let query = sqlx::query_as::<_, Found>(texts::LEFT).bind(work.first).bind(work.end());
     Ok(done(&query.fetch_all(connection).await?, work.first))

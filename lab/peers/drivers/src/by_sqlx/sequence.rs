@@ -4,7 +4,7 @@ use trunkline_drivers::{Doing, Done, Driver, Kind, Person, Work, texts};
 
 use super::found::{Found, done, left};
 
-/// Each is awaited; what writes does so in one transaction.
+/// Awaits each statement; writes are one transaction.
 pub struct Sequence(pub Mutex<PgConnection>);
 
 impl Driver for Sequence {

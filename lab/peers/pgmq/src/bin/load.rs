@@ -1,4 +1,4 @@
-//! pgmq by its own Rust client, for the benchmark; its SQL comes with the client, no extension is
+//! pgmq by its own Rust client, for the benchmark. The client includes the SQL, so no extension is
 //! needed.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
@@ -12,11 +12,11 @@ use trunkline_contender::{Contender, Failure, NO_MEASURE, Ready, Settings, Tally
 const QUEUE: &str = "bench";
 /// Visibility timeout in seconds.
 const VT: i32 = 30;
-/// What `read_with_poll` has for defaults in SQL.
+/// The defaults of `read_with_poll` in SQL.
 const POLL_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A message as it is: the handler wants its text, no tree of values.
+/// A message as text, because the handler needs no parsed values.
 type Payload = Box<RawValue>;
 
 fn main() -> ExitCode {
@@ -28,16 +28,16 @@ struct Pgmq {
     consumers: usize,
     batch: i32,
     wait: Waiting,
-    /// Whether messages have keys, which it calls groups.
+    /// Set if messages have keys, which pgmq calls groups.
     is_grouped: bool,
 }
 
-/// How a consumer waits when there is nothing.
+/// A consumer's way to wait at an empty queue.
 enum Waiting {
-    /// In the server: `read_with_poll`.
+    /// Waits in the server: `read_with_poll`.
     Poll,
-    /// For a notification of an insert, with `read` again after a while, as its documentation asks
-    /// for.
+    /// Waits for a notification of an insert, and also reads at intervals, as pgmq's documentation
+    /// recommends.
     Notify(Notify),
 }
 
@@ -46,14 +46,14 @@ impl Contender for Pgmq {
 
     async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
         let consumers = settings.consumers_or(16);
-        // One connection for each caller and each consumer, one that listens, all of them open
-        // before the clock starts.
+        // One connection for each caller and each consumer, and one that listens, all open before
+        // the clock starts.
         let connections = settings.producers + consumers + 1;
         let pool = PgPoolOptions::new()
             .max_connections(connections as u32)
-            // Otherwise sqlx asks the server whether it is there before every call.
+            // Otherwise sqlx pings the server before every call.
             .test_before_acquire(false)
-            // By the environment: sqlx reads no URL without a host before the path.
+            // From the environment, because sqlx reads no URL without a host before the path.
             .connect_with(PgConnectOptions::new())
             .await?;
         let mut opened = Vec::with_capacity(connections);
@@ -63,7 +63,7 @@ impl Contender for Pgmq {
         drop(opened);
         let queue = PGMQueueExt::new_with_pool(pool).await;
         let version = peer::install(&queue, &[QUEUE]).await?;
-        // Its own benchmark reads 10 to 100 at a time; a hundred where that is left open.
+        // pgmq's own benchmark reads 10 to 100 at a time; this peer 100 unless the settings differ.
         let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let wait = match settings.wait {
             Wait::Best | Wait::Poll => Waiting::Poll,
@@ -116,7 +116,7 @@ impl Contender for Pgmq {
             consuming.spawn(async move {
                 tokio::select! {
                     ended = pgmq.consume_by_one(&tally) => ended,
-                    // A poll in the server would go on for seconds.
+                    // A poll in the server would continue for seconds.
                     () = tally.over() => Ok(()),
                 }
             });
@@ -168,7 +168,7 @@ impl Contender for Pgmq {
 }
 
 impl Pgmq {
-    /// Wakes a consumer for every insert; a consumer reads until there is nothing.
+    /// Wakes a consumer for every insert; a consumer reads until the queue is empty.
     async fn listen(&self) -> Result<(), Failure> {
         let Waiting::Notify(notified) = &self.wait else { return Ok(()) };
         let mut listener = self.queue.queue_insert_listener(QUEUE).await?;
@@ -188,7 +188,7 @@ impl Pgmq {
             if !messages.is_empty() {
                 self.delete(0, ids(&messages)).await?;
             } else if let Waiting::Notify(notified) = &self.wait {
-                // Whether it was told or grew tired of waiting, it reads again.
+                // Reads again after a notification and after the time limit alike.
                 let _ = tokio::time::timeout(POLL_TIMEOUT, notified.notified()).await;
             }
         }

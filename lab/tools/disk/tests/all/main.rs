@@ -50,7 +50,7 @@ async fn commit(client: &Client) -> Duration {
 }
 
 #[tokio::test]
-async fn a_commit_takes_as_long_as_an_fsync_and_what_is_set_counts_at_once() {
+async fn commit_takes_the_fsync_time_that_is_currently_set() {
     let disk = disk();
     let server = server(&disk, &[]);
     let client = connect(&server).await;
@@ -102,7 +102,7 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
 }
 
 #[tokio::test]
-async fn the_clock_is_ahead_and_behind_and_time_limits_that_pass_meanwhile_harm_nobody() {
+async fn clock_shifts_do_not_harm_sessions_with_time_limits() {
     let disk = disk();
     let server = server(&disk, &[]);
     let client = connect(&server).await;
@@ -138,6 +138,6 @@ fn a_folder_that_is_not_there_cannot_be_full() {
 }
 
 #[test]
-fn a_process_that_was_started_otherwise_does_not_have_the_library() {
+fn process_outside_the_disk_lacks_the_library() {
     assert!(!disk().is_under(std::process::id()).expect("its own maps can be read"));
 }

@@ -38,7 +38,7 @@ fn violates(found: &[String], what: &str) {
 const OK: Told = Told::Ok(1024);
 
 #[test]
-fn what_the_contract_allows_is_no_violation() {
+fn allowed_outcomes_are_no_violation() {
     let unknown = [(1, OK), (2, Told::Unknown), (3, Told::Unknown), (4, Told::Failed)];
     for queue in ["work", "acked", "ledger", "taken"] {
         let found = of(queue, &unknown, &[(1, 1024, 1), (2, 2048, 1)], &[(1024, 1, OK)]);
@@ -51,7 +51,7 @@ fn what_the_contract_allows_is_no_violation() {
 }
 
 #[test]
-fn what_was_acknowledged_to_its_producer_and_never_came_is_lost() {
+fn acknowledged_send_that_never_arrives_is_lost() {
     for queue in ["work", "acked"] {
         violates(&of(queue, &[(1, OK)], &[], &[]), "acknowledged to its producer, and lost");
     }
@@ -63,13 +63,13 @@ fn what_was_acknowledged_to_its_producer_and_never_came_is_lost() {
 }
 
 #[test]
-fn what_failed_must_not_come_and_what_came_was_sent() {
+fn delivered_message_was_sent_and_did_not_fail() {
     violates(&of("work", &[(1, Told::Failed)], &[(1, 1024, 1)], &[]), "told to have failed");
     violates(&of("taken", &[], &[(1, 1024, 1)], &[]), "told to have failed");
 }
 
 #[test]
-fn ids_are_told_once_and_stay() {
+fn ids_are_reported_once_and_stay() {
     let twice = of("work", &[(1, OK), (2, OK)], &[(1, 1024, 1), (2, 1024, 2)], &[]);
     violates(&twice, "ids that two enqueues were told");
     violates(&of("work", &[(1, OK)], &[(1, 2048, 1)], &[]), "under another id");
@@ -84,7 +84,7 @@ fn nothing_comes_twice_where_once_is_promised() {
 }
 
 #[test]
-fn a_lease_is_given_once_and_its_acknowledgement_is_the_end() {
+fn second_lease_of_an_attempt_or_after_ack_is_found() {
     violates(&of("work", &[(1, OK)], &[(1, 1024, 1), (1, 1024, 1)], &[]), "deliveries of the same attempt");
     let after = of("acked", &[(1, OK)], &[(1, 1024, 1), (1, 1024, 2)], &[(1024, 1, OK)]);
     violates(&after, "came after it was acknowledged");

@@ -37,7 +37,7 @@ fn an_effect_of_what_was_rolled_back_is_found() {
 }
 
 #[test]
-fn sums_that_are_not_those_of_the_entries_are_found() {
+fn sums_that_differ_from_the_entries_are_found() {
     let mut made = clean();
     made.evidence.tables.accounts[3].1 += 1;
     assert_eq!(made.rules(), ["the sums of the ledger are not those of its entries"]);

@@ -23,7 +23,7 @@ fn memory_that_grows_is_found() {
 }
 
 #[test]
-fn what_is_left_behind_is_found() {
+fn leftover_connections_and_locks_are_found() {
     for set in
         [|made: &mut Made| made.evidence.tables.connections = 1, |made: &mut Made| made.evidence.tables.locks = 2]
     {

@@ -27,7 +27,7 @@ fn handled(made: &mut Made, id: i64, attempt: i32, tag: u64, ms: u64) -> usize {
 }
 
 #[test]
-fn a_message_that_begins_before_one_ahead_of_it_is_found() {
+fn message_that_overtakes_an_earlier_one_is_found() {
     let mut made = enqueued();
     handled(&mut made, 2048, 1, TWO, 300);
     handled(&mut made, 1024, 1, ONE, 400);
@@ -61,7 +61,7 @@ fn a_message_that_begins_before_one_ahead_of_it_is_found() {
 }
 
 #[test]
-fn who_has_no_order_overtakes_nobody() {
+fn unordered_messages_do_not_overtake() {
     let mut made = enqueued();
     made.evidence.ops[0].ended += 150_000;
     handled(&mut made, 2048, 1, TWO, 300);
@@ -97,7 +97,7 @@ fn the_messages_of_one_call_have_an_order() {
 }
 
 #[test]
-fn messages_of_a_key_that_are_handled_at_the_same_time_are_found() {
+fn concurrent_messages_of_a_key_are_found() {
     let overlap = |other: bool, ms: u64| {
         let mut made = enqueued();
         let first = handled(&mut made, 1024, 1, ONE, 300);

@@ -28,7 +28,7 @@ fn a_lease_that_is_given_twice_is_found() {
 }
 
 #[test]
-fn a_lease_that_is_given_again_while_it_runs_is_found() {
+fn second_lease_during_a_running_one_is_found() {
     let given = |at| {
         let mut made = leased();
         made.leased(LEAST, at, &[(1024, 2, 1)]);
@@ -58,7 +58,7 @@ fn a_lease_that_is_given_again_while_it_runs_is_found() {
 }
 
 #[test]
-fn what_was_acknowledged_and_comes_again_is_found() {
+fn acknowledged_message_that_comes_again_is_found() {
     for verb in [Verb::Ack, Verb::AckIn] {
         let mut made = leased();
         made.ended(verb, LEAST, 2_200, (1024, 1));
@@ -81,7 +81,7 @@ fn two_ends_of_one_lease_are_found() {
 }
 
 #[test]
-fn an_end_that_is_refused_while_the_lease_runs_is_found() {
+fn end_refused_during_a_running_lease_is_found() {
     for verb in [Verb::Ack, Verb::Retry, Verb::Extend] {
         let mut made = leased();
         made.refused(verb, LEAST, 1_900, (1024, 1));

@@ -22,7 +22,7 @@ fn an_enqueue_that_was_ok_and_vanished_is_found() {
 }
 
 #[test]
-fn what_may_have_been_removed_did_not_vanish() {
+fn possibly_removed_message_did_not_vanish() {
     for verb in [Verb::Ack, Verb::Archive, Verb::Bury, Verb::Cancel, Verb::Discard, Verb::Handle] {
         let mut made = Made::new();
         made.enqueued(LEAST, 500, 99_328);
@@ -36,7 +36,7 @@ fn what_may_have_been_removed_did_not_vanish() {
 }
 
 #[test]
-fn an_unknown_take_accounts_for_so_many_messages_and_for_none_that_came_later() {
+fn unknown_take_accounts_for_its_limit_of_earlier_messages() {
     let mut made = Made::new();
     for tag in 0..3 {
         made.enqueued(ONCE, 500 + tag, 1024 * (50 + tag as i64));
@@ -61,7 +61,7 @@ fn a_dropped_take_gives_back_unless_something_was_the_matter() {
 }
 
 #[test]
-fn a_consumer_that_takes_again_accounts_for_what_it_lost_only_where_something_was_the_matter() {
+fn waiting_take_accounts_for_losses_only_during_faults() {
     let mut made = Made::new();
     made.enqueued(ONCE, 500, 99_328);
     made.op(Call::new(Verb::TakeWaiting, ONCE).n(2), 900);
@@ -107,7 +107,7 @@ fn another_id_and_an_id_twice_are_found() {
 }
 
 #[test]
-fn a_lost_dead_letter_and_a_lost_archived_message_are_found() {
+fn lost_dead_letters_and_archived_messages_are_found() {
     let mut made = clean();
     made.evidence.tables.dead.clear();
     assert_eq!(made.rules(), ["a dead letter was lost"]);
@@ -117,7 +117,7 @@ fn a_lost_dead_letter_and_a_lost_archived_message_are_found() {
 }
 
 #[test]
-fn what_was_acknowledged_and_is_there_is_found() {
+fn acknowledged_message_that_remains_is_found() {
     let mut made = Made::new();
     made.enqueued(LEAST, 500, 99_328);
     made.leased(LEAST, 600, &[(99_328, 1, 500)]);
@@ -127,7 +127,7 @@ fn what_was_acknowledged_and_is_there_is_found() {
 }
 
 #[test]
-fn what_could_not_be_drained_is_found() {
+fn undrained_message_is_found() {
     let mut made = clean();
     made.enqueued(EXACT, 500, 99_328);
     made.waiting(EXACT, 99_328, 500);

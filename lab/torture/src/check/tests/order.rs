@@ -35,7 +35,7 @@ fn a_message_that_overtakes_is_found() {
 }
 
 #[test]
-fn who_may_be_locked_is_not_overtaken() {
+fn possibly_locked_message_is_not_overtaken() {
     let mut made = enqueued();
     made.take_unknown(FIFO, 220, 1).outcome = Outcome::Failed;
     made.taken(FIFO, 300, &[(2048, 0, 2)]);

@@ -22,7 +22,7 @@ fn taken_at(mut made: Made, ms: u64) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_given_out_in_a_pause_is_found() {
+fn delivery_during_a_pause_is_found() {
     assert_eq!(taken_at(paused(), 300), [GIVEN]);
     assert_eq!(taken_at(paused(), 105), NONE, "it was asked for before the pause was certain");
     assert_eq!(taken_at(paused(), 495), NONE, "it was over meanwhile");
@@ -33,7 +33,7 @@ fn what_is_given_out_in_a_pause_is_found() {
 }
 
 #[test]
-fn somebody_else_may_have_ended_the_pause() {
+fn another_session_may_have_ended_the_pause() {
     for outcome in [Outcome::Ok, Outcome::Unknown] {
         let mut made = paused();
         made.op(Call::new(Verb::Resume, ONCE), 200).outcome = outcome;
@@ -48,7 +48,7 @@ fn somebody_else_may_have_ended_the_pause() {
 }
 
 #[test]
-fn what_was_dequeued_before_a_pause_may_be_handed_out_in_it() {
+fn messages_dequeued_before_a_pause_may_arrive_during_it() {
     let mut made = paused();
     made.op(Call::new(Verb::Lease, ONCE).n(1), 300).got = vec![(1024, 1, 1)];
     made.ended(Verb::Ack, ONCE, 600, (1024, 1));

@@ -22,7 +22,7 @@ fn a_tick_that_was_made_twice_is_found() {
 }
 
 #[test]
-fn a_tick_that_was_left_out_is_found_and_a_schedule_without_any() {
+fn missing_ticks_and_schedules_without_ticks_are_found() {
     let mut made = ticked();
     made.ticked(7, 1_011);
     assert_eq!(made.rules(), ["a tick of a schedule was left out"]);

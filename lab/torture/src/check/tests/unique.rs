@@ -49,7 +49,7 @@ fn two_messages_with_one_key_are_found() {
 }
 
 #[test]
-fn a_key_that_is_kept_after_the_end_of_its_message_is_found() {
+fn key_kept_after_its_message_ended_is_found() {
     let told = |ms| {
         let mut made = one();
         brought(&mut made, 5, ms, Became::Duplicate, 1024);
@@ -64,7 +64,7 @@ fn a_key_that_is_kept_after_the_end_of_its_message_is_found() {
 }
 
 #[test]
-fn who_is_told_of_another_key_or_is_there_all_the_same_is_found() {
+fn duplicate_of_another_key_or_a_stored_duplicate_is_found() {
     let mut made = one();
     brought(&mut made, 8, 200, Became::Duplicate, 1024);
     assert_eq!(made.rules(), [OTHER]);
@@ -76,7 +76,7 @@ fn who_is_told_of_another_key_or_is_there_all_the_same_is_found() {
 }
 
 #[test]
-fn what_was_replaced_and_comes_as_it_was_is_found() {
+fn replaced_message_with_its_old_payload_is_found() {
     let replaced = |ms: u64| {
         let mut made = one();
         brought(&mut made, 5, ms, Became::Replaced, 1024);

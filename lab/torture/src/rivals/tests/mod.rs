@@ -108,7 +108,7 @@ fn a_failed_message_that_is_not_kept_is_found() {
 }
 
 #[test]
-fn a_message_out_of_nowhere_and_an_id_that_changed_are_found() {
+fn unknown_messages_and_changed_ids_are_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 200], Outcome::Ok);
     theirs.made.leased(WORK, 300, &[(2048, 1, 77)]);
@@ -147,7 +147,7 @@ fn an_extension_counts_where_it_came_in_time() {
 }
 
 #[test]
-fn an_end_by_a_worker_whose_lease_is_over_is_found() {
+fn end_after_an_expired_lease_is_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 3_000], Outcome::Ok).handled(2, [2_200, 2_210, 3_500], Outcome::Ok).done(3_010);
     assert_eq!(theirs.broken(), [Rule::Fence]);
@@ -176,7 +176,7 @@ fn a_failure_that_gives_away_what_another_holds_is_found() {
 }
 
 #[test]
-fn a_holder_who_is_refused_is_found() {
+fn holder_whose_ack_is_refused_is_found() {
     let mut theirs = Theirs::new();
     theirs.leased(100, 1);
     theirs.made.refused(Verb::Ack, WORK, 1_000, (1024, 1));

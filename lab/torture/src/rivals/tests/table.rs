@@ -23,7 +23,7 @@ fn row(text: &str, rule: Rule) -> &str {
 }
 
 #[test]
-fn the_table_says_what_held_what_did_not_and_what_nobody_promised() {
+fn table_shows_kept_and_broken_promises_and_missing_ones() {
     let mut library = verdict("river", &[Rule::Fence, Rule::Stored]);
     library.counts.clear();
     let text = markdown(&[verdict("trunkline", &[Rule::Fence]), verdict("pgmq", &[Rule::Fence]), library]);
@@ -36,7 +36,7 @@ fn the_table_says_what_held_what_did_not_and_what_nobody_promised() {
 }
 
 #[test]
-fn a_rival_that_cannot_be_had_is_said_to_be_skipped() {
+fn unavailable_rival_is_reported_as_skipped() {
     let rival = list::find("river").expect("a rival");
     let text =
         markdown(&[verdict("trunkline", &[]), Verdict::skipped(rival, "Go (go.dev) is not installed".to_owned())]);

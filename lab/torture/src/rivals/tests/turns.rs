@@ -17,7 +17,7 @@ fn handle(made: &mut Made, since: Micros, outcome: Outcome) {
 }
 
 #[test]
-fn a_handler_is_a_lease_and_then_an_end_of_unknown_outcome() {
+fn handler_becomes_lease_and_end_of_unknown_outcome() {
     let ends = [(Outcome::Ok, Some(Verb::Ack)), (Outcome::Failed, Some(Verb::Retry)), (Outcome::Unknown, None)];
     for (outcome, end) in ends {
         let mut made = Made::new();
@@ -45,7 +45,7 @@ fn deliveries_without_numbers_get_them_by_time() {
 }
 
 #[test]
-fn a_lease_whose_beginning_is_not_known_proves_nothing_by_its_length() {
+fn lease_with_unknown_beginning_proves_no_length() {
     let mut made = Made::new();
     handle(&mut made, 0, Outcome::Ok);
     assert_eq!(translate(&made.evidence.ops)[0].call.ms, 0);
@@ -53,7 +53,7 @@ fn a_lease_whose_beginning_is_not_known_proves_nothing_by_its_length() {
 }
 
 #[test]
-fn a_message_is_held_until_its_end_is_asked_for_or_its_lease_runs_out() {
+fn message_is_held_until_its_end_or_lease_expiry() {
     let mut made = Made::new();
     made.leased("work", 100, &[(7, 1, 3), (8, 1, 4)]);
     made.ended(Verb::Ack, "work", 500, (7, 1));
@@ -65,7 +65,7 @@ fn a_message_is_held_until_its_end_is_asked_for_or_its_lease_runs_out() {
 }
 
 #[test]
-fn works_that_end_after_the_next_has_begun_are_counted_and_those_while_it_goes_on() {
+fn late_and_contested_ends_are_counted() {
     let mut made = Made::new();
     made.leased("work", 100, &[(7, 1, 3)]);
     made.leased("work", 2_200, &[(7, 2, 3)]);

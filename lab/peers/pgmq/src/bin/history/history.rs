@@ -1,4 +1,4 @@
-//! A line before each operation and one after it, each a single write.
+//! Writes a line before each operation and a line after it, each in a single write.
 
 use std::{
     fs::{File, OpenOptions},
@@ -30,12 +30,17 @@ impl History {
     pub fn say(&self, op: u64, name: &str, said: Value) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_micros() as u64);
         let line = format!("{}\n", json!({ "at": at, "op": op, name: said }));
-        // A history that cannot be written proves nothing.
+        // Without its history a run proves nothing.
         (&self.0.0).write_all(line.as_bytes()).expect("the history can be written");
     }
 
-    /// How a call that may have lost its connection ended.
-    pub fn end<T, E: std::fmt::Display>(&self, op: u64, outcome: Result<T, E>, said: impl FnOnce(&T) -> Value) -> Option<T> {
+    /// Records the outcome of a call: unknown after an error, because the connection may be lost.
+    pub fn end<T, E: std::fmt::Display>(
+        &self,
+        op: u64,
+        outcome: Result<T, E>,
+        said: impl FnOnce(&T) -> Value,
+    ) -> Option<T> {
         match outcome {
             Ok(value) => {
                 self.say(op, "ok", said(&value));

@@ -1,5 +1,5 @@
-//! pgmq by its own Rust client, for the checker: reads with a visibility timeout, deletes, archives
-//! what failed too often.
+//! pgmq by its own Rust client, for the checker: reads with a visibility timeout, deletes, and
+//! archives messages that failed too often.
 
 mod history;
 
@@ -25,7 +25,7 @@ struct Payload {
     text: String,
 }
 
-/// A number, and a filling that follows from it.
+/// A payload with the number `tag` and a filling derived from it.
 fn payload(tag: u64) -> Payload {
     let filling = if tag % 61 == 0 { 5_000 } else { (tag % 90) as usize };
     Payload { text: format!("{tag}:{}", "x".repeat(filling)) }
@@ -42,7 +42,10 @@ fn told(name: &str) -> Result<String, Failure> {
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<(), Failure> {
-    let pool = PgPoolOptions::new().max_connections(8).acquire_timeout(Duration::from_secs(5)).connect_lazy(&told("RIVAL_URL")?)?;
+    let pool = PgPoolOptions::new()
+        .max_connections(8)
+        .acquire_timeout(Duration::from_secs(5))
+        .connect_lazy(&told("RIVAL_URL")?)?;
     let queue = PGMQueueExt::new_with_pool(pool.clone()).await;
     let lease: u64 = told("RIVAL_LEASE_MS")?.parse()?;
     let part = told("RIVAL_PART")?;
@@ -159,15 +162,16 @@ impl User {
             let archived = self.queue.archive(name, message.msg_id).await;
             self.history.end(op, archived, |archived| lost(*archived, message.msg_id));
         }
-        // One that failed is read again when its visibility timeout is over.
+        // A failed message is read again when its visibility timeout is over.
     }
 
     fn call(&self, verb: &str, queue: &str, message: &Message<Payload>, ms: u64) -> u64 {
-        self.history.invoked(json!({ "verb": verb, "queue": queue, "named": [[message.msg_id, message.read_ct]], "ms": ms }))
+        self.history
+            .invoked(json!({ "verb": verb, "queue": queue, "named": [[message.msg_id, message.read_ct]], "ms": ms }))
     }
 
-    /// The effect and the deletion in one transaction, which is rolled back where the message was
-    /// gone.
+    /// Writes the effect and deletes the message in one transaction, which rolls back if the
+    /// message is gone.
     async fn delete_with_effect(&self, message: &Message<Payload>, number: u64, op: u64) -> Result<bool, Failure> {
         let mut transaction = self.pool.begin().await?;
         let enter = sqlx::query("insert into ledger (tag, op) values ($1, $2)");
