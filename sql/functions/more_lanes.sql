@@ -13,11 +13,11 @@ declare
 begin
     select * into strict now_is from trunkline.queue q where q.name = queue;
     if now_is.lanes = 0 then
-        raise exception 'queue % has no lanes: its messages have no keys', quote_literal(queue)
-            using errcode = 'feature_not_supported', hint = 'Create a queue with trunkline.create_queue(..., lanes => 64).';
+        raise exception 'queue % has no partitions: its messages have no keys', quote_literal(queue)
+            using errcode = 'feature_not_supported', hint = 'Create a queue with trunkline.create_queue(..., partitions => 64).';
     elsif lanes < now_is.lanes or lanes % now_is.lanes > 0 then
-        raise exception 'queue % has % lanes, and cannot have %', quote_literal(queue), now_is.lanes, lanes
-            using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each lane falls into several.', now_is.lanes);
+        raise exception 'queue % has % partitions, and cannot have %', quote_literal(queue), now_is.lanes, lanes
+            using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each partition falls into several.', now_is.lanes);
     end if;
     first := now_is.first_lane + now_is.lanes;
     -- In the order in which leases meet them. Leases that have begun are done by then.
