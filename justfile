@@ -52,9 +52,9 @@ deny:
 msrv:
     cargo "+$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)" check --workspace --locked
 
-# The guide as a site, in target/book.
+# The guide as a site, in target/book, and the links of all pages.
 book:
-    mdbook build docs
+    .ci/run book
 
 # Everything.
 ci:
