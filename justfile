@@ -44,6 +44,10 @@ bench:
 packages:
     .ci/run packages
 
+# Brings every lock file up to its Cargo.toml, as after a change of the version.
+lock:
+    for lock in $(git ls-files '*Cargo.lock'); do cargo update --workspace --quiet --manifest-path "${lock%lock}toml" || exit; done
+
 # Licences, sources and known vulnerabilities of all dependencies, of each lock file that ships or tests.
 deny:
     cargo deny --workspace check
