@@ -19,7 +19,7 @@ pub async fn run(url: &str) -> Result<(u64, u64, Vec<String>)> {
     db.create_queue("mails", &Settings::of::<Json<Mail>>().max_attempts(5)).await?;
     let mails = db.queue::<Json<Mail>>("mails").await?;
 
-    for to in ["ada@example.org", "nobody", "busy@example.org"] {
+    for to in ["ada@example.org", "grace", "busy@example.org"] {
         mails.enqueue(Json(Mail { to: to.into(), text: "hello".into() })).await?;
     }
 
@@ -53,7 +53,7 @@ async fn send(mail: Message<Json<Mail>>) -> Result<(), Failure> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cluster = trunkline_embedded::Cluster::temporary().start()?;
     let outcome = run(&cluster.url("postgres")).await?;
-    assert_eq!(outcome, (2, 2, vec!["nobody: no such address".to_owned()]));
+    assert_eq!(outcome, (2, 2, vec!["grace: no such address".to_owned()]));
     println!("{outcome:?}");
     Ok(())
 }

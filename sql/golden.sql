@@ -367,7 +367,7 @@ function ack_many(queue text, ids bigint[], attempts integer[]) returns void lan
 
 function along_lanes(queue text, holder bigint, n integer, lease interval, most integer) returns TABLE(id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, head_start interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer, lanes integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, aging interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer, partitions integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function apply_rights(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -413,7 +413,7 @@ function check_role(role regrole) returns text language plpgsql stable set searc
 
 function check_schedule(name text, expression text, zone text, missed text) returns void language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
-function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, head_start interval, lanes integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
+function check_settings(queue text, max_attempts integer, lease interval, max_batch integer, priorities integer, aging interval, partitions integer, per_key integer) returns void language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_unique(queue text, messages integer, metadata jsonb[], keys text[], unique_for interval) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
 
@@ -423,7 +423,7 @@ function claim_schedules(since timestamp with time zone, n integer) returns TABL
 
 function clock() returns timestamp with time zone language sql volatile;
 
-function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, head_start interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, lanes integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
+function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 
 function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -2336,8 +2336,6 @@ function found_schedule(name text, was_found boolean) returns void language plpg
 
 function grant_rights(role regrole, kind text, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function hand_over(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
-
 function header_of(body text) returns text language plpgsql immutable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
 function in_lanes(queue text, parameter text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp;
@@ -2358,7 +2356,7 @@ function lane_of(key text, lanes integer) returns smallint language plpgsql immu
 
 function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::interval, wait interval DEFAULT '00:00:00'::interval) returns TABLE(id bigint, attempt integer, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function lease_lane(queue text, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(holder bigint, id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function lease_partition(queue text, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(holder bigint, id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_second double precision DEFAULT NULL::double precision, burst integer DEFAULT NULL::integer, key_per_second double precision DEFAULT NULL::double precision, key_burst integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=3s client_min_messages=warning;
 
@@ -2404,9 +2402,9 @@ function refuse_row() returns trigger language plpgsql volatile;
 
 function release(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function release_lane(queue text, holder bigint) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
-
 function release_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function release_partition(queue text, holder bigint) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function repair_sequence(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
@@ -2431,6 +2429,8 @@ function revoke_rights(role regrole, queue text DEFAULT NULL::text) returns void
 function right_schedules() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
 function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+
+function send_direct(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
 function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

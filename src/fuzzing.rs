@@ -112,7 +112,7 @@ mod tests {
 
     /// Findings of these targets, which were fixed.
     #[test]
-    fn what_was_found_stays_mended() {
+    fn earlier_findings_stay_fixed() {
         super::array(b""); // an id at the very end of its type
     }
 

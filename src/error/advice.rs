@@ -81,22 +81,22 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// Whether a statement within a function is wrong, rather than our own or an error that a function
-/// raises.
+/// Returns whether a statement inside a function is wrong. The library's own statements and errors
+/// that a function raises do not count.
 fn is_within_function(error: &ServerError) -> bool {
     matches!(error.position, Some(ErrorPosition::Internal { .. }))
 }
 
-/// Whether what the server misses is a queue's own table or function, and not what a trigger of the
-/// user's names.
+/// Returns whether the missing object is a queue's own table or function, rather than an object
+/// that a user's trigger names.
 pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
     !is_within_function(error)
         || error.message.contains(&format!("_{queue}\""))
         || error.message.contains(&format!("_{queue}("))
 }
 
-/// The name without a schema that code of the user's asks for in vain. The names in a message are
-/// quoted and never translated; those of functions have parentheses instead.
+/// Returns the missing name that a user's code uses without its schema. In a message, names are in
+/// quotes and never translated; names of functions have parentheses instead.
 fn unqualified(error: &ServerError) -> Option<&str> {
     let code = &error.code;
     let missing = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT];
@@ -111,7 +111,7 @@ fn unqualified(error: &ServerError) -> Option<&str> {
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
-/// Whether a queue refuses what is enqueued, because its server is no shard of it any more: see
+/// Returns whether a queue refuses messages because its server is no longer one of its shards: see
 /// `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 
 static CHOSEN: LazyLock<String> = LazyLock::new(|| std::env::var("TRUNKLINE_MUTANT").unwrap_or_default());
 
-/// Whether this is the one that the process was started with.
 pub(crate) fn is(name: &str) -> bool {
     *CHOSEN == name
 }

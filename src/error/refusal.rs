@@ -62,9 +62,8 @@ impl Error {
     }
 }
 
-/// How long what was refused together is tried apart without a success. Most refusals take a
-/// fraction of a millisecond; one that waits for a lock or a timeout each time shall not be tried a
-/// thousand times.
+/// The longest search without a success. Most refusals take a fraction of a millisecond. A refusal
+/// that waits for a lock or a timeout each time must not be tried a thousand times.
 const FUTILE: Duration = Duration::from_secs(2);
 
 /// A search, part by part, for what the server refuses.
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_users_blame_the_payload_and_those_of_the_server_do_not() {
+    fn only_error_codes_of_users_blame_the_payload() {
         for code in ["UE001", "0A000", "55000", "38000", "P0001", "22000", "23514", "54000", "ZZ999", "21000"] {
             assert!(refused(code).is_bad_payload() && !refused(code).is_for_another(), "{code}");
         }

@@ -14,7 +14,6 @@ pub(crate) struct ServerError {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
-    /// In the statement's text, or in one that the server made itself.
     pub position: Option<ErrorPosition>,
     /// The call stack of functions, the innermost first.
     pub context: Option<String>,
@@ -29,8 +28,8 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads a message's body. What is missing or broken there is left out: an error must not get
-    /// lost over its form.
+    /// Reads a message's body. Skips missing and broken fields, so that no error is lost because of
+    /// its form.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::empty();
         let (mut severity, mut inner_position, mut inner_query) = (None, None, None);
@@ -71,7 +70,7 @@ impl ServerError {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// What happened and what to do, as the end of a sentence.
+    /// Returns the message, the detail and the hint, as the end of a sentence.
     pub fn told(&self) -> String {
         let detail = self.detail.as_ref().map_or(String::new(), |detail| format!(" ({detail})"));
         let hint = self.hint.as_ref().map_or(String::new(), |hint| format!(". {hint}"));
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_position_in_an_inner_statement_is_not_blamed_on_the_outer() {
+    fn position_in_inner_statement_is_not_blamed_on_outer() {
         let error = ServerError::parse(b"VFATAL\0C42601\0Mno\0p3\0qselect\0\0");
         assert_eq!(error.position, Some(ErrorPosition::Internal { position: 3, query: "select".to_owned() }));
         assert!(error.is_fatal());

@@ -3,14 +3,14 @@
 use super::{Error, Kind, advice};
 
 impl Error {
-    /// Of calls to several shards, or of one: each with its name.
+    /// Creates the error of calls to one or more shards, each with its shard's name.
     pub(crate) fn of_shards(parts: Vec<(String, Self)>) -> Self {
         Self::new(Kind::Shards(parts))
     }
 
-    /// Where the call was about a queue on several servers: the shards that erred, by the name
-    /// that [`shards::Id`](crate::shards::Id) prints, each with its own error. What is not named here
-    /// went well.
+    /// Returns the shards that failed in a call to a queue on several servers, each with its own
+    /// error. Their names are as [`shards::Id`](crate::shards::Id) prints them. The call succeeded
+    /// on the shards that are not listed.
     #[must_use]
     pub fn shards(&self) -> &[(String, Self)] {
         match &*self.0 {
@@ -26,9 +26,9 @@ impl Error {
         self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } if advice::is_drained(error)))
     }
 
-    /// Whether nothing of an enqueue has happened, for a reason of the server's and not of the
-    /// payload's, so that another can have it: it was not reached, has no room, takes no writes,
-    /// lacks a right or the queue.
+    /// Returns whether another shard can take the message: the enqueue had no effect, because of
+    /// the server and not of the payload. The server was not reached, has no room, takes no
+    /// writes, or lacks a right or the queue.
     pub(crate) fn is_for_another(&self) -> bool {
         if self.is_outcome_unknown() {
             return false;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn written_json_can_be_read_back() {
         for value in [nested(0), nested(126), nested(127), json!("[".repeat(1000)), json!([null, { "null": null }])] {
             let text = written(&value).expect("written");
             assert_eq!(Json::<Value>::from_sql(&Type::JSONB, &text).expect("read").0, value);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_refused() {
+    fn json_that_cannot_be_read_back_is_refused() {
         for depth in [128, 200, 1000] {
             let refused = written(nested(depth)).expect_err("too deep");
             assert_eq!(refused, format!("it is nested {depth} deep, and at most 127 can be read back"));

@@ -52,6 +52,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::run`].
+    #[doc(hidden)]
     pub async fn run_in_catalog<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
         let session = self.session(Class::Run).await?;

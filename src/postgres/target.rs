@@ -42,7 +42,7 @@ pub(crate) struct Target {
     /// Connections keep prepared statements. Otherwise each use parses again, as a pooler in
     /// transaction mode requires.
     pub keeps_statements: bool,
-    pub limits: Limits,
+    pub limits: AnswerLimits,
     pub schema: Schema,
     /// Connections of the class `Store` are tried only once, because other servers exist.
     pub is_of_several: bool,
@@ -52,14 +52,14 @@ pub(crate) struct Target {
 
 /// Limits on the time and the memory that a server may cost.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct AnswerLimits {
     /// The longest silence of a server while a reply is due.
     pub answer: Option<Duration>,
     /// The most bytes of a reply that are kept.
     pub answer_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for AnswerLimits {
     fn default() -> Self {
         Self { answer: None, answer_bytes: ANSWER_BYTES }
     }
@@ -99,7 +99,7 @@ impl Target {
         };
         let keeps_statements = options.read("prepared_statements", switch)?.unwrap_or(true);
         let schema = options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)?;
-        let limits = Limits {
+        let limits = AnswerLimits {
             answer: options.read("answer_timeout", |text| seconds("answer_timeout", text))?.flatten(),
             answer_bytes: options.read("max_answer", bytes)?.unwrap_or(ANSWER_BYTES),
         };

@@ -19,7 +19,7 @@ use crate::{
         batch::dequeues::DequeueMode,
         handle::Queue,
         message::{Lease, Message, dequeue::Dequeue, failure::Failure, payload::Payload},
-        verbs::direct::Inbox,
+        verbs::direct::Mailbox,
         wait::{Pace, Wait, hooks::Hooks, linger::Linger},
     },
 };
@@ -39,7 +39,7 @@ pub struct Consumer<T> {
     /// The number of messages to try one at a time, after work on several failed.
     alone: usize,
     /// The mailbox for directly sent messages, once [`Consumer::receive_direct`] was called.
-    place: Option<Inbox>,
+    place: Option<Mailbox>,
     hooks: Hooks,
 }
 
@@ -138,7 +138,7 @@ impl<T: Payload> Consumer<T> {
     /// consumers.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
-        let place = place.get_or_insert_with(|| Inbox::new(&queue.shared));
+        let place = place.get_or_insert_with(|| Mailbox::new(&queue.shared));
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
             let (rings, was_hearing) = heard_and_hears(subscription);

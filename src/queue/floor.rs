@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_late_writer_left_keeps_it_down() {
+    fn row_of_a_late_writer_keeps_the_floor_down() {
         let mut floor = new();
         saw(&mut floor, Some(150), 200, 5, 9);
         assert_eq!(saw(&mut floor, Some(120), 300, 9, 9), 120, "the row of the late writer, not the candidate");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_floor_was_kept_the_second_look_follows_soon() {
+    fn second_probe_follows_soon_without_a_kept_floor() {
         let (mut floor, now, cost) = (new(), Instant::now(), Duration::from_secs(5));
         assert!(floor.claim_look(now));
         let look = |clock| Look { oldest: None, candidate: Time(clock), running: 1, next: 1 };
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_and_sweeps_take_one_percent_of_the_time_at_most() {
+    fn probes_and_sweeps_take_at_most_one_percent_of_time() {
         let mut floor = Floor::new(Instant::now(), Time(0));
         let now = Instant::now();
         assert!(floor.claim_look(now) && !floor.claim_look(now));

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_lists_what_was_there_and_no_more_than_one_can_read() {
+    fn failure_lists_a_readable_number_of_messages() {
         assert_eq!(List::<()>(&[]).text(), "it holds none");
         let failed =
             Peeked { attempt: 2, error: Some("no".to_owned()), metadata: Metadata::new().with("k", "v"), ..message(7) };

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_hold_is_asked_for_less_and_less_often() {
+    fn messages_held_by_others_are_polled_ever_less_often() {
         let mut pace = Pace::new(Wait::Notify);
         let pauses: Vec<_> = (0..20).map(|_| pace.looked(Some(-1.0), true)).collect();
         assert!(pauses.is_sorted());

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_makes_so_many_messages_at_most_and_little_is_worked_out_in_vain() {
+    fn transaction_makes_a_bounded_number_of_messages_without_wasted_work() {
         assert_eq!(looked_at(&[]), (0, 0));
         assert_eq!(looked_at(&[1000, 1000, 1000]), (1, 2));
         assert_eq!(looked_at(&[400, 400, 200, 1, 1]), (3, 4));

@@ -114,17 +114,17 @@ impl Db {
     }
 
     /// Returns when a schedule is due next, from `since` on.
-    pub(super) async fn schedules_due_in(&self, since: Time) -> Result<Look> {
+    pub(super) async fn schedules_due_in(&self, since: Time) -> Result<DueIn> {
         let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
         let rows = self.query_again(Class::Main, &sql, &[&since]).await?;
         let row = only(&rows)?;
-        Ok(Look { due_in: row.read(0)?, clock: row.read(1)? })
+        Ok(DueIn { due_in: row.read(0)?, clock: row.read(1)? })
     }
 }
 
 /// The result of a look at the schedules.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct DueIn {
     /// Seconds until a schedule is due, for which other processes may be waiting, too; `None` if
     /// there is none.
     due_in: Option<f64>,
@@ -132,7 +132,7 @@ pub(super) struct Look {
     pub clock: Time,
 }
 
-impl Look {
+impl DueIn {
     #[cfg(test)]
     pub fn at(due_in: Option<f64>, clock: Time) -> Self {
         Self { due_in, clock }

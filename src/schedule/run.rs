@@ -9,7 +9,7 @@ use tokio::{
 use tokio_postgres::error::SqlState;
 use tracing::{debug, warn};
 
-use super::fire::{Look, Made};
+use super::fire::{DueIn, Made};
 use crate::{
     error::{Error, Result},
     postgres::{db::Db, time::Time},
@@ -150,7 +150,7 @@ impl Round {
 
     /// Records that nothing is due. Returns true if the server's clock was set back meanwhile: then
     /// the loop looks at all schedules at once.
-    fn looked(&mut self, look: &Look, rings: Option<u64>) -> bool {
+    fn looked(&mut self, look: &DueIn, rings: Option<u64>) -> bool {
         let since = look.clock.before(SETTLED);
         let is_set_back = since < self.since;
         self.since = if is_set_back { Time::EARLIEST } else { since };

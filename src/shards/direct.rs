@@ -27,12 +27,13 @@ use crate::{
 
 impl<T: Payload> Queue<T> {
     /// Delivers a message directly to one consumer that waits with [`Consumer::receive_direct`],
-    /// inside the notification that wakes it, as [`Queue::send_direct`](crate::Queue::send_direct) does
-    /// on a single server. The shard is chosen by [`Queue::routing`]. If no consumer waits there,
-    /// the message is enqueued there.
+    /// inside the notification that wakes it, as
+    /// [`Queue::send_direct`](crate::Queue::send_direct) does on a single server.
+    /// [`Queue::routing`] chooses the shard. If no consumer waits there, the message is enqueued
+    /// there.
     ///
     /// # Errors
-    /// As those of [`Queue::enqueue`], which skips shards that are down in the same way.
+    /// The errors of [`Queue::enqueue`], which skips shards that are down in the same way.
     pub async fn send_direct(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         loop {
@@ -48,15 +49,15 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// Waits for one message of any shard, at most once. While it waits, it also accepts messages
-    /// that [`Queue::send_direct`] delivers inside a notification, as
-    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) does on a single server. When it has
-    /// a message it leaves the wait lists of the other shards, by one round trip to each at the
-    /// same time. A message that is already on its way is returned by the next call.
+    /// Waits for one message of any shard, at most once. During the wait, the consumer also accepts
+    /// messages that [`Queue::send_direct`] delivers inside a notification, as
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) does on a single server. Once
+    /// it has a message, the consumer leaves the wait lists of the other shards, by one round trip
+    /// to each at the same time. The next call returns a message that is already on its way.
     ///
     /// # Errors
-    /// As those of [`Queue::take`](crate::Queue::take), with the shard's name. If every shard is
-    /// down, it waits for one for up to half a minute.
+    /// The errors of [`Queue::take`](crate::Queue::take), with the shard's name. If every shard is
+    /// down, the call waits for one for up to half a minute.
     pub async fn receive_direct(&mut self) -> Result<Sharded<Message<T>>> {
         loop {
             if let Some(message) = self.handed.take() {

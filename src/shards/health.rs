@@ -62,9 +62,9 @@ impl Default for Health {
 }
 
 /// Counts as a waiting call until it is dropped.
-pub(super) struct Waiting<'a>(&'a Health);
+pub(super) struct WaitingCall<'a>(&'a Health);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         self.0.load.fetch_sub(1, Ordering::Relaxed);
     }
@@ -79,11 +79,11 @@ impl Health {
         self.error.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn begin(&self, now: Instant) -> Waiting<'_> {
+    pub fn begin(&self, now: Instant) -> WaitingCall<'_> {
         if self.load.fetch_add(1, Ordering::Relaxed) == 0 {
             self.answered(now);
         }
-        Waiting(self)
+        WaitingCall(self)
     }
 
     pub fn answered(&self, now: Instant) {
@@ -160,7 +160,7 @@ mod tests {
     const ASK: Duration = Duration::from_millis(super::ASK);
 
     #[test]
-    fn a_shard_that_answers_nothing_is_silent_and_one_that_nobody_asks_is_not() {
+    fn only_a_shard_with_unanswered_calls_is_unresponsive() {
         let (health, now) = (Health::default(), Instant::now());
         let late = now + SILENCE * 2;
         assert_eq!(health.fitness(late), Fitness::Healthy);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_counts() {
+    fn worse_state_counts() {
         let (health, now) = (Health::default(), Instant::now());
         health.drains(true);
         assert_eq!(health.fitness(now), Fitness::Drains);

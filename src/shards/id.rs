@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_read_as_it_was_printed_and_nothing_else_is_one() {
+    fn id_is_parsed_as_printed_and_nothing_else_is_valid() {
         for (shard, of) in [(0, 1024), (u32::MAX, i64::MAX), (7, -1)] {
             let id = Sharded { shard: Id(shard), of };
             assert_eq!(id.to_string().parse::<MessageId>().expect("an id"), id);

@@ -34,7 +34,7 @@ const LANE: &str = "select pg_catalog.jsonb_build_object('lane', ($1).lane::pg_c
 
 /// The rows of one transaction, by columns.
 #[derive(Default)]
-struct Rows {
+struct MovedRows {
     ids: Vec<i64>,
     enqueued_at: Vec<Time>,
     due_at: Vec<Time>,
@@ -166,9 +166,9 @@ async fn out(db: &Db, queue: &Description, target: Id, after: i64) -> Result<Vec
     db.query(Class::Main, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
 }
 
-async fn rows(db: &Db, queue: &str, target: Id) -> Result<Rows> {
+async fn rows(db: &Db, queue: &str, target: Id) -> Result<MovedRows> {
     let sql = db.statement("move_rows", include_str!("../../sql/statements/move_rows.sql"));
-    let mut rows = Rows::default();
+    let mut rows = MovedRows::default();
     for row in db.query_again(Class::Main, &sql, &[&queue, &target.0.cast_signed(), &i64::from(ROWS)]).await? {
         rows.ids.push(row.read(0)?);
         rows.enqueued_at.push(row.read(1)?);
@@ -185,7 +185,7 @@ async fn rows(db: &Db, queue: &str, target: Id) -> Result<Rows> {
 }
 
 /// Inserts these rows of another shard into a shard's queue, unless it already has them.
-async fn give(db: &Db, source: Id, queue: &str, rows: &Rows) -> Result<()> {
+async fn give(db: &Db, source: Id, queue: &str, rows: &MovedRows) -> Result<()> {
     let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
     let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;
     let text = of_queue(db, "move_in", include_str!("../../sql/statements/move_in.sql"), queue).text;

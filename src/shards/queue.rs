@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// a drain moves it ([`Set::drain_and_move`]). That shard gives all guarantees of a message: its
 /// id, its lease, its order among the messages of the same shard. Between shards there is no order.
 pub struct Queue<T> {
-    pub(super) shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<SharedQueue<T>>,
     pub(super) routing: Routing,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Member<T> {
 /// All open parts, in the order of the shards' names.
 pub(super) type Members<T> = Arc<[Arc<Member<T>>]>;
 
-pub(super) struct Shared<T> {
+pub(super) struct SharedQueue<T> {
     pub name: String,
     pub shards: Set,
     pub members: watch::Sender<Members<T>>,
@@ -91,7 +91,7 @@ impl Set {
         if members.is_empty() || failed.iter().any(|(_, error)| error.is_final()) {
             return Err(Error::of_shards(failed));
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedQueue {
             name: name.to_owned(),
             shards: self.clone(),
             members: watch::Sender::new(members.into()),
@@ -104,7 +104,7 @@ impl Set {
     }
 }
 
-impl<T: Payload> Shared<T> {
+impl<T: Payload> SharedQueue<T> {
     /// Makes sure that tasks look for missing servers and open missing parts, because tasks end
     /// with their runtime. Cheap if nothing is missing.
     pub fn tend(self: &Arc<Self>) {
@@ -168,7 +168,7 @@ impl<T: Payload> Shared<T> {
     }
 }
 
-struct Opening<T>(Weak<Shared<T>>);
+struct Opening<T>(Weak<SharedQueue<T>>);
 
 impl<T> Drop for Opening<T> {
     fn drop(&mut self) {

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_is_asked_where_nothing_else_is_left_and_what_refuses_never() {
+    fn unresponsive_and_draining_shards_are_asked_only_as_last_resort() {
         for routing in [Routing::RoundRobin, Routing::LeastLoaded, Routing::Hash(7)] {
             assert_eq!(turns(&shards(&[Unresponsive, Drains, Down]), routing), [Some(0); 6]);
             assert_eq!(turns(&shards(&[Down, Drains, Drained]), routing), [Some(1); 6]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_has_one_shard_whatever_the_order_and_they_share_the_hashes() {
+    fn shards_share_hashes_evenly_whatever_their_order() {
         let all = shards(&[Healthy; 5]);
         let mut reversed = all.clone();
         reversed.reverse();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_shard_takes_over_its_part_and_nothing_else_moves() {
+    fn added_shard_takes_its_part_and_nothing_else_moves() {
         let all = shards(&[Healthy; 5]);
         let mut moved = 0;
         for hash in 0..5000 {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shard_leaves_behind_while_it_is_down_goes_to_all_others() {
+    fn hashes_of_a_down_shard_spread_over_all_others() {
         let mut all = shards(&[Healthy; 5]);
         let of_first: Vec<u64> = (0..5000).filter(|hash| choose(&all, Routing::Hash(*hash), 0) == Some(0)).collect();
         all[0].fitness = Down;

@@ -65,13 +65,13 @@ pub struct Messages<T> {
     queue: Queue<T>,
     wait: Wait,
     prefetch: usize,
-    parts: Vec<Part<T>>,
+    parts: Vec<ShardStream<T>>,
     changes: Changes<T>,
     /// The first part of the next poll.
     next: usize,
 }
 
-struct Part<T> {
+struct ShardStream<T> {
     shard: Arc<Shard>,
     messages: ShardMessages<T>,
 }
@@ -106,7 +106,7 @@ impl<T: Payload> Messages<T> {
         for member in members.iter() {
             if !self.parts.iter().any(|part| Arc::ptr_eq(&part.shard, &member.shard)) {
                 let messages = member.queue.consumer(self.wait).messages(prefetch);
-                self.parts.push(Part { shard: member.shard.clone(), messages });
+                self.parts.push(ShardStream { shard: member.shard.clone(), messages });
             }
         }
     }
@@ -125,7 +125,7 @@ impl<T: Payload> Stream for Messages<T> {
         let awake: Vec<Id> =
             this.parts.iter().map(|part| &part.shard).filter(|shard| !shard.is_down()).map(|shard| shard.id).collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
-            let Part { shard, messages } = &mut this.parts[at];
+            let ShardStream { shard, messages } = &mut this.parts[at];
             // Takes ready items first. The next item may be the rest of a lease, or an error that
             // does not count while other shards are up.
             while let Poll::Ready(Some(item)) = Pin::new(&mut *messages).poll_next(context) {

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn quick_jobs_are_leased_ahead_by_the_thousand_in_whole_batches() {
+    fn quick_jobs_are_prefetched_by_the_thousand_in_whole_batches() {
         let ahead = after(Duration::from_nanos(300));
         assert_eq!(ahead.target(64), MOST);
         assert_eq!(ahead.room(64, 0, 1, 5000), 0, "more than half is there");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_leased_ahead_starts_within_the_horizon() {
+    fn prefetched_messages_start_within_the_horizon() {
         assert_eq!(after(Duration::from_millis(10)).target(64), 640);
         let mut short = Ahead::new(Duration::from_millis(100));
         short.handled(Duration::from_millis(10), 1);

@@ -49,12 +49,12 @@ enum Ended {
 }
 
 /// An end that is announced but not sent yet; it is withdrawn if the call is dropped.
-struct Unsent<'a> {
+struct UnsentStatement<'a> {
     told: &'a Signals,
     before: Option<Ended>,
 }
 
-impl Drop for Unsent<'_> {
+impl Drop for UnsentStatement<'_> {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             self.told.end(before);
@@ -101,7 +101,7 @@ impl Signals {
     /// because it would wait for the transaction and delay all settlements. Waits for a renewal
     /// that has already begun. Returns the previous value.
     async fn about_to_end(&self, how: Ended) -> Ended {
-        let mut unsent = Unsent { told: self, before: Some(self.end(how)) };
+        let mut unsent = UnsentStatement { told: self, before: Some(self.end(how)) };
         self.renewals.ended().await;
         unsent.before.take().unwrap_or_default()
     }
@@ -241,6 +241,7 @@ impl<T: Payload> Attempt<T> {
     /// not know: with the SQL function `ack` in another driver's transaction. Call it before that
     /// statement. If the handler then answers `Ok`, the worker leaves the message alone, as with
     /// [`Attempt::ack_in`].
+    #[doc(hidden)]
     pub async fn ends_elsewhere(&self) {
         self.told.about_to_end(Ended::InTheirs).await;
     }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_waits_for_the_rest_of_its_row_from_one_beat_to_the_next() {
+    fn part_of_a_row_waits_one_heartbeat_for_the_rest() {
         let mut groups = Groups::default();
         let nr = groups.begin();
         (0..3).for_each(|_| groups.open(nr));

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_empty_queue_does_not_use_the_others_have_but_for_one_until_it_finds_something() {
+    fn idle_queue_lends_all_its_tasks_but_one() {
         let hands = hands(64, &[3, 1]);
         hands.found(1, true);
         assert_eq!([hands.grant(1), hands.grant(0)], [63, 1]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reserved_and_did_not_start_is_free_again() {
+    fn unstarted_reservation_is_free_again() {
         let hands = hands(64, &[1]);
         let mut reserved = hands.reserve(0);
         reserved.start(10);
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_has_a_hand_even_where_there_are_more_queues_than_hands() {
+    fn every_queue_has_a_task_however_few_there_are() {
         let hands = hands(1, &[9, 1]);
         assert_eq!([hands.grant(0), hands.grant(1), hands.grant(0)], [1, 1, 0]);
     }
 
     #[test]
-    fn what_a_queue_had_is_the_others_when_it_has_left() {
+    fn tasks_of_a_queue_that_left_go_to_others() {
         let hands = hands(4, &[1, 1]);
         hands.found(1, true);
         assert_eq!(hands.grant(0), 2, "as many as the other");

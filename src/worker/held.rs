@@ -31,7 +31,7 @@ use crate::{
 /// too.
 const MARGIN: Duration = Duration::from_secs(1);
 
-struct Running {
+struct RunningMessage {
     lease: Lease,
     key: Option<Arc<str>>,
     /// The message's attempts that count, including this one.
@@ -44,7 +44,7 @@ struct Running {
 /// The messages that a hand handles, and the time when it began.
 #[derive(Default)]
 struct HandState {
-    running: Vec<Running>,
+    running: Vec<RunningMessage>,
     told: Option<Arc<Signals>>,
     since: Option<Instant>,
 }
@@ -203,7 +203,7 @@ impl<T> Held<T> {
             if let (Some(order), Some(key)) = (&mut self.order, &message.key) {
                 order.begins(key, now);
             }
-            self.hands[nr].running.push(Running {
+            self.hands[nr].running.push(RunningMessage {
                 lease: message.lease(),
                 key: message.key.clone(),
                 charged: message.attempts(),
@@ -248,7 +248,8 @@ impl<T> Held<T> {
         }
         let mut held = std::mem::take(&mut hand.running);
         let mut lost = 0;
-        for (Running { lease, key, group: at, until, lost: is_lost, .. }, answer) in held.drain(..).zip(answers) {
+        for (RunningMessage { lease, key, group: at, until, lost: is_lost, .. }, answer) in held.drain(..).zip(answers)
+        {
             self.alone.take_if(|(alone, _)| *alone == lease);
             if let (Some(order), Some(key)) = (&mut self.order, key) {
                 if !is_lost && matches!(answer, Decision::Done | Decision::Settled) {

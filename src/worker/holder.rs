@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_that_lost_an_answer_is_another_and_knows_who_it_was() {
+    fn holder_that_lost_an_answer_changes_and_remembers_its_number() {
         let holder = Holder::new();
         let first = holder.number();
         assert!(first >= 0 && holder.former().is_empty());

@@ -127,7 +127,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn delays_double_up_to_the_longest_and_are_spread_over_half_of_it() {
+    fn delays_double_up_to_the_longest_and_are_spread() {
         let policy = RetryPolicy::default();
         let delays =
             |random| [1, 2, 3, 12, 13, 40, 4000].map(|attempt| policy.decide(attempt, &Failure::retry("x"), random));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_failure_goes_before_the_policy_and_the_bound_before_the_failure() {
+    fn failure_overrides_the_policy_and_the_bound_overrides_both() {
         let policy = RetryPolicy::fixed(SECOND).attempts(3);
         let decide = |attempt, failure: Failure| policy.decide(attempt, &failure, 0.5);
         assert_eq!(decide(2, Failure::retry("x")), Some(SECOND));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_custom_policy_sees_attempt_and_reason_and_may_give_up() {
+    fn custom_policy_sees_attempt_and_reason_and_may_give_up() {
         let policy = RetryPolicy::custom(|attempt, failure| (failure.reason() != "hopeless").then(|| SECOND * attempt));
         assert_eq!(policy.decide(3, &Failure::retry("x"), 0.0), Some(SECOND * 3));
         assert_eq!(policy.decide(3, &Failure::retry("hopeless"), 0.0), None);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_custom_policy_panics_the_default_decides() {
+    fn default_policy_decides_when_a_custom_one_panics() {
         let policy = RetryPolicy::custom(|_, _| panic!("the policy's")).attempts(4);
         assert_eq!(policy.decide(2, &Failure::retry("x"), 0.0), Some(SECOND));
         assert_eq!(policy.decide(4, &Failure::retry("x"), 0.0), None);

@@ -78,13 +78,13 @@ pub(crate) struct Crew {
     hands: Arc<Hands>,
     tally: Arc<Tally>,
     stop: CancellationToken,
-    begun: Vec<BoxFuture<'static, Result<Ended>>>,
+    begun: Vec<BoxFuture<'static, Result<QueueEnd>>>,
     /// Makes the ticks of the databases' schedules, beside the work.
     ticking: JoinSet<()>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
+enum QueueEnd {
     /// Ended with all other stations.
     WithAll,
     /// Ended alone, by its own token.
@@ -110,11 +110,11 @@ impl Crew {
         self.begun.push(Box::pin(async move {
             station.live(alone.clone()).await?;
             if all.is_cancelled() || !alone.is_cancelled() {
-                return Ok(Ended::WithAll);
+                return Ok(QueueEnd::WithAll);
             }
             hands.leave(nr);
             ticking.iter().for_each(AbortHandle::abort);
-            Ok(Ended::Alone)
+            Ok(QueueEnd::Alone)
         }));
         Ok(stop)
     }
@@ -122,7 +122,7 @@ impl Crew {
     /// Runs until shutdown, or until a station ends with an error; then waits until all stations
     /// have ended.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>, mut later: Option<Later>) -> Result<Summary> {
-        let mut stations: JoinSet<Result<Ended>> = self.begun.drain(..).collect();
+        let mut stations: JoinSet<Result<QueueEnd>> = self.begun.drain(..).collect();
         let mut shutdown = std::pin::pin!(shutdown);
         let mut outcome = Ok(());
         loop {
@@ -148,7 +148,7 @@ impl Crew {
                 }
                 ended = stations.join_next() => match ended {
                     None => return outcome.map(|()| self.tally.summary()),
-                    Some(Ok(Ok(Ended::Alone))) => {}
+                    Some(Ok(Ok(QueueEnd::Alone))) => {}
                     Some(ended) => {
                         outcome = outcome.and(ended.unwrap_or_else(died).map(drop));
                         self.stop.cancel();
@@ -208,9 +208,9 @@ impl<T: Payload> Worker<T> {
 }
 
 /// Resumes a panic of a station: stations are never aborted.
-fn died(error: JoinError) -> Result<Ended> {
+fn died(error: JoinError) -> Result<QueueEnd> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
-        Err(_) => Ok(Ended::WithAll),
+        Err(_) => Ok(QueueEnd::WithAll),
     }
 }

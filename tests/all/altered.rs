@@ -7,7 +7,7 @@ use trunkline::{Changes, Settings};
 use crate::fixture::{Place, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_named_stays_and_nothing_changes_where_something_is_out_of_bounds() {
+async fn unnamed_settings_stay_and_a_refused_change_alters_nothing() {
     let Place { db, .. } = place::<i64>(Settings::new("int8").max_attempts(9)).await;
     let minute = Duration::from_secs(60);
     db.alter_queue("q", &Changes::new().lease(minute)).await.expect("altered");

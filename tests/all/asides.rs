@@ -86,7 +86,7 @@ async fn verbs(db: &Db, caller: i32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_in_between_disturbs_no_answer() {
+async fn notices_and_notifications_disturb_no_answer() {
     for level in ["notice", "debug1", "debug5"] {
         let url = database().await;
         let sql = connect(&url).await;

@@ -16,7 +16,7 @@ fn code(error: &Error) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payloads_from_nothing_to_64_mib_pass_and_one_byte_more_does_not() {
+async fn payloads_up_to_64_mib_pass_and_no_larger_one() {
     let Place { db, queue, sql, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
     db.create_queue("text", &Settings::new("text")).await.expect("created");
     let text = db.queue::<String>("text").await.expect("opened");
@@ -50,7 +50,7 @@ async fn payloads_from_nothing_to_64_mib_pass_and_one_byte_more_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_bad_payload_of_many_callers_fails_its_own_caller_only() {
+async fn bad_payload_fails_its_own_caller_only() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     for name in ["t", "j"] {
         db.create_queue(name, &Settings::new(["text", "jsonb"][usize::from(name == "j")])).await.expect("created");
@@ -94,7 +94,7 @@ async fn one_bad_payload_of_many_callers_fails_its_own_caller_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queues_with_invalid_names_are_refused_and_names_that_need_quotes_work() {
+async fn invalid_queue_names_are_refused_and_quoted_ones_work() {
     let db = db().await;
     let long = "a".repeat(49);
     for name in ["", "Emails", &long, "a\"b", "a'b", "größe", "1a", "a b", "a;b", ".", "-a", "a\n"] {
@@ -158,7 +158,7 @@ async fn none_gives_none_and_a_billion_gives_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_type_names_both_and_settings_out_of_bounds_say_so() {
+async fn wrong_types_and_settings_out_of_bounds_are_explained() {
     let db = db().await;
     let settings = Settings::new("int8");
     db.create_queue("q", &settings).await.expect("created");
@@ -240,7 +240,7 @@ async fn delays_and_leases_out_of_bounds_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
+async fn sequence_behind_its_table_is_not_blamed_on_the_payload() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let id = queue.enqueue(1).await.expect("enqueued").id();
     let set_back = "select setval('trunkline.id_q', $1, false)";
@@ -259,7 +259,7 @@ async fn a_sequence_behind_its_table_is_not_blamed_on_the_payload() {
 
 /// A trigger that skips rows makes the server store nothing, without an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_enqueues_what_a_trigger_passes_over_is_told_that_it_was_not_stored() {
+async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
     let passes_over = "create function public.pass_over() returns trigger language plpgsql as
                        $$ begin return case when new.payload[1] = 13 then null else new end; end $$;

@@ -86,7 +86,7 @@ async fn a_message_is_found_in_every_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_in_the_middle_of_a_batch_goes_and_the_others_stay_as_they_were() {
+async fn cancelled_message_leaves_its_batch_neighbours_unchanged() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
     let beside: Vec<_> =
         (0..1024).map(|nr| (nr, Metadata::new().with("nr", nr.to_string()))).filter(|(nr, _)| nr % 3 > 0).collect();
@@ -118,7 +118,7 @@ async fn a_message_in_the_middle_of_a_batch_goes_and_the_others_stay_as_they_wer
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_cancelled_under_a_lease_is_lost_to_whoever_has_it() {
+async fn cancelled_message_is_lost_to_its_lease_holder() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
     let ids = enqueued(&queue, 1024).await;
     let leased = queue.lease(1024).await.expect("leased");
@@ -146,7 +146,7 @@ async fn what_is_cancelled_under_a_lease_is_lost_to_whoever_has_it() {
 
 /// Tolerates a late notification in a minority of cases, for a busy machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_tells_the_handler_of_a_cancelled_message_within_a_second() {
+async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
     const SECOND: Duration = Duration::from_secs(1);
     let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(HOUR)).await;
     let ids = enqueued(&queue, 6).await;
@@ -223,7 +223,7 @@ async fn ids_of_no_message_that_waits_are_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
+async fn message_moved_earlier_wakes_consumers_and_moved_later_it_waits() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for wait in [Wait::Notify, Wait::Adaptive] {
         let id = queue.enqueue(Draft::new(7).after(HOUR)).await.expect("enqueued").id();
@@ -253,7 +253,7 @@ async fn moved_earlier_it_wakes_who_waits_and_moved_later_it_does_not_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_ran_out_is_no_lease_again_after_a_move() {
+async fn expired_lease_stays_expired_after_a_reschedule() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let ids = enqueued(&queue, 2).await;
     let late: Vec<Lease> = queue.lease(2).await.expect("leased").iter().map(Lease::from).collect();
@@ -269,7 +269,7 @@ async fn a_lease_that_ran_out_is_no_lease_again_after_a_move() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_view_of_the_messages_goes_along_the_due_times_that_are_asked_for() {
+async fn message_view_uses_the_index_of_due_times() {
     let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload, due_at) select 1, '{1}', now() + n * interval '1 s' from generate_series(1, 20000) n;

@@ -33,7 +33,7 @@ fn cases() -> Vec<Case> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL 14 to 18: see .ci/versions"]
-async fn every_transport_is_told_what_libpq_is_told_by_every_version() {
+async fn every_transport_gets_the_answers_of_libpq_from_every_version() {
     on_each(|cluster| async move {
         let major = cluster.binaries().major();
         timeout(LONG, conform(cluster)).await.unwrap_or_else(|_| panic!("PostgreSQL {major}: no answer"));

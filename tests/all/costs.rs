@@ -44,7 +44,7 @@ const VERBS: [(&str, &str); 7] = [
 /// Acknowledges ten thousand ranges of one message. They are whole rows or pieces of shared rows,
 /// in order and scattered.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tenth_of_ten_thousand_ranges_lost_costs_each_verb_no_more_than_three_times_none_lost() {
+async fn lost_leases_at_most_triple_the_cost_of_each_verb() {
     for (layout, id) in
         [("rows of their own", "i * 1024"), ("every other piece of a row", "i / 512 * 1024 + i % 512 * 2")]
     {
@@ -158,7 +158,7 @@ async fn columns_that_users_added_cost_every_message_the_same() {
 
 /// A sweep of many dead rows reads a few pages per call, so that no caller waits for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
+async fn sweep_of_many_dead_rows_is_made_in_parts() {
     let sql = queue().await;
     sql.batch_execute(
         "insert into trunkline.queue_q (id, due_at, size, payload)
@@ -189,7 +189,7 @@ async fn a_sweep_of_much_that_is_dead_is_made_in_parts() {
 
 /// Each block of ids is read once, however many of its rows are dead.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_found_and_cancelled_at_the_same_price_among_the_dead() {
+async fn finding_and_cancelling_cost_the_same_among_dead_rows() {
     let sql = queue().await;
     let fill = "insert into trunkline.queue_q (id, due_at, size, payload)
                 select i, now() - interval '1 hour', 1, '{1}' from generate_series(1024 * 1024, 1024 * 1024 + 102399) i";
@@ -210,7 +210,7 @@ async fn a_message_is_found_and_cancelled_at_the_same_price_among_the_dead() {
 /// Scans for valid leases skip expired ones, and scans for due messages skip those that are not yet
 /// due.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
+async fn leased_and_due_messages_are_found_cheaply_beside_many_others() {
     let url = database().await;
     let db = Db::connect(&url).await.expect("connected");
     let sql = connect(&url).await;
@@ -249,7 +249,7 @@ async fn what_is_leased_or_due_is_found_beside_much_that_is_not() {
 /// A look at all lanes reads some 1,500 rows of a large backlog, in one lane or in ten, and locks
 /// none of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_in_all_lanes_costs_a_dequeue_no_more_than_one_in_a_single_lane() {
+async fn backlog_over_all_priorities_costs_a_dequeue_no_more() {
     let url = database().await;
     let db = Db::connect(&url).await.expect("connected");
     let sql = connect(&url).await;

@@ -128,7 +128,7 @@ async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_broke_has_no_effect_and_the_messages_are_back() {
+async fn broken_transaction_has_no_effect_and_its_messages_return() {
     for (table, event) in [("public.effects", "insert"), ("public.effects", "commit"), ("trunkline.queue_q", "delete")]
     {
         let Place { queue, sql, db: _db, .. } = fused(table, event).await;
@@ -157,7 +157,7 @@ async fn a_transaction_that_broke_has_no_effect_and_the_messages_are_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_consumer_in_a_transaction_learns_that_its_connection_broke() {
+async fn consumer_waiting_in_a_transaction_notices_its_broken_connection() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     for wait in crate::contract::WAITS {
         let mut own = connect(&url).await;
@@ -209,7 +209,7 @@ async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
 /// A commit that waits for a standby is already on the local disk. If its backend ends then, the
 /// commit happened, and the client gets no answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_broke_after_its_commit_happened_and_happened_once() {
+async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let cluster = tokio::task::spawn_blocking(|| {
         let settings = Cluster::temporary().setting("synchronous_standby_names", "nobody");
         settings.setting("synchronous_commit", "local").start().expect("a private PostgreSQL starts")

@@ -152,7 +152,7 @@ async fn many_consumers_split_one_batch_among_them() {
 /// A handler works long on the only message. The other consumers must not flood the server in the
 /// meantime.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_what_another_holds_asks_seldom() {
+async fn consumers_waiting_for_a_held_message_poll_seldom() {
     let watched = GUARANTEES.map(|guarantee| tokio::spawn(asks_seldom(guarantee)));
     futures_util::future::try_join_all(watched).await.expect("no panic");
 }

@@ -113,7 +113,7 @@ impl Place {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_that_are_cut_off_happened_or_not_and_nobody_lies() {
+async fn cut_off_statements_happen_or_not_and_report_truthfully() {
     let place = place().await;
     for side in [Side::Answers, Side::Requests] {
         place
@@ -129,7 +129,7 @@ async fn statements_that_are_cut_off_happened_or_not_and_nobody_lies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_is_cut_off_happened_or_not_and_nobody_lies() {
+async fn cut_off_transaction_happens_or_not_and_reports_truthfully() {
     let place = place().await;
     for side in [Side::Answers, Side::Requests] {
         place
@@ -185,12 +185,12 @@ async fn exchanged(side: Side) {
         let row = place.sql.query_one(left, &[]).await.expect("counted");
         (row.get::<_, i32>(0), row.get::<_, i32>(1))
     };
-    let anew = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2, 3, 4]::int8[])";
+    let refill = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2, 3, 4]::int8[])";
     place
         .after_every_byte(
             side,
             async || loop {
-                place.sql.batch_execute(anew).await.expect("enqueued");
+                place.sql.batch_execute(refill).await.expect("enqueued");
                 let done = queue.lease(2).await.expect("leased");
                 // A request that was cut off after its end may still run, and may have won the race
                 // for these rows.
@@ -215,11 +215,11 @@ async fn exchanged(side: Side) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exchange_of_leases_whose_answer_is_cut_off_happened_or_not() {
+async fn lease_exchange_with_a_cut_answer_happened_or_not() {
     exchanged(Side::Answers).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exchange_of_leases_whose_request_is_cut_off_happened_or_not() {
+async fn lease_exchange_with_a_cut_request_happened_or_not() {
     exchanged(Side::Requests).await;
 }

@@ -39,7 +39,7 @@ async fn a_message_is_a_dead_letter_after_its_last_retry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_buried_message_is_a_dead_letter_at_once_and_its_neighbours_are_not() {
+async fn buried_message_is_dead_at_once_and_its_neighbours_live() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(9)).await;
     let ids = enqueued(&queue, 100).await;
     let messages = queue.lease(100).await.expect("leased");
@@ -60,7 +60,7 @@ async fn a_buried_message_is_a_dead_letter_at_once_and_its_neighbours_are_not() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_a_dead_letter_after_its_last_lease_ran_out() {
+async fn message_is_dead_after_its_last_lease_expires() {
     for attempts in [1, 3] {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(attempts)).await;
         let ids = enqueued(&queue, 4).await;
@@ -197,7 +197,7 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
 /// Another caller takes the message between the rollback and the charge. The charge must not wait
 /// for that caller. Nor may it hold up the process's other statements, which that caller may need.
 #[tokio::test(flavor = "multi_thread")]
-async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
+async fn counting_a_failed_attempt_waits_for_no_other_holder() {
     let Place { queue, url, mut sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     enqueued(&queue, 1).await;
     let watch = crate::fixture::connect(&url).await;
@@ -245,7 +245,7 @@ async fn charging_a_failure_does_not_wait_for_who_has_the_message_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_after_failed_work_is_bounded_and_the_attempt_is_charged() {
+async fn pause_after_failed_work_is_bounded_and_the_attempt_counts() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 1).await;
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::MAX);

@@ -95,7 +95,7 @@ async fn a_list_that_was_lost_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_waits_or_it_is_too_large_it_is_enqueued() {
+async fn direct_message_without_consumer_or_too_large_is_enqueued() {
     let url = database().await;
     let (db, client) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &Settings::new("bytea")).await.expect("created");

@@ -112,7 +112,7 @@ async fn delays_times_and_metadata_hold_however_they_are_enqueued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_time_that_is_out_of_bounds_is_refused_and_nothing_is_stored() {
+async fn due_time_out_of_bounds_is_refused_and_nothing_stored() {
     let Place { db, queue, .. } = place::<i64>(Settings::new("int8")).await;
     let endless = || Draft::new(1).at(SystemTime::UNIX_EPOCH + Duration::from_secs(260_000_000_000));
     let transaction = db.begin().await.expect("begun");

@@ -24,7 +24,7 @@ mod transfer;
 #[tokio::test(flavor = "multi_thread")]
 async fn send_mail_tries_again_and_gives_up() {
     let outcome = send_mail::run(&database().await).await.expect("the example runs");
-    assert_eq!(outcome, (2, 2, vec!["nobody: no such address".to_owned()]));
+    assert_eq!(outcome, (2, 2, vec!["grace: no such address".to_owned()]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,7 +33,7 @@ async fn refusals(admin: &Client, database: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes() {
+async fn workers_and_consumers_outlive_a_moment_without_a_writable_server() {
     let Place { url, .. } = place::<i64>(Settings::new("int8")).await;
     let name = url.split_whitespace().find_map(|word| word.strip_prefix("dbname=")).expect("a name").to_owned();
     let admin = connect(&cluster().url("postgres")).await;
@@ -64,7 +64,7 @@ async fn workers_and_consumers_outlive_a_moment_in_which_no_server_takes_writes(
 }
 
 #[tokio::test]
-async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
+async fn server_silent_after_login_is_left_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("bound").port();
     thread::spawn(move || {
@@ -79,7 +79,7 @@ async fn a_server_that_falls_silent_after_the_login_is_left_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_enqueue_that_waits_for_its_standby_is_unknown_when_its_session_is_ended_and_a_false_ok_when_cancelled() {
+async fn ended_standby_wait_is_unknown_and_cancelled_one_is_ok() {
     // No standby with this name ever connects.
     let server = Server::start(None, &[("synchronous_standby_names", "nobody"), ("synchronous_commit", "local")]);
     let admin = connect(&server.url()).await;

@@ -134,7 +134,7 @@ async fn late(nr: usize, wait: Wait, url: String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_of_the_transaction_that_began_first_and_commits_last_arrive() {
+async fn messages_of_a_transaction_that_commits_late_arrive() {
     for nr in 0..LATE.len() {
         late(nr, [Wait::Adaptive, Wait::Notify][nr % 2], database().await).await;
     }
@@ -151,7 +151,7 @@ async fn they_arrive_where_the_databases_default_is_repeatable_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_somebody_holds_locked_and_lets_go_of_arrives() {
+async fn row_locked_by_another_session_arrives_once_unlocked() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue(7).await.expect("enqueued");
     for (take, payload) in [("select from trunkline.queue_q for update", 7), ("delete from trunkline.queue_q", 9)] {
@@ -296,7 +296,7 @@ async fn put_below(sql: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_takes_once_and_ends_finds_what_lies_below_the_floor_that_was_left() {
+async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;
     put_below(&sql).await;
     let taken = connect(&url).await.query("select payload from trunkline.take('q')", &[]).await.expect("taken");

@@ -100,7 +100,7 @@ async fn cluster() -> Arc<Cluster> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root on Linux: mounts a small disk"]
-async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suffers() {
+async fn full_data_disk_refuses_enqueues_and_harms_nothing_else() {
     let cluster = cluster().await;
     let disk = SmallDisk::mount(&cluster, 40, 8);
     let admin = connect(&cluster.url("postgres")).await;
@@ -142,7 +142,7 @@ async fn where_the_data_find_no_room_an_enqueue_is_refused_and_nothing_else_suff
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root on Linux: mounts a small disk"]
-async fn where_the_log_finds_no_room_the_server_goes_down_and_nothing_that_returned_is_lost() {
+async fn full_log_disk_stops_the_server_without_losing_stored_messages() {
     let cluster = cluster().await;
     let disk = SmallDisk::mount(&cluster, 72, 20);
     stop(&cluster).await;

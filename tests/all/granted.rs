@@ -161,7 +161,7 @@ async fn an_operator_does_all_but_what_is_the_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rights_last_through_migrations_reach_later_queues_and_are_taken_back() {
+async fn rights_survive_migrations_reach_later_queues_and_are_revoked() {
     let Place { db: owner, sql: admin, url, .. } = place::<i64>(Settings::new("int8")).await;
     let (db, _) = role("a_worker", "consumer", &admin, &url).await;
     admin
@@ -238,7 +238,7 @@ async fn rights_and_queues_change_at_once_and_none_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_that_becomes_a_producer_keeps_none_of_a_consumers_rights() {
+async fn consumer_turned_producer_loses_the_rights_of_a_consumer() {
     let Place { sql: admin, url, .. } = place::<i64>(Settings::new("int8")).await;
     admin.batch_execute("select trunkline.create_queue('other', 'int8')").await.expect("created");
     let (db, sql) = role("a_former_consumer", "consumer", &admin, &url).await;
@@ -257,7 +257,7 @@ async fn a_consumer_that_becomes_a_producer_keeps_none_of_a_consumers_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owner_and_roles_that_are_none_get_no_rights_and_lose_none() {
+async fn owner_and_missing_roles_gain_and_lose_no_rights() {
     let Place { sql: admin, .. } = place::<i64>(Settings::new("int8")).await;
     for call in [
         "select trunkline.grant_rights('-', 'producer')",

@@ -69,7 +69,7 @@ async fn no_two_names_of_queues_exclude_each_other() {
 /// A worker that was away for long finds its lease lost, whatever happened to the message in
 /// between.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
+async fn replayed_messages_and_recreated_queues_never_repeat_a_lease() {
     let Place { db, queue, sql, .. } = place::<String>(Settings::new("text").max_attempts(1)).await;
     queue.enqueue("a".to_owned()).await.expect("enqueued");
     let mut late: Vec<Lease> = Vec::new();
@@ -97,11 +97,11 @@ async fn a_replayed_message_and_a_queue_created_anew_never_repeat_a_lease() {
 
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("text").max_attempts(1)).await.expect("created");
-    let anew = db.queue::<String>("q").await.expect("opened");
-    assert!(anew.enqueue("c".to_owned()).await.expect("enqueued").id() > second[0].id);
-    let theirs = anew.lease(1).await.expect("leased");
+    let created = db.queue::<String>("q").await.expect("opened");
+    assert!(created.enqueue("c".to_owned()).await.expect("enqueued").id() > second[0].id);
+    let theirs = created.lease(1).await.expect("leased");
     assert!(queue.ack(&second).await.expect_err("another queue").is_lease_lost());
-    anew.ack(&theirs).await.expect("held");
+    created.ack(&theirs).await.expect("held");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,7 +184,7 @@ async fn a_sequence_behind_its_tables_is_repaired() {
 
 /// A dropped take puts the message back as it was, with no charge or refund.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_was_put_back_has_the_attempts_that_it_had() {
+async fn message_put_back_keeps_its_attempts() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
     queue.enqueue(1).await.expect("enqueued");
     for _ in 0..3 {

@@ -1,6 +1,8 @@
 //! Rules of the source tree that a reader relies on.
 
+mod api;
 mod driver;
+mod homonyms;
 mod imports;
 mod prose;
 mod tree;
@@ -38,7 +40,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn every_statement_says_why_it_is_as_it_is_and_is_used() {
+fn every_statement_gives_its_reason_and_is_used() {
     let sources: String = files("src", "rs").iter().map(|path| read(path)).collect();
     for path in files("sql/statements", "sql") {
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -134,7 +136,7 @@ fn early_returns_are_found() {
 /// The floor under every scan rests on this rule: see `sql/functions/clock.sql`. A future time that
 /// the caller names lies above all floors.
 #[test]
-fn every_due_time_is_drawn_from_the_clock_that_floors_rest_on() {
+fn every_due_time_comes_from_the_clock_of_the_floors() {
     let mut drawn = 0;
     for path in files("sql/queue", "sql").into_iter().chain(files("sql/functions", "sql")) {
         for line in read(&path).lines() {

@@ -89,7 +89,7 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
 
 /// The safety net: a row that was inserted by hand sends no notification.
 #[tokio::test]
-async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
+async fn message_without_notification_is_found_after_half_a_minute() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
         let asleep = Arc::new(Notify::new());
@@ -117,7 +117,7 @@ async fn what_no_notification_tells_of_is_found_after_half_a_minute() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_at_most_so_long_returns_by_then_with_nothing() {
+async fn wait_with_a_limit_returns_in_time_with_nothing() {
     for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
         let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
         let mut consumer = queue.consumer(wait);
@@ -135,7 +135,7 @@ async fn who_waits_at_most_so_long_returns_by_then_with_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_at_most_so_long_is_woken_before() {
+async fn wait_with_a_limit_is_woken_by_a_message() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();
@@ -173,7 +173,7 @@ async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
 /// The statement began before the time was up, for this consumer among others, and it finds
 /// nothing.
 #[tokio::test]
-async fn who_waits_at_most_so_long_returns_after_a_statement_that_found_nothing() {
+async fn wait_with_a_limit_returns_after_an_empty_statement() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     let own = connect(&url).await;
     let (asleep, longest) = (Arc::new(Notify::new()), Duration::from_secs(3600));

@@ -101,7 +101,7 @@ pub fn worker(queue: Queue<i64>, history: &History, failures: f64, concurrency: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_of_a_key_are_handled_in_order_by_workers_that_share_the_queue_and_fail() {
+async fn key_order_holds_with_several_workers_that_fail() {
     const KEYS: usize = 40;
     const EACH: i64 = 50;
     let Place { queue, url, .. } = place::<i64>(settings()).await;
@@ -154,7 +154,7 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn so_many_of_a_key_as_the_queue_says_run_at_the_same_time() {
+async fn key_runs_per_key_messages_at_the_same_time() {
     let Place { queue, .. } = place::<i64>(settings().per_key(3)).await;
     queue.enqueue_many(&(0..60).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -174,7 +174,7 @@ async fn so_many_of_a_key_as_the_queue_says_run_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn what_has_no_lane_is_refused_with_advice() {
+async fn missing_keys_and_partitions_are_refused_with_advice() {
     let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let plain = db.queue::<i64>("plain").await.expect("opened");
@@ -183,7 +183,7 @@ async fn what_has_no_lane_is_refused_with_advice() {
     assert!(told(queue.enqueue(Draft::new(1).key("")).await).await.contains("0 bytes"));
     assert!(told(queue.enqueue(Draft::new(1).key("k".repeat(1025))).await).await.contains("1025 bytes"));
     assert!(told(plain.enqueue(nth(1, 1)).await).await.contains("has no keys"));
-    let error = queue.take(1).await.expect_err("along lanes only").to_string();
+    let error = queue.take(1).await.expect_err("by partition only").to_string();
     assert!(error.contains("has keys") && error.contains("lease_partition"), "{error}");
     assert!(queue.lease(1).await.is_err());
     for (call, words) in [
@@ -193,8 +193,8 @@ async fn what_has_no_lane_is_refused_with_advice() {
         ("enqueue_many('q', array[1, 2]::int8[], keys => array['a'])", "keys for 1"),
         ("create_queue('x', 'text', partitions => 300)", "out of bounds"),
         ("create_queue('x', 'text', partitions => 4, priorities => 2)", "keys and priorities"),
-        ("lease_partition('plain')", "has no lanes"),
-        ("more('q', 17)", "has no lane"),
+        ("lease_partition('plain')", "has no partitions"),
+        ("more('q', 17)", "has no partition"),
     ] {
         let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);
         let error = error.as_db_error().expect("the server's").message().to_owned();

@@ -75,7 +75,7 @@ async fn a_worker_handles_all_at_their_first_attempt() {
 
 /// The first answer shows how large the messages are. The worker then asks for a few at a time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_asks_for_what_fits_still_fills_its_hands() {
+async fn worker_fills_its_tasks_with_large_messages() {
     let (_db, queue) = place(Settings::new("bytea")).await;
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);
     let gate = Arc::new((tokio::sync::Semaphore::new(0), AtomicUsize::new(0)));
@@ -97,7 +97,7 @@ async fn a_worker_that_asks_for_what_fits_still_fills_its_hands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reason_of_any_length_is_kept_with_its_head_and_its_tail() {
+async fn reason_of_any_length_keeps_its_head_and_tail() {
     let url = database().await;
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("q", &Settings::new("int8").max_attempts(1)).await.expect("created");

@@ -94,7 +94,7 @@ async fn a_released_lease_cannot_acknowledge_the_next_holders_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_lost_and_held_leases_in_one_call_the_held_are_ended() {
+async fn held_leases_end_beside_lost_ones_in_one_call() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     let ids = enqueued(&queue, 10).await;
     let messages = queue.lease(10).await.expect("leased");
@@ -141,7 +141,7 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
 /// The new holder's transaction is open while the late worker asks. The answer does not depend on
 /// it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_worker_does_not_wait_for_the_new_holders_transaction() {
+async fn late_worker_does_not_wait_for_the_new_holders_transaction() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 10).await;
     let first = queue.lease(10).await.expect("leased");
@@ -155,7 +155,7 @@ async fn a_late_worker_does_not_wait_for_the_new_holders_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_message_of_a_batch_can_be_acknowledged_by_a_call_of_its_own() {
+async fn each_message_of_a_batch_can_be_acknowledged_alone() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 1024).await;
     let messages = queue.lease(1024).await.expect("leased");

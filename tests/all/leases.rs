@@ -17,7 +17,7 @@ async fn leased(queue: &Queue<i64>, n: usize) -> Vec<Message<i64>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leased_message_comes_back_when_the_lease_runs_out_and_the_attempt_is_charged() {
+async fn expired_lease_comes_back_with_its_attempt_counted() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_attempts(100)).await;
     enqueued(&queue, 1).await;
     for attempt in 1..5 {
@@ -43,7 +43,7 @@ async fn a_lease_ends_by_the_clock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_can_be_of_its_own_length_and_be_extended() {
+async fn lease_can_have_its_own_length_and_be_extended() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_secs(30))).await;
     enqueued(&queue, 6).await;
     let left =
@@ -65,7 +65,7 @@ async fn a_lease_can_be_of_its_own_length_and_be_extended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_whose_lease_ran_out_comes_back_one_message_a_row() {
+async fn batch_with_an_expired_lease_returns_one_message_per_row() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 50).await;
     let ids = enqueued(&queue, 10).await;
@@ -260,7 +260,7 @@ async fn a_time_out_of_bounds_is_a_clear_error() {
 
 /// A call with an impossible lease is refused alone, and shares its statement with no other call.
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
+async fn impossible_id_fails_no_other_caller() {
     let Place { queue, mut sql, db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 50).await;
     let messages = leased(&queue, 50).await;
@@ -294,7 +294,7 @@ async fn strangers_do_not_fail_for_an_id_that_no_message_has() {
 /// The server refuses one call, here by a user's trigger. The other calls in its statement still
 /// succeed.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone() {
+async fn refused_call_fails_alone_in_a_shared_statement() {
     let Place { url, queue, sql, db: _db } = place(Settings::new("int8").max_batch(1)).await;
     let ids = enqueued(&queue, 4).await;
     let messages = leased(&queue, 4).await;
@@ -331,7 +331,7 @@ async fn of_ends_that_share_a_statement_only_those_fail_that_are_refused_alone()
 
 /// Holds whether or not the two calls share a statement.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_calls_that_end_a_lease_at_the_same_time_one_is_refused() {
+async fn lease_is_ended_by_one_of_two_simultaneous_calls() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     enqueued(&queue, 60).await;
     for message in queue.lease(60).await.expect("leased") {

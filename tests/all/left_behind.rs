@@ -37,7 +37,7 @@ async fn a_setting_holds_for_its_own_statement_only() {
 }
 
 #[tokio::test]
-async fn what_a_transaction_sets_for_the_session_ends_with_it() {
+async fn session_settings_of_a_transaction_end_with_it() {
     type Shown = (i32, String, String, String, String);
     static SHOWN: Statement<(), Shown> = Statement::new(
         "select pg_backend_pid(), current_user::text, current_setting('search_path'), current_setting('jit'),
@@ -84,7 +84,7 @@ async fn what_a_transaction_sets_for_the_session_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_lock_of_the_session_is_not_left_to_the_next_transaction() {
+async fn session_lock_is_not_left_to_the_next_transaction() {
     let url = database().await;
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     let transaction = db.begin().await.expect("begun");

@@ -17,7 +17,7 @@ use crate::fixture::{Place, SOON, enqueued, eventually, place};
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_queue_hands_out_nothing_and_its_consumers_go_on_when_it_is_resumed() {
+async fn paused_queue_gives_no_messages_until_it_is_resumed() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     enqueued(&queue, 3).await;
     let held = queue.lease(1).await.expect("leased");
@@ -92,7 +92,7 @@ async fn worked_on(queues: &[Queue<i64>], messages: usize) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_are_leased_at_a_time_than_the_limit_however_many_processes_ask() {
+async fn leased_messages_never_exceed_the_limit_across_processes() {
     let Place { db, queue, url, .. } = place::<i64>(Settings::new("int8")).await;
     db.limit_queue("q", &Limits::none().max_leased(3)).await.expect("limited");
     enqueued(&queue, 200).await;
@@ -118,7 +118,7 @@ async fn a_limited_queue_that_is_empty_costs_no_transaction_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leases_that_end_make_room_by_time_and_by_every_end() {
+async fn leases_make_room_by_expiring_and_by_every_end() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").lease(HOUR)).await;
     db.limit_queue("q", &Limits::none().max_leased(2)).await.expect("limited");
     let queue_again = db.queue::<i64>("q").await.expect("opened");
@@ -201,7 +201,7 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limited_take_in_a_transaction_fits_what_is_allowed_and_a_rollback_uses_nothing_up() {
+async fn take_in_a_transaction_obeys_limits_and_rollback_returns_tokens() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     db.limit_queue("q", &Limits::none().per_second(1e-6).burst(3)).await.expect("limited");
     enqueued(&queue, 100).await; // in one row

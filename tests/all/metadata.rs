@@ -67,7 +67,7 @@ async fn messages_without_leave_the_column_null() {
 
 /// More metadata than may wait at a time: calls that have ended make room for new ones.
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_never_run_out_of_room_however_much_of_it_has_passed() {
+async fn callers_never_run_out_of_room_for_metadata() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let metadata = Metadata::new().with("large", "x".repeat(16_000));
     for nr in 0..12 {
@@ -133,7 +133,7 @@ async fn it_goes_through_transactions_of_either_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_put_back_for_a_dropped_caller_has_its_own() {
+async fn message_put_back_for_a_dropped_caller_keeps_its_metadata() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue_many(drafts(&some(0..9))).await.expect("enqueued");
     let due = "select max(due_at), min(due_at) from trunkline.queue_q";
@@ -164,7 +164,7 @@ async fn one_bad_payload_among_them_fails_its_own_caller_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_postgres_cannot_store_or_is_too_large_is_refused_before_it_is_sent() {
+async fn metadata_unstorable_or_too_large_is_refused_before_sending() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let fits = Metadata::new().with("x", "y".repeat(MAX_METADATA - r#"{"x":""}"#.len()));
     queue.enqueue(Draft::new(1).metadata(fits.clone())).await.expect("the most there may be");

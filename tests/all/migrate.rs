@@ -55,7 +55,7 @@ fn two_attempts() -> Settings {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eight_processes_migrate_an_empty_database_at_once_and_once_more() {
+async fn eight_processes_migrate_an_empty_database_at_once() {
     let url = empty_database("eight_at_once").await;
     let dbs = try_join_all((0..8).map(|_| Db::connect(&url))).await.expect("connected");
     let steps = join_all(dbs.iter().map(|db| {
@@ -110,7 +110,7 @@ async fn of_the_future(sql: &Client, oldest: i32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn newer_schema_that_supports_this_library_is_used_and_left_alone() {
+async fn newer_compatible_schema_is_used_and_left_alone() {
     let url = database().await;
     let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &two_attempts()).await.expect("created");

@@ -65,7 +65,7 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_standby_given_by_mistake_says_so_and_takes_messages_once_it_is_promoted() {
+async fn standby_given_by_mistake_is_named_and_works_once_promoted() {
     let mut server = Server::start(None, &[]);
     let db = Db::connect(&server.url()).await.expect("connected");
     let left = fill(&db).await;
@@ -101,7 +101,7 @@ async fn a_standby_given_by_mistake_says_so_and_takes_messages_once_it_is_promot
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs pg_dump and psql: see .ci/versions"]
-async fn what_pg_dump_wrote_goes_on_in_another_server() {
+async fn pg_dump_goes_on_in_another_server() {
     let tools = Tools::found(&["pg_dump", "psql"]);
     let server = || Server::start(Some(tools.binaries()), &[]);
     let (here, there) = (server(), server());
@@ -126,7 +126,7 @@ async fn what_pg_dump_wrote_goes_on_in_another_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs pg_dump and psql: see .ci/versions"]
-async fn a_restore_of_data_alone_goes_on_after_its_sequences_were_repaired() {
+async fn data_only_restore_goes_on_after_sequence_repair() {
     let tools = Tools::found(&["pg_dump", "psql"]);
     let server = || Server::start(Some(tools.binaries()), &[]);
     let (here, there) = (server(), server());
@@ -150,7 +150,7 @@ async fn a_restore_of_data_alone_goes_on_after_its_sequences_were_repaired() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs PostgreSQL 14 to 18: see .ci/versions"]
-async fn pg_upgrade_from_14_to_18_keeps_messages_leases_and_ids() {
+async fn pg_upgrade_14_to_18_keeps_messages_leases_and_ids() {
     let mut majors = found();
     let [old, new] = [14, 18]
         .map(|major| majors.remove(&major).unwrap_or_else(|| panic!("no PostgreSQL {major}: see .ci/versions")));

@@ -187,7 +187,7 @@ async fn a_worker_tells_what_its_handlers_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_handed_over_is_counted_as_that_and_not_as_enqueued() {
+async fn direct_delivery_is_counted_apart_from_enqueues() {
     const NAME: &str = "metered_direct";
     let recorder = recorder();
     let url = database().await;
@@ -205,7 +205,7 @@ async fn what_is_handed_over_is_counted_as_that_and_not_as_enqueued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_a_hand_is_told_while_it_waits() {
+async fn prefetched_messages_are_reported_while_they_wait() {
     const NAME: &str = "metered_ahead";
     let (_db, queue, recorder) = metered(NAME).await;
     queue.enqueue_many(&(0..1000).collect::<Vec<_>>()).await.expect("enqueued");
@@ -229,7 +229,7 @@ async fn what_waits_for_a_hand_is_told_while_it_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_does_not_reach_the_database_is_not_connected_and_neither_is_one_that_was_dropped() {
+async fn worker_cut_off_or_dropped_counts_as_not_connected() {
     const NAME: &str = "metered_outage";
     let recorder = recorder();
     let (cluster, db) = outage::cluster().await;

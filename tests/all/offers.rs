@@ -28,7 +28,7 @@ fn accepted(offer: Offer<i64>) -> Vec<Message<i64>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_accepts_goes_back_uncharged() {
+async fn unaccepted_offer_goes_back_without_counting_an_attempt() {
     let Place { queue, db: _db, .. } = place(settings().max_batch(4)).await;
     let all = enqueued(&queue, 10).await;
     let mut consumer = queue.consumer(Wait::default());
@@ -36,7 +36,7 @@ async fn what_nobody_accepts_goes_back_uncharged() {
         let offer = match how % 5 {
             0 => queue.offer_take(7).await,
             1 => queue.offer_lease(7).await,
-            2 => queue.offer_lease(Dequeue::up_to(7).within(Duration::from_secs(60))).await,
+            2 => queue.offer_lease(Dequeue::up_to(7).lease_for(Duration::from_secs(60))).await,
             3 => consumer.offer_take(7).await,
             _ => consumer.offer_lease(Dequeue::up_to(7).within(SOON)).await,
         };
@@ -51,7 +51,7 @@ async fn what_nobody_accepts_goes_back_uncharged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
+async fn offer_declined_in_accept_if_counts_no_attempt() {
     let Place { queue, db: _db, .. } = place(settings().max_batch(4)).await;
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
@@ -73,7 +73,7 @@ async fn what_is_not_made_of_an_offer_goes_back_uncharged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_accepted_is_the_callers_in_the_order_of_the_queue_and_no_more_than_he_asked_for() {
+async fn accepted_messages_come_in_queue_order_up_to_the_limit() {
     let Place { queue, db: _db, .. } = place(settings().max_batch(16)).await;
     let all = enqueued(&queue, 100).await;
     let leased = accepted(queue.offer_lease(30).await.expect("leased"));
@@ -104,7 +104,7 @@ async fn one_offer_may_be_of_several_statements() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_waits_until_something_comes_and_not_longer_than_it_may() {
+async fn offer_waits_for_a_message_up_to_its_limit() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();
@@ -133,7 +133,7 @@ async fn it_waits_until_something_comes_and_not_longer_than_it_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_for_a_call_that_was_dropped_goes_back() {
+async fn messages_for_a_dropped_call_go_back() {
     let Place { url, queue, sql, db: _db } = place(settings()).await;
     enqueued(&queue, 10).await;
     let mut consumer = queue.consumer(Wait::default());
@@ -145,7 +145,7 @@ async fn what_comes_for_a_call_that_was_dropped_goes_back() {
 
 /// No lease ends by time here: a message can come again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_who_go_away_at_any_poll_lose_nothing_and_double_nothing() {
+async fn callers_dropped_at_any_poll_lose_and_double_nothing() {
     const COUNT: i64 = 2000;
     let Place { queue, db: _db, .. } = place(settings().max_batch(16)).await;
     enqueued(&queue, COUNT).await;
@@ -188,7 +188,7 @@ async fn callers_who_go_away_at_any_poll_lose_nothing_and_double_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_reader_refuses_fails_its_own_attempt_and_no_other() {
+async fn payload_refused_by_the_reader_fails_its_own_attempt_only() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 5).await;
     for takes in [false, true] {
@@ -209,7 +209,7 @@ async fn what_the_reader_refuses_fails_its_own_attempt_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_dropped_without_a_runtime_goes_back_with_the_next_dequeue() {
+async fn offer_dropped_without_a_runtime_returns_with_next_dequeue() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 10).await;
     for takes in [false, true] {

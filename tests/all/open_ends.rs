@@ -9,7 +9,7 @@ use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 /// An end of a neighbour waits until the row is split. It does not wait for later changes to the
 /// first piece.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_end_of_the_first_message_of_a_row_holds_up_no_end_of_the_second() {
+async fn open_end_of_a_message_holds_up_no_neighbour() {
     let Place { queue, sql, url, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let ids = enqueued(&queue, 2).await;
     let messages = queue.lease(2).await.expect("leased");

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_with_no_right_but_create_on_the_database_migrates_it_and_uses_every_verb() {
+async fn role_with_create_alone_migrates_and_uses_every_verb() {
     let admin = connect(&cluster().url("postgres")).await;
     // Even the rights that every role has by default are revoked.
     for sql in [

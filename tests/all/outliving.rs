@@ -60,7 +60,7 @@ impl Outliving {
 }
 
 #[test]
-fn after_a_runtime_ended_during_an_insert_the_next_one_enqueues() {
+fn next_runtime_enqueues_after_one_ended_during_an_insert() {
     let place = outliving();
     place.hold();
     let queue = place.queue.clone();
@@ -76,7 +76,7 @@ fn after_a_runtime_ended_during_an_insert_the_next_one_enqueues() {
 }
 
 #[test]
-fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
+fn caller_in_another_runtime_is_answered_when_the_writer_ends() {
     let place = outliving();
     place.hold();
     let (queue, second) = (place.queue.clone(), runtime());
@@ -102,7 +102,7 @@ fn whoever_waits_in_another_runtime_for_a_writer_that_is_gone_is_told() {
 }
 
 #[test]
-fn after_a_runtime_ended_during_an_acknowledgement_the_next_one_acknowledges() {
+fn next_runtime_acknowledges_after_one_ended_during_an_acknowledgement() {
     let place = outliving();
     let leases: Vec<_> = place.first.block_on(async {
         enqueued(&place.queue, 2).await;
@@ -123,7 +123,7 @@ fn after_a_runtime_ended_during_an_acknowledgement_the_next_one_acknowledges() {
 }
 
 #[test]
-fn what_a_runtime_took_and_could_not_give_back_the_next_one_gives_back() {
+fn next_runtime_puts_back_messages_of_an_ended_one() {
     let place = outliving();
     place.first.block_on(async {
         for payload in [1, 2] {

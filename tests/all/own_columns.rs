@@ -40,7 +40,7 @@ async fn three(settings: Settings) -> (Place<i64>, Vec<i64>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_keeps_them_whatever_it_died_of_and_comes_back_with_them() {
+async fn dead_letter_keeps_own_columns_and_replays_with_them() {
     for (death, dead) in [
         ("select trunkline.retry('q', id, attempt) from trunkline.lease('q', 2)", 2),
         ("select trunkline.bury('q', id, attempt) from trunkline.lease('q', 2)", 2),
@@ -75,7 +75,7 @@ async fn the_archive_keeps_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_cancelled_or_rescheduled_leaves_them_to_the_others_and_keeps_its_own() {
+async fn cancel_and_reschedule_keep_the_own_columns() {
     let (Place { queue, sql, db: _db, .. }, ids, row) = three(Settings::new("int8")).await;
     assert_eq!(queue.reschedule(&ids[2..], std::time::Duration::from_secs(60)).await.expect("moved"), ids[2..]);
     assert_eq!(queue.cancel(&ids[1..2]).await.expect("cancelled"), ids[1..2]);
@@ -83,7 +83,7 @@ async fn a_message_that_is_cancelled_or_rescheduled_leaves_them_to_the_others_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_take_that_nobody_waited_for_is_put_back_with_them() {
+async fn abandoned_take_is_put_back_with_own_columns() {
     let (Place { url, queue, sql, db: _db }, _, row) = three(Settings::new("int8")).await;
     let written = "select count(*) from trunkline.queue_q where xmin::text <> $1";
     let before: String = sql.query_one("select xmin::text from trunkline.queue_q", &[]).await.expect("read").get(0);
@@ -163,7 +163,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_value_that_fits_no_more_is_named_and_can_be_put_right() {
+async fn unfitting_value_is_named_and_can_be_corrected() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     sql.batch_execute(
         "alter table trunkline.queue_q add tenant text default 'acme', add twice int generated always as (size * 2) stored,

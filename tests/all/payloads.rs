@@ -188,7 +188,7 @@ async fn every_type_comes_out_as_it_went_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_type_refuses_is_a_bad_payload() {
+async fn value_that_its_type_refuses_is_a_bad_payload() {
     let url = database().await;
     let types = "create type mood as enum ('sad'); create domain short as text check (length(value) < 6)";
     connect(&url).await.batch_execute(types).await.expect("created");
@@ -210,7 +210,7 @@ async fn what_the_type_refuses_is_a_bad_payload() {
 }
 
 #[test]
-fn any_bytes_and_any_text_come_out_as_they_went_in() {
+fn bytes_and_text_come_out_as_they_went_in() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let Place { db, queue: bytes, .. } = runtime.block_on(place::<Vec<u8>>(Settings::new("bytea").max_batch(5)));
@@ -241,7 +241,7 @@ fn any_bytes_and_any_text_come_out_as_they_went_in() {
 
 /// A batch ends at 64 KiB, lengths included, unless its only message is larger.
 #[tokio::test(flavor = "multi_thread")]
-async fn payloads_around_the_bound_of_a_batch_keep_their_order_and_ids() {
+async fn payloads_around_the_batch_bound_keep_order_and_ids() {
     const BOUND: usize = 64 << 10;
     let Place { queue, sql, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
     let half = BOUND / 2;

@@ -193,7 +193,7 @@ async fn the_whole_queue_goes_through_a_pooler() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs pgbouncer: see .ci/pgbouncer"]
-async fn with_a_pooler_that_follows_prepared_statements_nothing_has_to_be_set() {
+async fn pooler_that_follows_prepared_statements_needs_no_settings() {
     let pgbouncer = Pgbouncer::with_statements().await;
     callers_use_everything(&pgbouncer.before(&database().await)).await;
     consumers_use_everything(&pgbouncer.before(&database().await)).await;

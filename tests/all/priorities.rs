@@ -46,7 +46,7 @@ async fn lane(sql: &Client, payload: i64) -> i16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_of_priority_overtakes_what_came_within_a_head_start_before_it_and_no_more() {
+async fn higher_priority_overtakes_only_within_its_aging() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
     for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         queue.enqueue(of(payload, priority)).await.expect("enqueued");
@@ -64,7 +64,7 @@ async fn a_step_of_priority_overtakes_what_came_within_a_head_start_before_it_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn within_a_priority_the_first_is_first_and_a_strict_queue_lets_the_lower_wait() {
+async fn priority_keeps_its_order_and_strict_queues_let_lower_wait() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().aging(Duration::MAX)).await;
     let drafts: Vec<Draft<i64>> = (0..3000).map(|payload| of(payload, (payload % 4) as u8)).collect();
     let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
@@ -104,7 +104,7 @@ async fn concurrent_callers_of_several_priorities_share_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_keeps_its_priority_through_splits_retries_death_and_replay() {
+async fn message_keeps_its_priority_through_splits_retries_death_and_replay() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
     queue.enqueue_many(&(0..100).map(|payload| of(payload, 2)).collect::<Vec<_>>()).await.expect("enqueued");
     let leased = queue.lease(10).await.expect("leased");
@@ -220,7 +220,7 @@ async fn lanes_may_take_turns_as_often_as_they_like() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn consumers_wake_for_every_priority_and_for_what_is_due_later() {
+async fn consumers_wake_for_delayed_messages_of_every_priority() {
     let Place { queue, .. } = place::<i64>(settings()).await;
     for wait in [Wait::Notify, Wait::Adaptive, Wait::Poll(Duration::from_millis(5))] {
         for priority in 0..4 {
@@ -236,7 +236,7 @@ async fn consumers_wake_for_every_priority_and_for_what_is_due_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_of_one_priority_does_not_hold_the_floor_of_another() {
+async fn backlog_of_one_priority_holds_no_floor_of_another() {
     let Place { queue, sql, url, db } = place::<i64>(settings().max_batch(1)).await;
     queue.enqueue_many(&(0..10).map(|payload| of(payload, 0)).collect::<Vec<_>>()).await.expect("enqueued");
     let fresh = library_cost_of(&db, &queue, &url, &sql, "3").await;
@@ -259,7 +259,7 @@ async fn a_backlog_of_one_priority_does_not_hold_the_floor_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_priority_that_a_queue_does_not_have_is_refused_and_nobody_else_pays_for_it() {
+async fn unknown_priority_is_refused_and_harms_no_other_caller() {
     let Place { queue, db, sql, .. } = place::<i64>(settings()).await;
     for (what, outcome) in [
         ("enqueue", queue.enqueue(of(1, 4)).await.map(drop)),
@@ -298,7 +298,7 @@ async fn a_priority_that_a_queue_does_not_have_is_refused_and_nobody_else_pays_f
 /// One statement leases the due messages where it can. It does not wait for locked rows, and
 /// messages that must be isolated come alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_is_passed_over_and_what_ran_out_comes_alone() {
+async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
     for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         queue.enqueue(of(payload, priority)).await.expect("enqueued");

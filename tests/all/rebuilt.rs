@@ -15,7 +15,7 @@ async fn rebuilt(sql: &tokio_postgres::Client) -> BTreeMap<String, i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sequence_behind_dead_letters_stops_no_lease_and_no_message_is_lost() {
+async fn sequence_behind_dead_letters_stops_no_lease_and_loses_nothing() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
     let old = queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued").ids();
     let leased = queue.lease(3).await.expect("leased");

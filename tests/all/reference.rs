@@ -200,7 +200,7 @@ async fn the_examples_run_in_their_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_function_of_the_schema_is_in_the_reference_or_internal() {
+async fn every_schema_function_is_in_the_reference_or_internal() {
     let sql = connect(&database().await).await;
     let rows = sql
         .query("select distinct p.proname::text from pg_proc p where p.pronamespace = 'trunkline'::regnamespace", &[])

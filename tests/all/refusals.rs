@@ -39,7 +39,7 @@ fn refused_alone<T: std::fmt::Debug>(code: &str, outcomes: &[Result<T, Error>]) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_enqueues_that_share_a_row_the_refused_one_alone_fails() {
+async fn refused_enqueue_fails_alone_in_a_shared_row() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8").uniqueness(true)).await;
     for code in CODES {
         refuse(&sql, code, "insert").await;
@@ -53,7 +53,7 @@ async fn of_enqueues_that_share_a_row_the_refused_one_alone_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_a_trigger_passes_over_is_tried_message_by_message() {
+async fn row_that_a_trigger_skips_is_tried_message_by_message() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let text = "create function public.pass_over() returns trigger language plpgsql as
                 $$ begin return case when 13 = any (new.payload) then null else new end; end $$;
@@ -65,7 +65,7 @@ async fn a_row_that_a_trigger_passes_over_is_tried_message_by_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_enqueue_that_is_refused_each_time_and_late_is_given_up_soon() {
+async fn enqueue_refused_slowly_each_time_is_given_up_soon() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let text = "create function public.late() returns trigger language plpgsql as
                 $$ begin perform pg_sleep(0.4); raise exception 'too late'; end $$;
@@ -76,7 +76,7 @@ async fn an_enqueue_that_is_refused_each_time_and_late_is_given_up_soon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_ends_the_leases_beside_one_that_the_server_refuses_to_end() {
+async fn worker_ends_the_leases_beside_a_refused_one() {
     for code in CODES {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").max_batch(1)).await;
         enqueued(&queue, 50).await;
@@ -98,7 +98,7 @@ async fn a_worker_ends_the_leases_beside_one_that_the_server_refuses_to_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_releases_and_renews_beside_one_that_the_server_refuses_to_change() {
+async fn worker_releases_and_renews_beside_a_refused_lease() {
     let Place { queue, sql, db: _db, .. } =
         place(Settings::new("int8").max_batch(1).lease(Duration::from_secs(2))).await;
     enqueued(&queue, 20).await;
@@ -133,7 +133,7 @@ async fn a_worker_releases_and_renews_beside_one_that_the_server_refuses_to_chan
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reason_that_the_database_cannot_encode_is_stored_in_ascii() {
+async fn unencodable_reason_is_stored_in_ascii() {
     let url = database().await;
     let admin = crate::fixture::superuser(&url).await;
     let name: String = admin.query_one("select current_database()", &[]).await.expect("read").get(0);
@@ -160,7 +160,7 @@ async fn a_reason_that_the_database_cannot_encode_is_stored_in_ascii() {
 
 /// Users' functions run under Trunkline's `search_path`, and the error explains that.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trigger_that_names_a_table_without_its_schema_is_told_of() {
+async fn trigger_naming_a_table_without_its_schema_is_explained() {
     let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
     let text = "create table public.seen (id bigint);
                 create function public.note() returns trigger language plpgsql as

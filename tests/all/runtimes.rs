@@ -63,7 +63,7 @@ async fn waiting(mut consumer: Consumer<i64>) -> (Consumer<i64>, i64) {
 }
 
 #[test]
-fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_them() {
+fn other_processes_are_notified_though_the_notifying_runtime_ended() {
     let (first, elsewhere) = (runtime(), runtime());
     let (url, _db, queue) = in_time(&first, queue());
     let (_other, others) = in_time(&elsewhere, opened(&url));
@@ -95,7 +95,7 @@ fn other_processes_are_told_of_messages_though_the_runtime_ended_while_it_told_t
 }
 
 #[test]
-fn a_consumer_hears_of_messages_though_the_runtime_that_listened_ended() {
+fn consumer_is_notified_though_the_listening_runtime_ended() {
     let (first, second, elsewhere) = (runtime(), runtime(), runtime());
     let (url, _db, queue) = in_time(&first, queue());
     let (_other, others) = in_time(&elsewhere, opened(&url));
@@ -118,7 +118,7 @@ fn a_consumer_hears_of_messages_though_the_runtime_that_listened_ended() {
 
 /// Consumers of one queue share statements, which one of their runtimes sends.
 #[test]
-fn consumers_ask_again_though_the_runtime_ended_that_had_sent_the_statement_for_them() {
+fn consumers_ask_again_though_their_statements_runtime_ended() {
     let (sender, second) = (runtime(), runtime());
     let (url, _db, queue) = in_time(&second, queue());
     let (holder, next_holder, sql) =
@@ -170,7 +170,7 @@ fn lease(runtime: &Runtime, queue: &Queue<i64>, waits: &Arc<AtomicBool>) -> Join
 }
 
 #[test]
-fn statements_and_transactions_go_on_though_the_runtime_of_their_connections_ended() {
+fn statements_go_on_though_their_connections_runtime_ended() {
     let (first, second) = (runtime(), runtime());
     let (_url, db, queue) = in_time(&first, queue());
     in_time(&first, async {

@@ -59,7 +59,7 @@ fn ticks(messages: &[Message<i64>]) -> Vec<String> {
 pub const YEARLY: &str = "0 0 1 1 *";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_declares_its_schedules_at_every_start_and_nothing_changes() {
+async fn schedule_declared_at_every_start_stays_unchanged() {
     let Place { db, queue, .. } = place::<i64>(Settings::new("int8")).await;
     let schedule = Schedule::new("nightly", "0 3 * * *")
         .zone("Europe/Berlin")
@@ -88,7 +88,7 @@ async fn a_program_declares_its_schedules_at_every_start_and_nothing_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tick_becomes_a_message_that_says_where_it_comes_from() {
+async fn tick_becomes_a_message_that_names_its_schedule() {
     let Place { db, queue, .. } = place::<i64>(Settings::new("int8")).await;
     let schedule = Schedule::new("pulse", "* * * * * *").metadata(Metadata::new().with("tenant", "acme"));
     let ticks = Ticks::start(&db);
@@ -158,7 +158,7 @@ async fn messages_of_a_schedule_have_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_missed_is_skipped_made_up_for_once_or_each() {
+async fn missed_ticks_are_skipped_or_made_up_once_or_each() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     // Hourly, ten minutes ago: so the last tick is missed, too.
     let expression: String = sql
@@ -183,7 +183,7 @@ async fn what_was_missed_is_skipped_made_up_for_once_or_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_makes_no_ticks_and_they_are_not_made_up_for_afterwards() {
+async fn paused_schedule_makes_no_ticks_and_makes_none_up_later() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     queue.schedule(&Schedule::new("yearly", YEARLY).missed(Missed::Each), &1).await.expect("set");
     queue.schedule(&Schedule::new("other", YEARLY), &2).await.expect("set");
@@ -206,7 +206,7 @@ async fn a_pause_makes_no_ticks_and_they_are_not_made_up_for_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_is_fired_by_hand_and_dropped_and_goes_with_its_queue() {
+async fn schedule_is_fired_by_hand_and_goes_with_its_queue() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     queue.schedule(&Schedule::new("yearly", YEARLY), &1).await.expect("set");
     db.pause_schedule("yearly").await.expect("paused");
@@ -232,7 +232,7 @@ async fn a_schedule_is_fired_by_hand_and_dropped_and_goes_with_its_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_makes_ticks_beside_its_work_and_time_can_be_let_pass() {
+async fn worker_makes_ticks_after_shifted_time_beside_its_work() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let (seen, mut handled) = tokio::sync::mpsc::unbounded_channel();
     let worker = Worker::new(queue.clone(), move |message: Message<i64>| {

@@ -14,7 +14,7 @@ fn is_told(way: &str, error: &Error) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ends_of_leases_in_another_shape_are_told_to_every_caller() {
+async fn lease_ends_of_wrong_shape_are_reported_to_every_caller() {
     for (size, told) in [("size bigint", "column \"size\""), ("size int", "-1 messages from 5 on")] {
         let Place { queue, sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
         queue.enqueue_many(&[1, 2, 3, 4, 5, 6]).await.expect("enqueued");
@@ -72,16 +72,16 @@ async fn a_version_in_another_shape_is_told() {
 
 /// A connection caches statements by their texts, and both queues have the same texts.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_created_anew_with_another_type_is_used_through_the_same_connections() {
+async fn recreated_queue_with_another_type_works_through_old_connections() {
     let Place { queue, db, .. } = place::<String>(Settings::new("text")).await;
     cycle(&db, &queue, "seven".to_owned()).await;
     db.drop_queue("q").await.expect("dropped");
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let anew: Queue<i64> = db.queue("q").await.expect("opened");
-    cycle(&db, &anew, 7).await;
+    let created: Queue<i64> = db.queue("q").await.expect("opened");
+    cycle(&db, &created, 7).await;
     let error = queue.enqueue("seven".to_owned()).await.expect_err("texts are none of its numbers");
     assert_eq!(error.sqlstate().map(tokio_postgres::error::SqlState::code), Some("42804"), "{error}");
-    assert_eq!(anew.stats().await.expect("counted").messages, 0);
+    assert_eq!(created.stats().await.expect("counted").messages, 0);
 }
 
 /// Runs every statement that depends on the payload's type.
@@ -104,7 +104,7 @@ async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: 
 
 /// The error is the one that failed the transaction, not the failure of the transaction.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_type_that_does_not_fit_in_a_transaction_is_told_as_such() {
+async fn unfitting_type_in_a_transaction_is_reported_as_such() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
     queue.enqueue_many(&[1; 9]).await.expect("enqueued");
     let refuses = "create function public.refuse() returns trigger language plpgsql as

@@ -69,7 +69,7 @@ pub fn counts<V>(all: impl IntoIterator<Item = shards::Sharded<V>>) -> BTreeMap<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_enqueued_is_spread_and_its_id_says_where_it_is() {
+async fn enqueued_messages_are_spread_and_their_ids_name_the_shard() {
     let three = three(numbers()).await;
     for spread in [shards::Routing::RoundRobin, shards::Routing::LeastLoaded] {
         let queue = three.queue.routing(spread);
@@ -88,7 +88,7 @@ async fn what_is_enqueued_is_spread_and_its_id_says_where_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hash_is_one_shard_for_every_process_and_every_order_of_the_servers() {
+async fn hash_is_one_shard_for_all_processes_and_server_orders() {
     let three = three(numbers()).await;
     let reversed: Vec<&String> = three.urls.iter().rev().collect();
     let other = shards::Set::connect(reversed).await.expect("connected").queue::<i64>("q").await.expect("opened");
@@ -104,7 +104,7 @@ async fn a_hash_is_one_shard_for_every_process_and_every_order_of_the_servers() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_are_one_transaction_on_one_shard_and_a_draft_keeps_what_it_says() {
+async fn enqueue_many_stays_on_one_shard_and_drafts_keep_metadata() {
     let three = three(numbers()).await;
     let metadata = Metadata::new().with("tenant", "acme");
     let draft = |n: i64| Draft::new(n).metadata(metadata.clone());
@@ -155,7 +155,7 @@ async fn verbs_by_id_go_to_the_shard_of_the_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_bad_payload_fails_its_own_caller_and_no_other_shard_is_asked() {
+async fn bad_payload_fails_its_own_caller_without_asking_other_shards() {
     let urls = join_all((0..2).map(|_| shard())).await;
     let shards = shards::Set::connect(&urls).await.expect("connected");
     shards.create_queue("q", &Settings::new("text")).await.expect("created");
@@ -175,7 +175,7 @@ async fn one_bad_payload_fails_its_own_caller_and_no_other_shard_is_asked() {
 async fn a_unique_key_has_one_shard_and_one_message_there() {
     let three = three(numbers().uniqueness(true)).await;
     let of = |nr: usize| Draft::new(nr as i64).unique(format!("key {}", nr % 20));
-    let ids = try_join_all((0..200).map(|nr| three.queue.enqueue(of(nr)))).await.expect("enqueued");
+    let ids = try_join_all((0..200).map(|nr| three.queue.enqueue(of(nr)))).await.expect("enqueued").ids();
     let by_key: BTreeMap<usize, BTreeSet<String>> =
         ids.iter().enumerate().fold(BTreeMap::new(), |mut all, (nr, id)| {
             all.entry(nr % 20).or_default().insert(format!("{id:?}"));

@@ -43,7 +43,7 @@ async fn leases(queue: &Queue<i64>, sql: &Client, asks: &[usize]) -> Vec<tokio::
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_wait_for_a_dequeue_share_the_next_and_get_theirs_in_order() {
+async fn calls_waiting_for_a_dequeue_share_the_next_in_order() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     let all = enqueued(&queue, 100).await;
     let holder = holder(&url).await;
@@ -62,7 +62,7 @@ async fn calls_that_wait_for_a_dequeue_share_the_next_and_get_theirs_in_order() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_dropped_gives_back_its_share_and_no_more() {
+async fn dropped_call_gives_back_only_its_own_messages() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     let all = enqueued(&queue, 30).await;
     let holder = holder(&url).await;
@@ -83,7 +83,7 @@ async fn a_call_that_is_dropped_gives_back_its_share_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_dequeued_for_a_call_that_went_away_before_its_statement() {
+async fn call_dropped_before_its_statement_dequeues_nothing() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     enqueued(&queue, 20).await;
     let holder = holder(&url).await;

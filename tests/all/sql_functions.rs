@@ -286,7 +286,7 @@ async fn a_queue_that_was_dropped_meanwhile_is_named() {
 }
 
 #[tokio::test]
-async fn types_that_stand_for_one_character_or_bit_in_sql_are_stored_whole() {
+async fn bpchar_and_bit_payloads_are_stored_whole() {
     let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
     for (nr, (of, text)) in
         [("bpchar", "hello"), ("bit", "1011"), ("bpchar[]", "{hello}"), ("bit[]", "{1011}")].iter().enumerate()

@@ -52,7 +52,7 @@ async fn every_end_is_for_one_and_for_many() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_are_passed_as_a_list_of_one_or_more_or_none() {
+async fn ids_are_passed_as_a_list_of_any_length() {
     let sql = queue().await;
     for (verb, more) in [("cancel", ""), ("reschedule", ", now()"), ("replay", ""), ("discard", "")] {
         for (list, count) in [
@@ -89,7 +89,7 @@ async fn ids_are_passed_as_a_list_of_one_or_more_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payloads_are_passed_as_texts_or_as_they_are_one_or_more_or_none() {
+async fn payloads_are_passed_as_text_or_typed_in_any_number() {
     let sql = queue().await;
     for (call, count) in [
         ("enqueue('q', '{}')", 1),

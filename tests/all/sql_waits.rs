@@ -85,7 +85,7 @@ async fn a_wait_that_ends_returns_no_rows_in_its_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_has_bounds_and_its_transaction_must_be_able_to_see_something() {
+async fn wait_has_bounds_and_needs_a_transaction_with_fresh_snapshots() {
     let Place { sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for verb in ["take", "lease"] {
         for wait in ["'-1 ms'", "'61 s'", "'1 month'", "null"] {
@@ -111,7 +111,7 @@ async fn a_wait_has_bounds_and_its_transaction_must_be_able_to_see_something() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_waits_holds_no_lock_and_no_transaction_id() {
+async fn waiting_call_holds_no_lock_and_no_transaction_id() {
     let Place { url, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     for call in LONG {
         let waiting = Waiting::begin(&url, &sql, call).await;
@@ -158,7 +158,7 @@ async fn a_call_that_had_to_bury_something_waits_no_longer() {
 /// A pause or a limit leaves nothing to lease. The call waits for its end as for a message, and
 /// holds nothing in the meantime.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
+async fn waiting_call_goes_on_after_a_pause_or_limit_ends() {
     let holding = [
         ("pause_queue('q')", "resume_queue('q')"),
         ("limit_queue('q', per_second => 1e-6, burst => 1)", "limit_queue('q', per_second => 1000)"),
@@ -194,7 +194,7 @@ async fn a_call_waits_for_the_end_of_a_pause_and_for_what_limits_allow() {
 
 /// Two calls wait for one message. The call that does not get it goes on waiting.
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_that_wait_under_a_limit_do_not_end_each_other() {
+async fn waiting_calls_under_a_limit_do_not_end_each_other() {
     let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     sql.batch_execute("select trunkline.limit_queue('q', max_leased => 100, per_second => 1000)")
         .await

@@ -97,7 +97,7 @@ async fn every_value_comes_back_as_it_went() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_says_what_and_where() {
+async fn statement_mismatch_is_named_with_its_place() {
     let db = table().await;
     db.run(&INSERT, (1, "one")).await.expect("inserted");
     db.run(&Statement::<(), u64>::new("insert into t values (2, null)"), ()).await.expect("inserted");
@@ -142,7 +142,7 @@ async fn many_are_one_transaction_and_answer_in_order() {
 }
 
 #[tokio::test]
-async fn answers_of_many_that_are_read_before_the_last_is_there_count_only_if_all_succeed() {
+async fn early_answers_of_run_many_count_only_if_all_succeed() {
     let db = table().await;
     let long = |by: i32| (1..=300).map(move |n| (n, if n == 300 { by } else { 1 })); // some 600 kB, which arrive in many parts
     let whole = Statement::<(i32, i32), (i32, String)>::new("select $1::int4 / $2::int4, repeat('x', 2000 + $1)");
@@ -245,7 +245,7 @@ async fn without_prepared_statements_all_is_the_same() {
 }
 
 #[tokio::test]
-async fn a_transaction_left_open_is_refused_and_later_data_is_not_lost() {
+async fn transaction_left_open_is_refused_without_losing_later_data() {
     let db = table().await;
     for text in ["begin", "start transaction", "begin isolation level serializable"] {
         for turn in 0..3 {
@@ -266,7 +266,7 @@ async fn a_transaction_left_open_is_refused_and_later_data_is_not_lost() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_or_too_late_is_given_up_if_that_is_asked_for() {
+async fn answer_beyond_its_size_or_time_limit_is_given_up() {
     static REPEAT: Statement<(i32,), (String,)> = Statement::new("select repeat('x', $1)");
     static KEPT: Statement<(), Vec<(i32, String)>> =
         Statement::new("insert into t select n, repeat('x', 1000) from generate_series(1, 5000) n returning n, word");
@@ -300,7 +300,7 @@ async fn an_answer_that_is_too_large_or_too_late_is_given_up_if_that_is_asked_fo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_cannot_be_prepared_is_told_with_its_place() {
+async fn unpreparable_statement_is_named_with_its_place() {
     let db = Db::connect(&database().await).await.expect("connected");
     let wrong: Statement<(), ()> = Statement::new("select nothing from nowhere");
     let good: Statement<(), Vec<(i32,)>> = Statement::new("select 1");

@@ -24,7 +24,7 @@ async fn next(stream: &mut Messages<i64>) -> Message<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_not_asked_for_goes_back_uncharged_with_the_stream() {
+async fn dropped_stream_returns_its_buffer_without_counting_attempts() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 10).await;
     let mut stream = queue.consumer(Wait::default()).messages(8);
@@ -44,7 +44,7 @@ async fn what_was_not_asked_for_goes_back_uncharged_with_the_stream() {
 }
 
 #[tokio::test]
-async fn what_it_holds_for_half_of_a_lease_goes_back_and_comes_again() {
+async fn messages_buffered_for_half_a_lease_come_again() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 5).await;
     let mut stream = queue.consumer(Wait::Notify).messages(5);
@@ -61,7 +61,7 @@ async fn what_it_holds_for_half_of_a_lease_goes_back_and_comes_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_waits_for_what_comes_and_leases_only_when_it_is_asked() {
+async fn stream_waits_for_messages_and_leases_only_when_polled() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();
@@ -78,7 +78,7 @@ async fn it_waits_for_what_comes_and_leases_only_when_it_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_goes_away_while_it_waits_loses_nothing() {
+async fn caller_that_goes_away_during_a_wait_loses_nothing() {
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, 300).await;
     let mut stream = queue.consumer(Wait::default()).messages(7);

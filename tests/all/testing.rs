@@ -19,7 +19,7 @@ async fn after(queue: &Queue<i64>, delay: Duration) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_due_within_an_hour_is_due_now_in_its_order_and_wakes_who_waits() {
+async fn shifted_messages_are_due_in_order_and_wake_consumers() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
         let third = after(&queue, MINUTE * 3).await;
@@ -58,7 +58,7 @@ async fn leases_run_out_and_failures_are_due_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_grows_older_and_what_is_due_keeps_its_place() {
+async fn shift_ages_kept_messages_and_leaves_due_ones_in_order() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let all = queue.enqueue_many([1, 2, 3, 4]).await.expect("enqueued").ids();
     let leased = queue.lease(2).await.expect("leased");
@@ -91,7 +91,7 @@ async fn a_worker_that_drains_does_what_has_become_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_enqueued_is_listed_found_and_missed() {
+async fn enqueued_messages_are_listed_found_or_missed() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     assert_not_enqueued(&queue, |_any| true).await;
     let late = after(&queue, HOUR).await;

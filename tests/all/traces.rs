@@ -26,7 +26,7 @@ fn continued(messages: &[Message<i64>]) -> Vec<TraceContext> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_enqueued_within_a_scope_continues_the_trace_in_every_way() {
+async fn every_enqueue_within_a_scope_continues_its_trace() {
     let Place { queue, db, mut sql, .. } = place::<i64>(Settings::new("int8")).await;
     let work = async {
         queue.enqueue(1).await.expect("enqueued");
@@ -75,7 +75,7 @@ async fn a_message_handed_over_within_a_scope_continues_the_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_follow_ups_of_a_workers_messages_are_in_their_traces() {
+async fn follow_up_messages_of_a_worker_are_in_their_traces() {
     let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
     db.create_queue("next", &Settings::new("int8")).await.expect("created");
     let next = db.queue::<i64>("next").await.expect("opened");
@@ -109,7 +109,7 @@ async fn the_follow_ups_of_a_workers_messages_are_in_their_traces() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_of_batches_is_in_a_trace_if_all_of_its_messages_are_from_one_span() {
+async fn batch_handler_is_traced_if_all_messages_share_one_span() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let (seen, mut calls) = mpsc::unbounded_channel();
     let runs = Runs::start(Worker::of_batches(queue.clone(), 10, move |messages: Vec<Message<i64>>| {

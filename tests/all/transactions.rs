@@ -26,7 +26,7 @@ async fn count(db: &Db) -> i64 {
 }
 
 #[tokio::test]
-async fn answers_may_be_awaited_in_any_order_or_not_at_all() {
+async fn answers_may_be_awaited_in_any_order_or_never() {
     let db = table().await;
     let transaction = db.begin().await.expect("begun");
     let mut pending = Vec::new();
@@ -45,7 +45,7 @@ async fn answers_may_be_awaited_in_any_order_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn an_error_that_nobody_awaits_comes_out_at_the_next_answer_and_at_the_commit() {
+async fn unawaited_error_appears_at_the_next_answer_and_the_commit() {
     let db = table().await;
     // Prepared in advance, so that no other request is needed in between.
     let transaction = db.begin().await.expect("begun");
@@ -131,7 +131,7 @@ async fn a_savepoint_brings_a_failed_transaction_back() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_without_a_commit_never_happened() {
+async fn transaction_dropped_without_commit_never_happened() {
     let db = table().await;
     for sent in [0, 1, 3000] {
         for awaited in [true, false] {
@@ -153,7 +153,7 @@ async fn what_is_dropped_without_a_commit_never_happened() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_while_it_waits_leaves_everything_in_step() {
+async fn call_dropped_while_it_waits_leaves_everything_in_step() {
     let db = table().await;
     for _ in 0..50 {
         let transaction = db.begin().await.expect("begun");
@@ -231,7 +231,7 @@ async fn a_transaction_sees_what_it_made_before() {
 }
 
 #[tokio::test]
-async fn rows_come_all_at_once_in_chunks_or_one_by_one() {
+async fn rows_come_whole_in_chunks_or_one_by_one() {
     let db = table().await;
     let series = Statement::<(i32,), Vec<(i32,)>>::new("select generate_series(1, $1)");
     let transaction = db.begin().await.expect("begun");
@@ -334,7 +334,7 @@ async fn the_queues_verbs_run_in_it() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_is_an_unknown_outcome_only_where_it_may_have_committed() {
+async fn lost_connection_is_unknown_only_if_it_may_have_committed() {
     let url = database().await;
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     sql.batch_execute("create table t (n int unique, word text)").await.expect("created");

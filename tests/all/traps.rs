@@ -29,7 +29,7 @@ fn statements(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn no_text_of_a_client_leaves_a_name_to_the_search_path() {
+fn client_statements_leave_no_name_to_the_search_path() {
     let mut wrong = Vec::new();
     for path in files("sql/statements", "sql").into_iter().chain(files("crates/relay/sql", "sql")) {
         let text = fs::read_to_string(&path).expect("readable");
@@ -91,7 +91,7 @@ fn the_console_asks_in_the_catalog_alone() {
 /// Puts copies of the whole catalog in front of it. Each name that is found along the path raises
 /// an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_function_operator_or_type_of_another_role_is_met_by_the_library() {
+async fn library_meets_no_function_operator_or_type_of_another_role() {
     let url = database().await;
     let admin = superuser(&url).await;
     admin.batch_execute(include_str!("../traps/lay.sql")).await.expect("laid");

@@ -37,7 +37,7 @@ pub async fn older(sql: &Client, seconds: f64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_message_with_a_key_is_told_the_first_ones_id() {
+async fn duplicate_key_returns_the_id_of_the_first_message() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first);
@@ -64,7 +64,7 @@ async fn a_second_message_with_a_key_is_told_the_first_ones_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn within_a_time_a_key_stays_whatever_became_of_the_message() {
+async fn key_with_a_time_outlasts_its_message() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
     let of = |payload| of(payload, "k").unique(Unique::key("k").within(HOUR));
     let first = queue.enqueue(of(1)).await.expect("enqueued").id();
@@ -89,7 +89,7 @@ async fn within_a_time_a_key_stays_whatever_became_of_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_with_a_key_the_first_is_stored_in_its_place() {
+async fn first_of_many_with_a_key_is_stored_in_place() {
     let Place { queue, .. } = place::<i64>(settings().priorities(2).max_batch(64)).await;
     let taken = queue.enqueue(of(-1, "7")).await.expect("enqueued").id();
     let drafts: Vec<Draft<i64>> = (0..1000)
@@ -159,7 +159,7 @@ async fn sql_knows_keys_and_says_what_became_of_a_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_that_waits_is_woken_by_what_is_new_and_by_what_is_replaced() {
+async fn waiting_consumer_is_woken_by_new_and_replaced_messages() {
     let Place { queue, db, sql, .. } = place::<i64>(settings()).await;
     let waiting = || {
         let mut consumer = queue.consumer(Wait::Notify);
@@ -188,7 +188,7 @@ async fn a_consumer_that_waits_is_woken_by_what_is_new_and_by_what_is_replaced()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_key_is_refused_and_says_what_to_do() {
+async fn invalid_key_is_refused_with_advice() {
     let Place { queue, db, sql, .. } = place::<i64>(settings()).await;
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     let plain: Queue<i64> = db.queue("plain").await.expect("opened");
@@ -245,7 +245,7 @@ async fn what_is_no_key_is_refused_and_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_payload_that_the_server_refuses_fails_its_own_caller_only() {
+async fn refused_payload_fails_its_own_caller_only() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
     sql.batch_execute("alter table trunkline.queue_q add check (not 13 = any (payload))").await.expect("checked");
     let calls = (0..100).map(|payload| {
@@ -260,7 +260,7 @@ async fn a_payload_that_the_server_refuses_fails_its_own_caller_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_whose_time_has_passed_are_cleared_away_beside_what_is_enqueued() {
+async fn expired_keys_are_removed_during_enqueues() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
     let drafts = |from: i64| {
         (from..from + 1000)

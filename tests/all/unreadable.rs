@@ -205,7 +205,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
 
 /// The old handle's statements are prepared again, and would read numbers as texts.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_nothing() {
+async fn old_handle_takes_nothing_from_a_recreated_queue() {
     let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;
     queue.enqueue("old".to_owned()).await.expect("enqueued");
     assert_eq!(queue.take(1).await.expect("taken").len(), 1);
@@ -216,9 +216,9 @@ async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_
         "who opens it now is told at once"
     );
     let other = Db::connect(&url).await.expect("connected"); // the old connections would enqueue texts
-    let anew: Queue<i64> = other.queue("q").await.expect("opened");
+    let reopened: Queue<i64> = other.queue("q").await.expect("opened");
     let payload = i64::from_be_bytes(*b"ABCDEFGH");
-    anew.enqueue(payload).await.expect("enqueued");
+    reopened.enqueue(payload).await.expect("enqueued");
     let mut own = connect(&url).await;
     let transaction = own.transaction().await.expect("begun");
     for (way, error) in [
@@ -237,7 +237,7 @@ async fn of_a_queue_that_was_created_anew_with_another_type_an_old_handle_takes_
     }
     transaction.rollback().await.expect("rolled back");
     back(&sql).await;
-    let messages = anew.lease(9).await.expect("leased");
+    let messages = reopened.lease(9).await.expect("leased");
     assert!(matches!(&messages[..], [message] if message.payload == payload), "{messages:?}");
 }
 

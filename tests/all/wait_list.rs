@@ -95,7 +95,7 @@ async fn a_hundred_that_wait_cost_what_one_costs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_statement_serves_all_that_wait_in_the_order_in_which_they_came() {
+async fn one_statement_serves_all_waiters_in_order_of_arrival() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
         let (mut tasks, mut waits) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ async fn one_statement_serves_all_that_wait_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_that_get_nothing_go_on_waiting() {
+async fn consumers_that_get_nothing_go_on_waiting() {
     for wait in [Wait::Notify, Wait::Adaptive, Wait::Poll(Duration::from_millis(5))] {
         let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
         let (tasks, waits) = waiters(&queue, wait, 9, By::Lease);
@@ -152,7 +152,7 @@ async fn takes_and_leases_wait_beside_each_other() {
 /// A call may be dropped before its statement, while it runs, or after it. Messages that were
 /// dequeued for it come back.
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_leaves_takes_nothing_along() {
+async fn leaving_consumer_takes_no_messages_along() {
     for by in [By::Take, By::Lease] {
         let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
         for _ in 0..20 {
@@ -182,7 +182,7 @@ async fn whoever_leaves_takes_nothing_along() {
 
 /// A runtime that ends drops the watch. The consumers in another runtime start the next one.
 #[test]
-fn a_watch_that_ended_with_its_runtime_is_kept_by_another() {
+fn watch_that_ended_with_its_runtime_is_replaced() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let (one, two) = (runtime(), runtime());

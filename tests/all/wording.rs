@@ -8,7 +8,7 @@ use trunkline::{Db, Settings, postgres::Statement};
 use crate::fixture::{SOON, database, db, empty_database, of_role, superuser};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_exists_with_other_settings_is_told_by_what_differs() {
+async fn error_for_an_existing_queue_names_the_differing_settings() {
     let db = db().await;
     let settings = || Settings::new("jsonb").max_attempts(5).lease(Duration::from_secs(60));
     db.create_queue("q", &settings()).await.expect("created");
@@ -52,7 +52,7 @@ async fn a_first_migration_without_the_right_says_which_is_missing() {
 
 /// A dropped call does not stop its statement. Later calls use another connection.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_whose_caller_is_gone_does_not_hold_up_the_next() {
+async fn statement_of_a_gone_caller_holds_up_no_other() {
     static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");
     static ONE: Statement<(), (i32,)> = Statement::new("select 1");
     let url = database().await;

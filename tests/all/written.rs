@@ -3,7 +3,7 @@
 use crate::fixture::{connect, database};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_session_writes_every_other_reads_as_it_was() {
+async fn value_written_by_a_session_reads_the_same_in_others() {
     let url = database().await;
     let (there, here) = (connect(&url).await, connect(&url).await);
     here.batch_execute("create type public.odd as (day date, span interval, price money, number float8)")

@@ -267,7 +267,7 @@ const HIDDEN: &str = "no row lies below the floor";
 const BOUND: &str = "it follows within two looks, once no writer is left";
 
 #[test]
-fn no_row_is_ever_below_the_floor_and_the_floor_follows_whatever_order_the_steps_have() {
+fn floor_follows_and_no_row_is_below_in_any_order() {
     for (writers, looks, counted) in [(1, 1, true), (2, 1, false), (1, 2, false)] {
         let checked = Protocol { writers, looks, counted, defect: None }.checker().threads(2).spawn_bfs().join();
         checked.assert_properties();

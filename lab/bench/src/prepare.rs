@@ -1,8 +1,6 @@
 //! Builds a contender's sources to a program that can be started.
 
-use std::path::Path;
-
-use trunkline_programs::{Program, Sources, Unfit, cargo, ran, target};
+use trunkline_programs::{Entry, Program, Sources, Unfit, cargo, ran, target};
 
 use crate::contenders::{Contender, Language};
 
@@ -13,9 +11,7 @@ pub const COUNTED: &str = "counted";
 /// Builds a contender if necessary. `many` means that its calls have many messages; `own` is the
 /// name of our program.
 pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, Unfit> {
-    let target = target()?;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../peers");
-    let sources = Sources { folder, copy: target.join("peers") };
+    let (target, peers) = (target()?, Sources::peers()?);
     match contender.language {
         Language::Own(one, more) => {
             let words = if many { more } else { one };
@@ -28,9 +24,9 @@ pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, 
             let arguments = words.iter().map(ToString::to_string).collect();
             Ok(Program { path: target.join(profile).join(own), arguments, folder: target })
         }
-        Language::Rust(name) => sources.rust(name, name, true),
-        Language::Go(name) => sources.go(name),
-        Language::Node(name) => sources.node(name),
-        Language::Python(name) => sources.python(name),
+        Language::Rust(name) => peers.rust(name, Entry::Load),
+        Language::Go(name) => peers.go(name, Entry::Load),
+        Language::Node(name) => peers.node(name, Entry::Load),
+        Language::Python(name) => peers.python(name, Entry::Load),
     }
 }

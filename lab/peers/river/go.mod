@@ -1,4 +1,4 @@
-module contender
+module lab/river
 
 go 1.26.0
 

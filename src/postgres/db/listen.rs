@@ -48,7 +48,7 @@ struct Channel {
     subscribers: usize,
 }
 
-struct Channels {
+struct ListenedChannels {
     all: Mutex<HashMap<String, Channel>>,
     subscribed: AtomicUsize,
     /// Notified when the list of channels changes.
@@ -64,7 +64,7 @@ struct Channels {
 
 /// The listening task. However it ends, with its runtime or by a panic, waiting consumers poll, and
 /// the next caller starts it again.
-struct Listening(Weak<Channels>);
+struct Listening(Weak<ListenedChannels>);
 
 impl Drop for Listening {
     fn drop(&mut self) {
@@ -75,7 +75,7 @@ impl Drop for Listening {
     }
 }
 
-impl Channels {
+impl ListenedChannels {
     /// Makes sure that a task listens.
     fn listen(self: &Arc<Self>) {
         if !self.listening.swap(true, Ordering::AcqRel) {
@@ -120,7 +120,7 @@ impl Channels {
 }
 
 pub(crate) struct Listener {
-    channels: Arc<Channels>,
+    channels: Arc<ListenedChannels>,
     /// Marks notifications from this process: their consumers are already awake.
     pub mark: String,
 }
@@ -129,7 +129,7 @@ pub(crate) struct Listener {
 pub(crate) struct Subscription {
     pub heard: watch::Receiver<Heard>,
     name: String,
-    channels: Arc<Channels>,
+    channels: Arc<ListenedChannels>,
 }
 
 impl Drop for Subscription {
@@ -150,7 +150,7 @@ impl Drop for Subscription {
 impl Listener {
     pub fn new(target: Target) -> Self {
         let mark = uuid::Uuid::from_u64_pair(std::process::id().into(), random()).simple().to_string();
-        let channels = Channels {
+        let channels = ListenedChannels {
             all: Mutex::default(),
             subscribed: AtomicUsize::new(0),
             changed: watch::Sender::default(),
@@ -183,7 +183,7 @@ impl Listener {
 
     /// Starts the listening task again for the present subscriptions, if it has ended.
     pub fn revive(&self) {
-        let Channels { listening, subscribed, .. } = &*self.channels;
+        let ListenedChannels { listening, subscribed, .. } = &*self.channels;
         if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
             self.channels.listen();
         }
@@ -239,7 +239,7 @@ async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
     target: &Target,
-    channels: &Weak<Channels>,
+    channels: &Weak<ListenedChannels>,
     mark: &str,
 ) -> Proof {
     let (proof_heard, mut proof) = mpsc::unbounded_channel();
@@ -282,7 +282,7 @@ async fn listen_on(
 }
 
 /// Keeps the server's list of channels equal to this process' list, until the connection ends.
-async fn follow(client: &Client, alive: i64, channels: &Weak<Channels>, mut ears: tokio::task::JoinHandle<()>) {
+async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
     let heard_of = channels.upgrade().map(|all| (all.changed.subscribe(), all.doubts.clone()));
     let Some((mut changes, doubts)) = heard_of else { return ears.abort() };

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_that_is_about_the_login_has_its_password() {
+    fn first_line_matching_the_login_has_its_password() {
         for (text, password) in [
             ("h:5432:d:me:secret", Some("secret")),
             ("h:5432:d:me:secret\r\n", Some("secret")),

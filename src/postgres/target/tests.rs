@@ -68,7 +68,7 @@ fn an_option_is_what_libpq_takes_it_for() {
 }
 
 #[test]
-fn tls_is_not_left_out_because_a_host_looks_like_a_socket() {
+fn tls_is_kept_when_host_looks_like_a_socket() {
     for text in ["host=/tmp hostaddr=10.0.0.1 sslmode=verify-full", "host=h,/tmp hostaddr=10.0.0.1,10.0.0.2"] {
         assert!(read(text).contains("no hostaddr: name one of the two"), "{}", read(text));
     }
@@ -77,7 +77,7 @@ fn tls_is_not_left_out_because_a_host_looks_like_a_socket() {
 }
 
 #[test]
-fn an_environment_that_demands_tls_is_heard_where_the_string_says_nothing() {
+fn tls_from_environment_applies_when_the_string_names_none() {
     let demands = |name: &str| (name == "PGSSLMODE").then(|| "require".to_owned());
     let mode = |text: &str| Target::parse_in(text, demands).expect(text).config.get_ssl_mode();
     assert_eq!(mode("host=h"), SslMode::Require);
@@ -91,7 +91,7 @@ fn an_environment_that_demands_tls_is_heard_where_the_string_says_nothing() {
 }
 
 #[test]
-fn a_server_costs_a_bounded_time_and_memory_unless_told_otherwise() {
+fn connect_time_and_answer_size_are_bounded_by_default() {
     let target = |text: &str| Target::parse_in(text, nothing).expect(text);
     let connect = |text: &str| target(text).config.get_connect_timeout().copied();
     assert_eq!(connect("host=h"), Some(Duration::from_secs(10)));
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_ours_stays_as_it_was(name in "[ -~]{1,20}", url in any::<bool>()) {
+    fn unrelated_settings_pass_unchanged(name in "[ -~]{1,20}", url in any::<bool>()) {
         let escaped = name.bytes().fold(String::new(), |escaped, byte| format!("{escaped}%{byte:02x}"));
         let text = match url {
             true => format!("postgres://h/d?application_name={escaped}&sslmode=disable"),

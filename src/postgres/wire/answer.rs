@@ -19,11 +19,11 @@ const PARTS: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     chunks: Vec<Bytes>,
-    parts: Vec<Part>,
+    parts: Vec<AnswerPart>,
 }
 
 #[derive(Debug, Clone)]
-struct Part {
+struct AnswerPart {
     /// The chunk in which the part begins, and the offset in it.
     start: (usize, usize),
     rows: usize,
@@ -77,7 +77,7 @@ impl Reading {
                     _ => continue,
                 };
                 let rows = std::mem::take(&mut self.rows);
-                self.reply.parts.push(Part { start: self.start, rows, tag: (at, tag), suspended: kind == b's' });
+                self.reply.parts.push(AnswerPart { start: self.start, rows, tag: (at, tag), suspended: kind == b's' });
                 self.start = (at, body.end);
             }
             self.reply.chunks.push(chunk);
@@ -160,8 +160,10 @@ impl Reply {
     }
 
     pub fn tag(&self, place: usize) -> &str {
-        let words =
-            self.parts.get(place).and_then(|Part { tag: (at, words), .. }| self.chunks.get(*at)?.get(words.clone()));
+        let words = self
+            .parts
+            .get(place)
+            .and_then(|AnswerPart { tag: (at, words), .. }| self.chunks.get(*at)?.get(words.clone()));
         words.and_then(|words| std::str::from_utf8(words).ok()).unwrap_or_default()
     }
 

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use super::{
     Columns, Connection, Group, Reply, Use, WireError, cached_statement::Signature, drive::drive, queued::Link,
 };
-use crate::{error::server::ServerError, postgres::target::Limits};
+use crate::{error::server::ServerError, postgres::target::AnswerLimits};
 
 /// Returns the result for a caller of `statements` statements, if the server sends these pieces in
 /// order and closes the connection.
@@ -17,7 +17,7 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let (ours, mut theirs) = tokio::io::duplex(1 << 20);
-        let limits = Limits { answer_bytes: 1 << 10, ..Limits::default() };
+        let limits = AnswerLimits { answer_bytes: 1 << 10, ..AnswerLimits::default() };
         let shared = Arc::new(Link::new(limits, Use::Common));
         let connection = Connection::over(shared.clone());
         let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));

@@ -14,13 +14,13 @@ use super::{
     inbox::{Came, Delivery},
     socket::Socket,
 };
-use crate::{error::server::ServerError, postgres::target::Limits};
+use crate::{error::server::ServerError, postgres::target::AnswerLimits};
 
 /// The state that callers and the driver share.
 #[derive(Default)]
 pub(super) struct Link {
     queued: Mutex<Queued>,
-    pub limits: Limits,
+    pub limits: AnswerLimits,
     pub usage: Use,
     /// Wakes the driver to write, or to end.
     pub wake: Notify,
@@ -161,7 +161,7 @@ pub(super) enum To {
 }
 
 impl Link {
-    pub fn new(limits: Limits, usage: Use) -> Self {
+    pub fn new(limits: AnswerLimits, usage: Use) -> Self {
         Self { limits, usage, ..Self::default() }
     }
 

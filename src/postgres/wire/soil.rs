@@ -37,7 +37,7 @@ mod tests {
     use super::{IN_CATALOG, soils};
 
     #[test]
-    fn what_outlives_its_transaction_is_known_by_its_words() {
+    fn session_state_is_recognized_by_its_words() {
         for text in [
             "set role x",
             "SET session_replication_role = replica",

@@ -45,7 +45,7 @@ fn refused(outcome: Result<Reply, WireError>) -> (usize, SqlState) {
 }
 
 #[tokio::test]
-async fn a_group_is_one_transaction_and_its_answers_come_in_order() {
+async fn group_is_one_transaction_and_its_answers_come_in_order() {
     let connection = connection().await;
     connection.batch("create temp table t (n int)").await.expect("created");
     let answer = connection
@@ -63,7 +63,7 @@ async fn a_group_is_one_transaction_and_its_answers_come_in_order() {
 }
 
 #[tokio::test]
-async fn an_error_names_its_statement_and_undoes_the_group_wherever_it_stands() {
+async fn error_names_its_statement_and_undoes_the_whole_group() {
     let connection = connection().await;
     connection.batch("create temp table t (n int)").await.expect("created");
     for at in 0..6 {
@@ -78,7 +78,7 @@ async fn an_error_names_its_statement_and_undoes_the_group_wherever_it_stands() 
 }
 
 #[tokio::test]
-async fn what_fails_at_the_commit_fails_behind_the_last_statement() {
+async fn commit_failure_has_its_place_after_the_last_statement() {
     let connection = connection().await;
     connection.batch("create temp table t (n int unique deferrable initially deferred)").await.expect("created");
     let outcome = connection.send(group(&["insert into t values (1)", "insert into t values (1)"])).await;
@@ -87,7 +87,7 @@ async fn what_fails_at_the_commit_fails_behind_the_last_statement() {
 }
 
 #[tokio::test]
-async fn a_statement_that_cannot_be_prepared_says_why_and_harms_no_other() {
+async fn unpreparable_statement_gives_its_reason_and_harms_no_other() {
     let connection = connection().await;
     let (wrong, right) = ("select nothing", "select 7");
     let unseen = |text: &str| {
@@ -133,7 +133,7 @@ async fn each_of_many_callers_gets_its_own_answer() {
 }
 
 #[tokio::test]
-async fn what_a_caller_sent_happens_once_though_the_caller_goes_away() {
+async fn sent_statement_runs_once_though_its_caller_goes_away() {
     let connection = connection().await;
     connection.batch("create temp table t (n int)").await.expect("created");
     for _ in 0..100 {
@@ -158,7 +158,7 @@ async fn a_group_larger_than_every_buffer_between_gets_through() {
 }
 
 #[tokio::test]
-async fn what_the_server_says_in_between_is_nobodys_answer() {
+async fn notices_and_notifications_are_not_taken_for_answers() {
     let connection = connection().await;
     let answer = connection
         .send(group(&[
@@ -205,7 +205,7 @@ async fn a_parameter_that_cannot_be_written_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn types_that_postgres_does_not_come_with_are_known_by_their_parts() {
+async fn user_defined_types_are_known_by_their_parts() {
     let connection = connection().await;
     let schema = format!("wire_{}", std::process::id());
     let text = format!(

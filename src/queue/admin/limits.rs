@@ -63,14 +63,14 @@ impl Limits {
     }
 
     /// The messages of each key that workers begin in a second, in a queue with keys
-    /// ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a thousand million; 0.1
-    /// is one in ten seconds. A message that comes again counts again.
+    /// ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a thousand
+    /// million; 0.1 is one in ten seconds. A message that comes again counts again.
     ///
-    /// The worker that holds the key's partition enforces the rate, without asking other workers, and
-    /// all workers together never exceed it. A worker that takes over a partition begins with empty
-    /// buckets, as of the last time at which its predecessor could begin a message. Messages of a
-    /// key beyond the rate wait, and messages of other keys pass them. Lanes of such a queue cannot
-    /// be leased in SQL.
+    /// The worker that holds the key's partition enforces the rate, without asking other workers,
+    /// and all workers together never exceed it. A worker that takes over a partition begins with
+    /// empty buckets, as of the last time at which its predecessor could begin a message. Messages
+    /// of a key beyond the rate wait, and messages of other keys pass them. Partitions of such a
+    /// queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }

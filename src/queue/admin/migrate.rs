@@ -25,13 +25,13 @@ pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
 /// them out, the step adds a row there.
 const OLDEST: i32 = 15;
 
-struct Found {
+struct Installed {
     version: i32,
     /// The oldest version whose programs work with the schema.
     oldest: i32,
 }
 
-impl Found {
+impl Installed {
     /// Returns true if programs of this version work with the schema.
     fn supports_this(&self) -> bool {
         self.version == SCHEMA_VERSION || (self.version > SCHEMA_VERSION && self.oldest <= SCHEMA_VERSION)
@@ -164,15 +164,15 @@ impl Db {
         if found.supports_this() { Ok(()) } else { Err(self.mismatch(found.version)) }
     }
 
-    async fn found(&self, session: &Session) -> Result<Found> {
+    async fn found(&self, session: &Session) -> Result<Installed> {
         let exists = self.statement("schema_exists", include_str!("../../../sql/statements/schema_exists.sql"));
         let exists = session.query(&exists, &[]).await?;
         let (newer, first) = (only(&exists)?.read::<bool>(0)?, only(&exists)?.read::<bool>(1)?);
         if newer {
             let version = self.statement("schema_version", include_str!("../../../sql/statements/schema_version.sql"));
             return match session.query(&version, &[]).await?.first() {
-                Some(row) => Ok(Found { version: row.read(0)?, oldest: row.read(1)? }),
-                None => Ok(Found { version: 0, oldest: 0 }),
+                Some(row) => Ok(Installed { version: row.read(0)?, oldest: row.read(1)? }),
+                None => Ok(Installed { version: 0, oldest: 0 }),
             };
         }
         let version = match first {
@@ -185,7 +185,7 @@ impl Db {
             }
             false => 0,
         };
-        Ok(Found { version, oldest: version })
+        Ok(Installed { version, oldest: version })
     }
 
     fn mismatch(&self, found: i32) -> Error {

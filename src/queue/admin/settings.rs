@@ -123,11 +123,11 @@ impl Settings {
 
     /// Gives each message a key. Messages of one key are handled one after another, in the order in
     /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. The
-    /// number of partitions is 1 to 256; 64 is enough for most queues, and [`Changes::partitions`] can raise
-    /// it later. Cannot be combined with priorities or uniqueness.
+    /// number of partitions is 1 to 256; 64 is enough for most queues, and [`Changes::partitions`]
+    /// can raise it later. Cannot be combined with priorities or uniqueness.
     ///
-    /// A key's hash chooses its partition, and one worker at a time leases a partition as a whole. So there
-    /// are never more workers (processes) at work than partitions.
+    /// A key's hash chooses its partition, and one worker at a time leases a partition as a whole.
+    /// So there are never more workers (processes) at work than partitions.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions, ..self }
@@ -197,8 +197,8 @@ impl Changes {
         Self { per_key: Some(per_key), ..self }
     }
 
-    /// Raises the number of partitions in a queue with keys, to a multiple of the present number, at
-    /// most 256 ([`Settings::partitions`]).
+    /// Raises the number of partitions in a queue with keys, to a multiple of the present number,
+    /// at most 256 ([`Settings::partitions`]).
     ///
     /// Workers and producers may run meanwhile; the order and the limits of keys hold. The queue
     /// stands still until its waiting messages are in order: some 20 seconds for each million

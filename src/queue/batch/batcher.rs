@@ -50,20 +50,20 @@ pub(crate) struct Running {
 }
 
 #[derive(Default)]
-pub(crate) struct Batcher<W>(Mutex<State<W>>);
+pub(crate) struct Batcher<W>(Mutex<BatcherState<W>>);
 
 #[derive(Default)]
-pub(crate) struct State<W> {
+pub(crate) struct BatcherState<W> {
     pub waiting: W,
     pub running: Running,
 }
 
 impl<W: Waiting> Batcher<W> {
     pub fn new(waiting: W) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { waiting, running: Running::default() })))
+        Arc::new(Self(Mutex::new(BatcherState { waiting, running: Running::default() })))
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State<W>> {
+    pub fn state(&self) -> MutexGuard<'_, BatcherState<W>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -80,7 +80,7 @@ impl<W: Waiting> Batcher<W> {
     pub fn try_join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> Option<R>) -> Option<(R, Option<Permit<W>>)> {
         let mut state = self.state();
         let added = add(&mut state.waiting)?;
-        let State { waiting, running } = &mut *state;
+        let BatcherState { waiting, running } = &mut *state;
         let starts = running.statements == 0 || running.statements < W::STATEMENTS && waiting.deserve_another(running);
         running.statements += usize::from(starts);
         let permit = || Permit { batcher: self.clone(), messages: 0, began: None, has_ended: false };
@@ -102,7 +102,7 @@ impl<W: Waiting> Permit<W> {
     /// call then receives another.
     pub fn next(&mut self) -> Option<W::Work> {
         let mut state = self.batcher.state();
-        let State { waiting, running } = &mut *state;
+        let BatcherState { waiting, running } = &mut *state;
         running.took = self.began.map_or(running.took, |began| began.elapsed());
         running.messages -= std::mem::take(&mut self.messages);
         let Some((work, messages)) = waiting.next(running) else {
@@ -114,7 +114,7 @@ impl<W: Waiting> Permit<W> {
         Some(work)
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State<W>> {
+    pub fn state(&self) -> MutexGuard<'_, BatcherState<W>> {
         self.batcher.state()
     }
 

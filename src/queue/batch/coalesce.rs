@@ -57,12 +57,12 @@ impl New<'_> {
 
 /// The messages of one queue that wait to be written.
 pub(crate) struct Coalescer {
-    batcher: Arc<Batcher<Rows>>,
+    batcher: Arc<Batcher<OpenRows>>,
     /// Notified when messages leave.
     room: Arc<Notify>,
 }
 
-pub(crate) type InsertPermit = Permit<Rows>;
+pub(crate) type InsertPermit = Permit<OpenRows>;
 
 /// A caller's receipt, and the permit to write where an insert has to start.
 pub(crate) struct Joined {
@@ -75,7 +75,8 @@ impl Coalescer {
     /// or partitions. An insert takes at most `rows` rows of at most `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
-        let waiting = Rows { max_batch, lanes, at_once: rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
+        let waiting =
+            OpenRows { max_batch, lanes, at_once: rows, batches: VecDeque::new(), bytes: 0, room: room.clone() };
         Self { batcher: Batcher::new(waiting), room }
     }
 
@@ -97,7 +98,7 @@ impl Coalescer {
     }
 }
 
-pub(crate) struct Rows {
+pub(crate) struct OpenRows {
     max_batch: usize,
     lanes: usize,
     /// The most rows in one insert.
@@ -107,7 +108,7 @@ pub(crate) struct Rows {
     room: Arc<Notify>,
 }
 
-impl Rows {
+impl OpenRows {
     fn has_room(&self, new: &New<'_>) -> bool {
         self.bytes == 0 || self.bytes + new.bytes() <= WAITING_BYTES
     }
@@ -148,7 +149,7 @@ impl Rows {
     }
 }
 
-impl Waiting for Rows {
+impl Waiting for OpenRows {
     type Call = Batch;
     type Work = Vec<Batch>;
     const STATEMENTS: usize = 2;

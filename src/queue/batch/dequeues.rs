@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_come_while_a_statement_is_on_its_way_share_the_next_in_their_order() {
+    fn calls_during_a_statement_share_the_next_in_order() {
         let batcher = DequeueBatcher::default();
         let (permit, _first) = join(&batcher, 1, DequeueMode::Take);
         let mut permit = permit.expect("none is on its way");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_leases_and_leases_of_other_lengths_have_statements_of_their_own() {
+    fn takes_and_leases_of_each_length_have_separate_statements() {
         let batcher = DequeueBatcher::default();
         let ways = [
             DequeueMode::Take,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_asks_for_a_page_at_most_and_small_calls_do_not_overtake_a_large_one() {
+    fn statement_asks_for_at_most_a_page_in_call_order() {
         let batcher = DequeueBatcher::default();
         let mut joined: Vec<_> = [PAGE, 1, PAGE, 1].iter().map(|n| join(&batcher, *n, DequeueMode::Take)).collect();
         let mut permit = joined[0].0.take().expect("none is on its way");

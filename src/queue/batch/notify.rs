@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn second_statement_is_sent_though_the_first_is_answered_at_once() {
+    fn second_statement_is_sent_even_after_an_immediate_first_answer() {
         let sent = Cell::new(0);
         let second = async {
             sent.set(sent.get() + 1);

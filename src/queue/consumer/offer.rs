@@ -24,6 +24,7 @@ use crate::{
 /// [`Queue::take`].
 ///
 /// Drop it within a tokio runtime; outside, its messages go back only with the next dequeue.
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Offer<T> {
     queue: Queue<T>,
@@ -77,12 +78,15 @@ impl<T: Payload> Offer<T> {
 
 impl<T: Payload> Queue<T> {
     /// Takes messages like [`Queue::take`], for a receiver that may be gone when the answer comes.
+    #[doc(hidden)]
     pub async fn offer_take(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?.without_lease()?;
         self.offer(request.n(), DequeueMode::Take).await
     }
 
-    /// As [`Queue::lease`], for a receiver that may be gone when the answer comes.
+    /// Leases messages like [`Queue::lease`], for a receiver that may be gone when the answer
+    /// comes.
+    #[doc(hidden)]
     pub async fn offer_lease(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?;
         self.offer(request.n(), DequeueMode::Lease(request.lease())).await
@@ -109,12 +113,16 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// As [`Consumer::take`], for a receiver that may be gone when the answer comes.
+    /// Takes messages like [`Consumer::take`], for a receiver that may be gone when the answer
+    /// comes.
+    #[doc(hidden)]
     pub async fn offer_take(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         self.offer(request.into().without_lease()?, DequeueMode::Take).await
     }
 
-    /// As [`Consumer::lease`], for a receiver that may be gone when the answer comes.
+    /// Leases messages like [`Consumer::lease`], for a receiver that may be gone when the answer
+    /// comes.
+    #[doc(hidden)]
     pub async fn offer_lease(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into();
         self.offer(request, DequeueMode::Lease(request.lease())).await

@@ -39,8 +39,9 @@ pub struct Draft<P> {
     key: Option<Box<str>>,
 }
 
-/// When a message is due, by the server's clock: [`Queue::reschedule`](crate::Queue::reschedule)
-/// takes one, or a [`Duration`] or a [`SystemTime`].
+/// The time when a message is due, by the server's clock.
+/// [`Queue::reschedule`](crate::Queue::reschedule) takes one, or a [`Duration`] or a
+/// [`SystemTime`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// After a delay from now, at most 36,500 days; at once for [`Duration::ZERO`].
@@ -123,8 +124,8 @@ impl<P> Draft<P> {
     }
 
     /// Sets the key, 1 to 1,024 bytes, in a queue whose messages have keys
-    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages of one key are handled one after
-    /// another, in the order in which they are due, across failures, crashes and shutdowns.
+    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages of one key are handled one
+    /// after another, in the order in which they are due, across failures, crashes and shutdowns.
     #[must_use]
     pub fn key(self, key: impl Into<Box<str>>) -> Self {
         Self { key: Some(key.into()), ..self }

@@ -167,7 +167,7 @@ mod tests {
     use super::Metadata;
 
     #[test]
-    fn names_are_sorted_and_there_once_and_nothing_is_the_same_however_it_came_to_be() {
+    fn names_are_sorted_and_unique_and_emptied_metadata_equals_new() {
         let mut metadata: Metadata = [("b", "1"), ("a", "2"), ("b", "3")].into_iter().collect();
         assert_eq!(metadata.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
         assert_eq!((metadata.remove("b").as_deref(), metadata.remove("b")), (Some("3"), None));

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_stays_as_it_is() {
+    fn short_reason_stays_unchanged() {
         let longest = "ä".repeat(LONGEST);
         for text in ["", "no", &longest] {
             assert_eq!(reason_of(text), text);

@@ -194,7 +194,7 @@ mod tests {
     const SPAN: &str = "00f067aa0ba902b7";
 
     #[test]
-    fn what_the_recommendation_allows_is_read_and_written_as_version_00() {
+    fn valid_traceparent_is_read_and_written_as_version_00() {
         for (text, sampled) in [
             (format!("00-{TRACE}-{SPAN}-01"), true),
             (format!("00-{TRACE}-{SPAN}-00"), false),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_forbids_is_ignored() {
+    fn invalid_traceparent_is_ignored() {
         let zeros = "0".repeat(32);
         for text in [
             String::new(),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_another_span_of_the_same_trace_with_the_same_state() {
+    fn child_is_another_span_of_its_trace_with_its_state() {
         let text = format!("00-{TRACE}-{SPAN}-01");
         let context = TraceContext::parse(&text, Some("congo=t61rcWkgMzE,rojo=1")).expect("valid");
         let child = context.child();

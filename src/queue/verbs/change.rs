@@ -187,7 +187,7 @@ fn within_bounds(due: Due) -> Result<f64> {
     due.number()
 }
 
-/// How long a call waits for a message that another session has locked.
+/// The longest wait for a message that another session has locked.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The first pause is short, because most locks are held only until a commit that is under way.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);

@@ -35,18 +35,18 @@ use crate::{
 /// The longest time that a notification takes after its transaction has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
-impl std::fmt::Debug for Inbox {
+impl std::fmt::Debug for Mailbox {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Inbox").field("entered", &self.entered.is_some()).finish_non_exhaustive()
+        out.debug_struct("Mailbox").field("entered", &self.entered.is_some()).finish_non_exhaustive()
     }
 }
 
 impl<T: Payload> Queue<T> {
     /// Sends a message to one consumer that waits with
-    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that wakes
-    /// it. Nothing is stored and no disk is waited for, and the message is lost if that consumer
-    /// dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the message is
-    /// enqueued.
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that
+    /// wakes it. Nothing is stored and no disk is waited for, and the message is lost if that
+    /// consumer dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the
+    /// message is enqueued.
     ///
     /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later or has a
     /// unique key is always enqueued.
@@ -73,7 +73,7 @@ impl<T: Payload> Queue<T> {
 }
 
 /// A consumer's entry in the list of consumers that wait for a message inside a notification.
-pub(crate) struct Inbox {
+pub(crate) struct Mailbox {
     shared: Arc<Shared>,
     name: String,
     subscription: Subscription,
@@ -82,7 +82,7 @@ pub(crate) struct Inbox {
     entered: Option<i64>,
 }
 
-impl Inbox {
+impl Mailbox {
     pub fn new(shared: &Arc<Shared>) -> Self {
         let name = format!("trunkline {}", uuid::Uuid::new_v4().simple());
         let (subscription, letters) = shared.db.subscribe_texts(&name);
@@ -220,7 +220,7 @@ impl Letter {
     }
 }
 
-impl Inbox {
+impl Mailbox {
     /// Leaves the list for a consumer that is gone: a message that still arrives is enqueued.
     pub fn abandon(mut self) {
         if self.entered.is_none() {

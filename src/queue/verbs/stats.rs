@@ -56,7 +56,7 @@ impl Stats {
 
     /// Adds the counts of both; the oldest due message is the older of the two.
     #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
             due: self.due + other.due,
             delayed: self.delayed + other.delayed,

@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages, oldest first; none where none is due. The messages are gone when this
-    /// returns: if the consumer dies before it is done with them, they are lost. If the call is
-    /// dropped before it returns, they are put back. For messages that need not be stored at all,
-    /// see [`Queue::send_direct`].
+    /// Takes up to `n` messages, oldest first; none if none is due. The messages are gone when the
+    /// call returns: if the consumer dies before it is done with them, they are lost. If the call
+    /// is dropped before it returns, they are put back. For messages that need not be stored at
+    /// all, see [`Queue::send_direct`].
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the

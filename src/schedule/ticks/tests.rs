@@ -15,7 +15,7 @@ fn ticks(text: &str, missed: Missed, first: &str, now: &str) -> Ticks {
 const ALL: [Missed; 3] = [Missed::Skip, Missed::Once, Missed::Each];
 
 #[test]
-fn a_tick_in_time_is_made_whatever_becomes_of_missed_ones() {
+fn timely_tick_is_made_whatever_happens_to_missed_ones() {
     for missed in ALL {
         let found = ticks("* * * * *", missed, "2026-11-23T09:00:00Z", "2026-11-23T09:00:00.02Z");
         let next = Some(at("2026-11-23T09:01:00Z"));
@@ -24,7 +24,7 @@ fn a_tick_in_time_is_made_whatever_becomes_of_missed_ones() {
 }
 
 #[test]
-fn missed_ticks_are_left_out_or_made_up_for_once_or_each() {
+fn missed_ticks_are_skipped_or_made_up_once_or_each() {
     let of = |missed| ticks("0 * * * *", missed, "2026-11-23T09:00:00Z", "2026-11-23T12:30:00Z");
     let hour = |hour: i64| at("2026-11-23T00:00:00Z") + hour.hours();
     assert_eq!(of(Missed::Skip).now, []);
@@ -53,7 +53,7 @@ fn a_year_of_seconds_costs_what_a_thousand_cost() {
 }
 
 #[test]
-fn the_tick_of_an_hour_that_is_left_out_is_not_lost_on_the_way_back() {
+fn tick_in_a_skipped_hour_is_not_lost_looking_back() {
     for missed in ALL {
         let found = ticks("30 2 * * *", missed, "2026-03-28T01:30:00Z", "2026-03-29T01:00:30Z");
         assert_eq!(found.now.last(), Some(&at("2026-03-29T01:00:00Z")), "{missed:?}");

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_may_begin_at_once_and_then_one_after_another() {
+    fn burst_begins_at_once_and_the_rest_one_by_one() {
         let now = Instant::now();
         let mut bucket = bucket(3, Duration::ZERO, now);
         for _ in 0..3 {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_empty_when_its_lane_changed_hands_fills_from_then_on() {
+    fn bucket_of_a_moved_partition_fills_from_the_move_on() {
         let now = Instant::now();
         let mut bucket = bucket(4, EACH * 3, now);
         assert_eq!(bucket.opens(0, now), now);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn in_no_time_more_begin_than_the_burst_and_what_fills_it() {
+    fn starts_never_exceed_burst_plus_refill() {
         let began = Instant::now();
         let mut bucket = bucket(5, EACH * 5, began);
         let mut times: Vec<Instant> = Vec::new();

@@ -41,7 +41,7 @@ fn has_no_duties(beat: Beat) -> bool {
 }
 
 #[test]
-fn what_runs_is_renewed_after_a_third_of_its_lease() {
+fn running_message_is_renewed_after_a_third_of_its_lease() {
     let now = Instant::now();
     let mut held = held(2, 2, now);
     assert!(has_no_duties(held.beat(now + SECOND * 9, true)));
@@ -56,7 +56,7 @@ fn what_runs_is_renewed_after_a_third_of_its_lease() {
 }
 
 #[test]
-fn what_could_not_be_renewed_until_its_lease_is_over_is_lost() {
+fn lease_not_renewed_in_time_is_lost() {
     let now = Instant::now();
     let mut held = held(1, 0, now);
     let nr = held.hand();
@@ -70,7 +70,7 @@ fn what_could_not_be_renewed_until_its_lease_is_over_is_lost() {
 }
 
 #[test]
-fn a_handler_that_runs_for_long_is_told_of_a_lease_that_is_gone() {
+fn long_handler_is_notified_of_its_lost_lease() {
     let now = Instant::now();
     let mut held = held(2, 1, now);
     let (nr, later) = (held.hand(), now + SECOND * 9 / 10);
@@ -89,7 +89,7 @@ fn a_handler_that_runs_for_long_is_told_of_a_lease_that_is_gone() {
 }
 
 #[test]
-fn a_lease_that_goes_at_any_time_is_looked_after_within_three_beats() {
+fn lost_lease_is_noticed_within_three_heartbeats() {
     let beat = SECOND / 4;
     for begun in (0..40).map(|nr| SECOND * nr / 20) {
         for gone in (0..20).map(|nr| begun + SECOND * nr / 20) {
@@ -109,7 +109,7 @@ fn a_lease_that_goes_at_any_time_is_looked_after_within_three_beats() {
 }
 
 #[test]
-fn what_would_not_start_soon_is_given_back() {
+fn messages_that_cannot_start_soon_are_given_back() {
     let now = Instant::now();
     let mut held = held(10, 2, now);
     assert_eq!(held.beat(now + SECOND / 10, true).release, [], "it may start yet");
@@ -119,7 +119,7 @@ fn what_would_not_start_soon_is_given_back() {
 }
 
 #[test]
-fn what_came_just_now_has_not_waited_while_nothing_was_there() {
+fn fresh_message_has_not_waited_while_the_buffer_was_empty() {
     let now = Instant::now();
     let mut held = Held::new(LEASE, None, now);
     held.leased(vec![message(1024, false)], now + SECOND * 60);
@@ -127,7 +127,7 @@ fn what_came_just_now_has_not_waited_while_nothing_was_there() {
 }
 
 #[test]
-fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_while() {
+fn isolated_message_stops_leasing_until_it_has_lived_a_while() {
     let now = Instant::now();
     let mut held = held(1, 1, now);
     assert_eq!(held.room(9, 1), 9);
@@ -148,7 +148,7 @@ fn beside_a_message_that_may_kill_nothing_is_leased_until_it_has_lived_for_a_whi
 }
 
 #[test]
-fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
+fn isolated_message_begins_alone_and_nothing_begins_beside_it() {
     let now = Instant::now();
     let mut held = held(4, 2, now);
     held.leased(vec![message(9000, true)], now);
@@ -176,7 +176,7 @@ fn what_may_kill_begins_when_nothing_else_runs_and_nothing_begins_beside_it() {
 }
 
 #[test]
-fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
+fn isolated_message_and_others_wait_a_second_for_each_other() {
     let now = Instant::now();
     let mut held = held(1, 1, now);
     held.leased(vec![message(9000, true)], now);
@@ -194,7 +194,7 @@ fn what_may_kill_waits_a_second_for_others_and_they_for_it() {
 
 /// Given back, they would be leased again among many.
 #[test]
-fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
+fn isolated_message_is_not_given_back_while_it_waits() {
     let now = Instant::now();
     let mut held = held(10, 2, now);
     held.leased(vec![message(9000, true)], now);
@@ -215,7 +215,7 @@ fn what_is_to_run_alone_is_not_given_back_because_it_waits() {
 
 /// Such a message delays no other before its turn.
 #[test]
-fn one_that_is_to_run_alone_and_waits_behind_others_of_its_key_is_not_waited_for() {
+fn isolated_message_behind_others_of_its_key_delays_no_other() {
     let now = Instant::now();
     let of_key = |id, ran_out| Message { key: Some("a key".into()), ..message(id, ran_out) };
     for how in ["late", "failed", "done"] {
@@ -279,7 +279,7 @@ fn no_more_is_asked_for_than_could_be_kept_twice() {
 }
 
 #[test]
-fn what_could_not_be_settled_is_kept_while_its_lease_may_last_and_tried_once_after() {
+fn unsettled_message_is_retried_during_its_lease_and_once_after() {
     let now = Instant::now();
     let mut held = held(1, 1, now);
     held.finish(0, [Decision::Done], now);
@@ -291,7 +291,7 @@ fn what_could_not_be_settled_is_kept_while_its_lease_may_last_and_tried_once_aft
 }
 
 #[test]
-fn what_is_given_up_is_named_once() {
+fn abandoned_messages_are_named_once() {
     let now = Instant::now();
     let mut held = held(5, 2, now);
     assert_eq!(ids(&held.give_up_waiting()), [1026, 1027, 1028]);
@@ -302,7 +302,7 @@ fn what_is_given_up_is_named_once() {
 }
 
 #[test]
-fn what_a_policy_counts_are_charged_attempts() {
+fn policy_counts_attempts_without_releases() {
     let now = Instant::now();
     let mut held = Held::new(LEASE, None, now);
     held.leased(vec![Message { attempt: 7, released: 5, ..message(1024, false) }], now);
@@ -313,7 +313,7 @@ fn what_a_policy_counts_are_charged_attempts() {
 
 /// Also if buckets opened long ago without a check.
 #[test]
-fn a_key_with_a_rate_never_begins_more_often_however_late_the_worker_is() {
+fn key_never_exceeds_its_rate_however_late_the_worker_is() {
     const EACH: Duration = Duration::from_millis(100);
     let began = Instant::now();
     let rate = Arc::new(Rate { each: EACH, whole: EACH, full_in: Duration::ZERO });

@@ -48,7 +48,7 @@ async fn consumers_of_a_queue_that_is_dropped_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_without_rights_is_told_what_it_lacks_and_nothing_is_lost() {
+async fn missing_right_is_named_and_no_message_is_lost() {
     let Place { queue, sql, url, db: _db } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue(1).await.expect("enqueued");
     let admin = superuser(&url).await;

@@ -70,7 +70,7 @@ async fn each_message_meets_one_end_whoever_cancels_moves_and_consumes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_a_message_in_a_transaction_is_waited_for() {
+async fn cancel_waits_for_the_transaction_that_has_the_message() {
     static NOTHING: Statement<(), ()> = Statement::new("select");
     let Place { queue, db, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let ids = enqueued(&queue, 2).await;

@@ -7,7 +7,7 @@ use super::{HOUR, NOW, found};
 use crate::fixture::{Ids, Place, SOON, enqueued, place, until_asleep};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
+async fn message_cancelled_in_a_transaction_is_gone_at_its_commit() {
     let Place { queue, db, mut sql, .. } = place(Settings::new("int8")).await;
     for commits in [false, true] {
         let ids = enqueued(&queue, 4).await;
@@ -37,7 +37,7 @@ async fn what_is_cancelled_in_a_transaction_is_gone_if_and_when_that_commits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_moved_in_a_transaction_wakes_who_waits_when_that_commits() {
+async fn message_moved_in_a_transaction_wakes_consumers_at_its_commit() {
     let Place { queue, db, sql, .. } = place::<i64>(Settings::new("int8")).await;
     let drafts = (0..3).map(|nr| Draft::new(nr).after(HOUR));
     let ids = queue.enqueue_many(drafts).await.expect("enqueued").ids();
@@ -57,7 +57,7 @@ async fn what_is_moved_in_a_transaction_wakes_who_waits_when_that_commits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_transaction_has_is_passed_over() {
+async fn message_in_another_transaction_is_skipped() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
     let ids = enqueued(&queue, 2).await;
     let (one, other) = (db.begin().await.expect("begun"), db.begin().await.expect("begun"));

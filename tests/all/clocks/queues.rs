@@ -130,7 +130,7 @@ async fn clock_that_was_ahead_stops_no_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_enqueued_before_a_worker_begins_are_handled_whatever_the_clock_showed() {
+async fn keys_enqueued_before_a_worker_are_handled_under_any_clock() {
     let clock = Clock::start().await;
     clock.db.create_queue("q", &Kind::Keyed.settings()).await.expect("created");
     let queue: Queue<i64> = clock.db.queue("q").await.expect("opened");

@@ -51,7 +51,7 @@ async fn no_role_locks_a_table_that_queues_share() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_sees_and_changes_what_is_shared_of_its_own_queues_alone() {
+async fn consumer_sees_and_changes_shared_rows_of_its_queues_alone() {
     let (here, sql, _) = two("consumer", "apart_consumer").await;
     here.sql
         .batch_execute(
@@ -103,7 +103,7 @@ async fn a_consumer_sees_and_changes_what_is_shared_of_its_own_queues_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_writes_entries_of_its_own_queues_and_chooses_no_id_or_time() {
+async fn operator_writes_entries_of_its_queues_without_id_or_time() {
     let (here, sql, _) = two("operator", "apart_operator").await;
     sql.batch_execute(
         "insert into trunkline.audit (who, action, queue, what, affected) values ('me', 'purge', 'q', 'x', 1)",
@@ -129,10 +129,10 @@ async fn an_operator_writes_entries_of_its_own_queues_and_chooses_no_id_or_time(
 #[tokio::test(flavor = "multi_thread")]
 async fn advisory_locks_of_another_role_stop_nothing() {
     let (here, _, url) = two("operator", "apart_operator").await;
-    let nobody = "do $$ begin create role apart_nobody login; exception when duplicate_object or unique_violation then null; end $$";
-    here.sql.batch_execute(nobody).await.expect("created");
-    let nobody = connect(&format!("{} user=apart_nobody", here.url)).await;
-    nobody
+    let create = "do $$ begin create role apart_nobody login; exception when duplicate_object or unique_violation then null; end $$";
+    here.sql.batch_execute(create).await.expect("created");
+    let outsider = connect(&format!("{} user=apart_nobody", here.url)).await;
+    outsider
         .batch_execute(
             "select pg_advisory_lock(hashtextextended(name, 0)) from unnest(array['trunkline.migrate', 'trunkline.queue q', 'trunkline.bucket q']) name;
              select pg_advisory_lock(hashtext('trunkline.lane keys'), lane) from generate_series(-1, 8) lane",
@@ -162,7 +162,7 @@ async fn advisory_locks_of_another_role_stop_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_cannot_take_a_unique_key_away_or_keep_it_for_a_message_that_is_not() {
+async fn producer_cannot_remove_unique_keys_or_keep_stale_ones() {
     let (here, sql, _) = two("producer", "apart_producer").await;
     refused(&sql, &["delete from trunkline.unique_once", "begin; lock table trunkline.unique_once in share mode"])
         .await;
@@ -178,7 +178,7 @@ async fn a_producer_cannot_take_a_unique_key_away_or_keep_it_for_a_message_that_
 /// A role keeps its rights through a migration from an older version, as they are defined now, and
 /// gets no others.
 #[tokio::test(flavor = "multi_thread")]
-async fn rights_of_an_older_schema_are_taken_back_by_a_migration() {
+async fn migration_revokes_rights_of_an_older_schema() {
     let (here, sql, url) = two("consumer", "apart_consumer").await;
     here.sql
         .batch_execute(

@@ -6,7 +6,7 @@ use trunkline::{Db, Limits, Settings};
 use crate::fixture::{Place, connect, enqueued, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_with_the_least_rights_dequeues_within_limits_and_cannot_change_them() {
+async fn consumer_dequeues_within_limits_that_it_cannot_change() {
     let Place { db, queue, sql: admin, url } = place::<i64>(Settings::new("int8")).await;
     db.limit_queue("q", &Limits::none().max_leased(5).per_second(1000.0)).await.expect("limited");
     let role = "do $$ begin create role limited_consumer login; exception when duplicate_object then null; end $$;

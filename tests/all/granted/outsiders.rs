@@ -95,7 +95,7 @@ async fn owners_functions_compare_by_no_collation_of_the_caller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_made_of_a_queue_goes_with_it_where_that_is_asked_for() {
+async fn dependent_objects_go_with_their_queue_if_asked() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.db.limit_queue("other", &trunkline::Limits::none().per_second(1.0)).await.expect("limited");
     // These statements use no right to the other queue.
@@ -143,12 +143,12 @@ async fn a_wild_id_of_a_dead_letter_ends_no_sequence() {
     here.sql.batch_execute("select setval('trunkline.id_q', 9223372036854775807)").await.expect("set");
     here.db.drop_queue("q").await.expect("dropped");
     here.db.create_queue("q", &Settings::new("int8")).await.expect("created");
-    let anew = here.db.queue::<i64>("q").await.expect("opened").enqueue(4).await.expect("enqueued").id();
-    assert!(anew > again && anew < again + 64 * 1024, "{anew} after {again}");
+    let newest = here.db.queue::<i64>("q").await.expect("opened").enqueue(4).await.expect("enqueued").id();
+    assert!(newest > again && newest < again + 64 * 1024, "{newest} after {again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_row_of_a_relay_keeps_no_queue_from_being_altered() {
+async fn uncommitted_relay_row_blocks_no_change_of_a_queue() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     sql.batch_execute("begin; insert into trunkline.relay (name, queue, broker, inward) values ('r', 'q', 'b', true)")
         .await

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_of_all_queues_makes_ticks_and_a_consumer_works_on_without() {
+async fn operator_of_all_queues_makes_ticks_and_a_consumer_cannot() {
     let Place { queue, sql: admin, url, .. } = place::<i64>(Settings::new("int8")).await;
     let roles = "do $$ begin create role ticks_operator login; create role ticks_consumer login;
                  exception when duplicate_object then null; end $$;

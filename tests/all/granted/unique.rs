@@ -6,7 +6,7 @@ use trunkline::{Db, Draft, Enqueued, Settings, Unique};
 use crate::fixture::{Place, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producer_claims_keys_a_consumer_frees_them_and_who_is_both_replaces() {
+async fn producer_claims_keys_consumer_frees_them_and_both_replace() {
     let Place { db: _db, queue, sql: admin, url } = place::<i64>(Settings::new("int8").uniqueness(true)).await;
     for (role, kinds) in [
         ("unique_producer", &["producer"][..]),

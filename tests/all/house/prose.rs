@@ -21,14 +21,14 @@ const WORDS: [(&str, &str); 11] = [
 ];
 
 /// Lines with such words, by folder.
-const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 73), ("crates", 0), ("lab", 38), ("docs", 0)];
+const WORDY: [(&str, usize); 6] = [("src", 0), ("sql", 0), ("tests", 0), ("crates", 0), ("lab", 33), ("docs", 0)];
 
 /// Lines of comments over 100 columns in Rust, by folder.
-const WIDE: [(&str, usize); 4] = [("src", 32), ("tests", 0), ("crates", 5), ("lab", 1)];
+const WIDE: [(&str, usize); 4] = [("src", 0), ("tests", 0), ("crates", 0), ("lab", 0)];
 
 /// Doc comments that begin with a function word, by folder. In other houses they are one in a
 /// hundred.
-const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 473), ("crates", 533), ("lab", 469)];
+const FUNCTION_WORDS: [(&str, usize); 3] = [("src", 0), ("crates", 0), ("lab", 62)];
 
 /// The sources and pages below a folder, without what is built there.
 fn pages(folder: &str) -> Vec<PathBuf> {

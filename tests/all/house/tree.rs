@@ -36,7 +36,7 @@ pub fn code(text: &str) -> String {
 }
 
 /// Every path in a tree such as `a::{b, c::{D, E as F}}`.
-fn leaves(tree: &str) -> Vec<Vec<String>> {
+pub fn leaves(tree: &str) -> Vec<Vec<String>> {
     let names = |path: &str| -> Vec<String> {
         path.split("::").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
     };

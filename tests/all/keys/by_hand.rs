@@ -6,7 +6,7 @@ use trunkline::{Settings, Worker};
 use crate::fixture::{Place, connect, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_producers_row_with_a_bad_key_or_partition_is_refused() {
+async fn row_with_a_bad_key_or_partition_is_refused() {
     let Place { queue, sql: admin, url, db: _db } = place::<String>(Settings::new("text").partitions(4)).await;
     let role =
         "do $$ begin create role by_hand login; exception when duplicate_object or unique_violation then null; end $$;

@@ -60,7 +60,7 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_with_a_long_backlog_does_not_hold_up_the_others_of_its_lane() {
+async fn long_key_backlog_does_not_hold_up_its_partition() {
     let Place { queue, .. } = place::<i64>(settings().partitions(1)).await;
     queue.enqueue_many(&(0..3000).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     queue.enqueue_many(&(0..10).map(|place| nth(1, place)).collect::<Vec<_>>()).await.expect("enqueued");
@@ -149,7 +149,7 @@ async fn a_backlog_of_few_keys_is_leased_once_or_twice() {
 /// Holds whichever lane is read first. Otherwise a backlog would take all that a call may lease,
 /// again and again.
 #[tokio::test]
-async fn a_backlog_leaves_room_for_what_is_due_in_other_lanes() {
+async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
     let Place { queue, sql, .. } = place::<i64>(settings()).await;
     queue.enqueue_many(&(0..2000).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
     let elsewhere = "select k from generate_series(1, 99) k

@@ -304,7 +304,7 @@ async fn play(place: &Place, plan: Plan) {
 }
 
 #[test]
-fn whatever_happens_to_the_workers_each_key_is_handled_in_order_and_whole() {
+fn key_is_handled_in_order_and_whole_despite_worker_failures() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let place = runtime.block_on(async {

@@ -17,7 +17,7 @@ async fn holder(sql: &Client, n: i32) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn a_lane_is_leased_as_a_whole_by_one_holder_until_it_gives_it_back() {
+async fn partition_is_leased_whole_by_one_holder_until_released() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
     let other = connect(&url).await;
     queue.enqueue_many(&(0..6).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
@@ -62,7 +62,7 @@ async fn a_late_holder_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
+async fn key_has_the_same_partition_in_sql_and_rust() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").partitions(200)).await;
     for key in 0..50 {
         queue.enqueue(nth(key, 0)).await.expect("enqueued");
@@ -80,7 +80,7 @@ async fn the_lane_of_a_key_is_the_same_in_sql_and_in_rust() {
 
 /// A caller that forgets to give back the messages behind a failure cannot acknowledge them first.
 #[tokio::test]
-async fn what_stands_behind_a_failure_of_its_key_is_not_acknowledged_before_it() {
+async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     let drafts: Vec<_> = (0..3).map(|place| nth(0, place)).chain([nth(1, 0)]).collect();
     queue.enqueue_many(&drafts).await.expect("enqueued");

@@ -77,7 +77,7 @@ async fn the_order_of_keys_holds_while_there_come_more_lanes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_opened_the_queue_before_enqueues_as_ever() {
+async fn older_handle_enqueues_after_partitions_are_added() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
     let mut ids = BTreeSet::new();
     for lanes in [6, 12] {
@@ -140,7 +140,7 @@ async fn messages_in_every_state_go_along() {
 
 /// The row comes from a server with other lanes, or from an older dead letter.
 #[tokio::test]
-async fn what_comes_back_with_other_lanes_gets_those_of_its_keys() {
+async fn row_put_back_gets_the_current_partitions_of_its_keys() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(2)).await;
     raise(&db, 16).await;
     let back = "select trunkline.do_back_q(5120, now(), 0, 0, null, 20, array(select generate_series(0, 19))::int8[], null,
@@ -156,11 +156,11 @@ async fn what_comes_back_with_other_lanes_gets_those_of_its_keys() {
 }
 
 #[tokio::test]
-async fn numbers_that_cannot_be_are_refused_with_a_word_what_can() {
+async fn impossible_partition_numbers_are_refused_with_advice() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(64)).await;
     queue.enqueue(nth(0, 0)).await.expect("enqueued");
     for (lanes, told) in
-        [(32, "multiple of 64"), (100, "multiple of 64"), (257, "lanes 0 to 256"), (0, "multiple of 64")]
+        [(32, "multiple of 64"), (100, "multiple of 64"), (257, "partitions 0 to 256"), (0, "multiple of 64")]
     {
         let error = db.alter_queue("q", &Changes::new().partitions(lanes).max_attempts(3)).await.expect_err("refused");
         assert_eq!(error.sqlstate().map(SqlState::code), Some("22023"), "{error}");

@@ -61,7 +61,7 @@ async fn it_survives_death_and_replay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_delayed_has_its_place_by_the_time_when_it_is_due() {
+async fn delayed_message_has_its_place_by_its_due_time() {
     let Place { queue, .. } = place::<i64>(settings()).await;
     let hour = Duration::from_secs(3600);
     let late = Draft::new(2).key("key 0").after(hour);
@@ -96,7 +96,7 @@ fn fails_first(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_goes_on_when_what_it_waits_for_is_cancelled_purged_or_due() {
+async fn blocked_key_goes_on_after_cancel_purge_or_due_time() {
     let Place { db, queue, .. } = place::<i64>(settings().partitions(1)).await;
     for way in ["cancelled", "purged", "due"] {
         let ids = queue.enqueue_many(&(0..3).map(|at| nth(0, at)).collect::<Vec<_>>()).await.expect("enqueued").ids();
@@ -145,7 +145,7 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
 /// The backlog of a resting key moves to its own line in many short calls, so that its length
 /// blocks no caller.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_is_moved_in_short_calls_and_as_it_is() {
+async fn backlog_is_moved_unchanged_in_short_calls() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     let alone =
         "select count(*) from (select trunkline.enqueue('q', n, key => 'key 0') from generate_series(0, 2999) n) x";

@@ -31,7 +31,7 @@ async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
 }
 
 #[tokio::test]
-async fn nothing_passes_what_is_acknowledged_in_a_transaction_that_goes_on() {
+async fn message_acknowledged_in_an_open_transaction_is_not_passed() {
     let (_place, late, next) = spans(1, "ack('q', $1, $2)").await;
     assert_eq!(payloads(&leased(&next, 9, "1 min").await), [""; 0], "it may yet be handled again");
     late.batch_execute("commit").await.expect("committed");
@@ -39,7 +39,7 @@ async fn nothing_passes_what_is_acknowledged_in_a_transaction_that_goes_on() {
 }
 
 #[tokio::test]
-async fn what_was_rolled_back_comes_first() {
+async fn rolled_back_message_comes_first() {
     let (_place, late, next) = spans(2, "ack('q', $1, $2)").await;
     assert_eq!(payloads(&leased(&next, 9, "1 min").await), [""; 0]);
     late.batch_execute("rollback").await.expect("rolled back");
@@ -47,7 +47,7 @@ async fn what_was_rolled_back_comes_first() {
 }
 
 #[tokio::test]
-async fn what_comes_before_it_is_handed_out() {
+async fn earlier_messages_of_the_key_are_leased() {
     let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);
     for place in 0..6 {
@@ -77,7 +77,7 @@ async fn what_comes_before_it_is_handed_out() {
 }
 
 #[tokio::test]
-async fn what_failed_keeps_its_place() {
+async fn failed_message_keeps_its_place() {
     let (there, late, next) = spans(1, "retry('q', $1, $2, '1 hour')").await;
     assert_eq!(payloads(&leased(&next, 9, "1 min").await), [""; 0]);
     late.batch_execute("commit").await.expect("committed");

@@ -39,7 +39,7 @@ async fn brought(sql: &Client, call: &str) -> (i64, i64, i64) {
 }
 
 #[tokio::test]
-async fn a_worker_gets_what_ran_out_once_with_the_others_and_what_did_so_again_one_by_one() {
+async fn messages_expired_once_come_together_and_twice_expired_ones_alone() {
     let Place { sql, .. } = four_ran_out(settings()).await;
     let worker = "do_lanes_q(100, '1 minute', 9)";
     assert_eq!(brought(&sql, worker).await, (0, 4, 8), "all that was never leased, and all that was once");
@@ -56,7 +56,7 @@ async fn a_worker_gets_what_ran_out_once_with_the_others_and_what_did_so_again_o
 }
 
 #[tokio::test]
-async fn what_has_no_attempt_to_spare_is_brought_one_by_one_from_the_first_time_on() {
+async fn messages_without_a_spare_attempt_come_alone_after_one_expiry() {
     let Place { sql, .. } = four_ran_out(settings().max_attempts(2)).await;
     let worker = "do_lanes_q(100, '1 minute', 9)";
     assert_eq!(brought(&sql, worker).await, (1, 1, 5), "all that was never leased, and one that was");
@@ -67,7 +67,7 @@ async fn what_has_no_attempt_to_spare_is_brought_one_by_one_from_the_first_time_
 }
 
 #[tokio::test]
-async fn who_leases_in_sql_gets_one_alone() {
+async fn sql_lease_gets_expired_messages_alone() {
     let Place { sql, .. } = four_ran_out(settings()).await;
     let (mut alone, mut others) = (0, 0);
     while alone + others < 8 {

@@ -58,7 +58,7 @@ impl Begun {
 }
 
 #[tokio::test]
-async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
+async fn key_keeps_to_its_rate_and_other_keys_pass() {
     let Place { db, queue, url, .. } = place::<i64>(settings().partitions(2)).await;
     db.limit_queue("q", &limits()).await.expect("limited");
     let begun = Begun::default();
@@ -80,7 +80,7 @@ async fn no_key_begins_more_often_than_its_rate_and_the_others_pass() {
 }
 
 #[tokio::test]
-async fn a_lane_that_changes_hands_by_a_crash_or_in_order_begins_with_empty_buckets() {
+async fn moved_partition_begins_with_empty_buckets_even_after_a_crash() {
     let Place { db, queue, url, .. } = place::<i64>(settings().partitions(4).lease(Duration::from_secs(3))).await;
     db.limit_queue("q", &limits()).await.expect("limited");
     let all: Vec<_> = (0..60).flat_map(|place| (0..6).map(move |key| nth(key, place))).collect();
@@ -107,7 +107,7 @@ async fn a_lane_that_changes_hands_by_a_crash_or_in_order_begins_with_empty_buck
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_order_holds_under_a_rate_and_a_failure_counts_again() {
+async fn key_order_holds_under_a_rate_with_failures() {
     const EACH: i64 = 12;
     let Place { db, queue, .. } = place::<i64>(settings()).await;
     db.limit_queue("q", &limits()).await.expect("limited");
@@ -123,7 +123,7 @@ async fn the_order_holds_under_a_rate_and_a_failure_counts_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rate_is_set_and_taken_away_while_a_worker_runs() {
+async fn rate_is_set_and_removed_while_a_worker_runs() {
     let Place { db, queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
     let begun = Begun::default();
     let runs = Runs::start(begun.worker(queue.clone()));
@@ -145,7 +145,7 @@ async fn a_rate_is_set_and_taken_away_while_a_worker_runs() {
 }
 
 #[tokio::test]
-async fn where_it_cannot_be_kept_it_is_refused_with_advice() {
+async fn rate_that_cannot_be_kept_is_refused_with_advice() {
     let Place { db, queue, sql, .. } = place::<i64>(settings()).await;
     db.create_queue("plain", &trunkline::Settings::new("int8")).await.expect("created");
     let told = async |call: &str| {

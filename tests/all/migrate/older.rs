@@ -146,7 +146,7 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
 /// A role that may create in `public` puts better matches there than the system's own functions and
 /// operators.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_else_s_function_runs_with_the_rights_of_a_caller() {
+async fn foreign_function_never_runs_with_the_rights_of_a_caller() {
     let url = database().await;
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &Settings::new("text")).await.expect("created");

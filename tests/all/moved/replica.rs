@@ -20,7 +20,7 @@ fn draft(nr: i64) -> Draft<i64> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs pg_dump and psql: see .ci/versions"]
-async fn a_logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
+async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     let tools = Tools::found(&["pg_dump", "psql"]);
     let settings = [("wal_level", "logical"), ("max_wal_senders", "4"), ("max_replication_slots", "4")];
     let server = || Server::start(Some(tools.binaries()), &settings);

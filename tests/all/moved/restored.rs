@@ -6,7 +6,7 @@ use super::{fill, server::Server};
 use crate::fixture::connect;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restore_what_was_done_since_comes_again_and_ids_are_new_only_if_the_sequence_jumps() {
+async fn restored_queue_repeats_later_work_and_ids_unless_sequences_jump() {
     let mut server = Server::start(None, &[]);
     let db = Db::connect(&server.url()).await.expect("connected");
     let left = fill(&db).await;

@@ -86,7 +86,7 @@ pub const STATEMENTS: &[Planned] = &[
     // One message in a row of three.
     ("cancel", "'{3072000001025}'", KEY),
     ("reschedule", "'{2048,3072}', 60", KEY),
-    ("reschedule_at", "'{2048,3072}', now()", KEY),
+    ("reschedule", "'{2048,3072}', -4000000000", KEY),
     ("pick", "IDS, true", KEY),
     ("cancel_in", "'q', IDS", KEY),
     ("reschedule_in", "'q', '{2048,3072}', 60", KEY),

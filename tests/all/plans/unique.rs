@@ -53,7 +53,7 @@ async fn wrong(url: &str, state: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_found_along_its_index_whatever_the_tables_are_like() {
+async fn key_is_found_along_its_index_in_any_table_state() {
     let url = database().await;
     let (sql, old) = (connect(&url).await, connect(&url).await);
     queue(&url, &sql, Settings::new("int8").uniqueness(true)).await;

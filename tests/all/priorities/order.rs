@@ -13,7 +13,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_taken_is_first_by_age_and_head_start(
+    fn messages_are_taken_by_age_and_priority(
         // Priority, and the seconds since the message became due.
         messages in prop::collection::vec((0..4_u8, 1..400_u32), 1..60),
         sizes in prop::collection::vec(1..20_usize, 60),

@@ -49,7 +49,7 @@ async fn bad_input_says_what_would_be_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_a_process_can_tell_stands_in_the_row_and_holds_up_no_other() {
+async fn invalid_schedule_notes_its_problem_and_holds_up_no_other() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     for (name, expression) in [("bad", "99 * * * *"), ("never", "0 0 30 2 *")] {
         let set = format!("select trunkline.set_schedule('{name}', 'q', '{expression}', '1')");
@@ -70,7 +70,7 @@ async fn what_only_a_process_can_tell_stands_in_the_row_and_holds_up_no_other() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tick_that_the_queue_refuses_is_told_and_holds_up_no_other() {
+async fn refused_tick_is_reported_and_holds_up_no_other() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     for (name, payload) in [("a", 1), ("b", 2), ("c", 3)] {
         queue.schedule(&Schedule::new(name, YEARLY), &payload).await.expect("set");

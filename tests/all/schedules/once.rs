@@ -9,7 +9,7 @@ use super::{Ticks, not_since, one};
 use crate::fixture::{Place, SOON, connect, eventually, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ticks_of_many_schedules_are_made_once_by_several_processes_whose_connections_are_cut() {
+async fn ticks_are_made_once_by_processes_with_cut_connections() {
     const SCHEDULES: usize = 200;
     let Place { db: _db, queue, sql, url } = place::<i64>(Settings::new("int8")).await;
     let mut others = Vec::new();
@@ -61,7 +61,7 @@ fn second(tick: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tick_that_somebody_was_about_to_make_and_did_not_is_made_by_another() {
+async fn tick_claimed_and_not_made_is_made_by_another_process() {
     let Place { db, queue, sql, url } = place::<i64>(Settings::new("int8")).await;
     queue.schedule(&Schedule::new("yearly", "0 0 1 1 *"), &1).await.expect("set");
     not_since(&sql, "yearly", "now()").await;
@@ -83,7 +83,7 @@ async fn a_tick_that_somebody_was_about_to_make_and_did_not_is_made_by_another()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_many_schedules_have_missed_is_made_by_transactions_of_a_thousand_messages() {
+async fn missed_ticks_are_made_in_transactions_of_a_thousand_messages() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     for nr in 0..8 {
         let schedule = Schedule::new(format!("each.second.{nr}"), "every second").missed(Missed::Each);

@@ -28,7 +28,7 @@ const PAYLOADS: [(&str, &str); 11] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn message_is_the_one_that_was_declared_whatever_sessions_are_set_to() {
+async fn scheduled_message_is_as_declared_whatever_the_session_settings() {
     let Place { db, sql, url, .. } = place::<i64>(Settings::new("int8")).await;
     sql.batch_execute("create type public.part as (day date, at timestamptz, share float8)").await.expect("made");
     for (nr, (kind, text)) in PAYLOADS.into_iter().enumerate() {

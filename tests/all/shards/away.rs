@@ -225,7 +225,7 @@ fn proxy() -> DelayProxy {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_says_nothing_holds_up_only_those_that_wait_for_it_already() {
+async fn unresponsive_shard_holds_up_only_calls_already_waiting() {
     let (proxy, url) = (proxy(), shard().await);
     let (_shards, queue) = behind(&proxy, &url).await;
     try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
@@ -263,7 +263,7 @@ async fn a_server_that_says_nothing_holds_up_only_those_that_wait_for_it_already
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_host_that_does_not_answer_but_whoever_finds_it_out() {
+async fn unreachable_host_delays_only_the_call_that_discovers_it() {
     let (proxy, url) = (proxy(), shard().await);
     let (shards, queue) = behind(&proxy, &url).await;
     try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
@@ -305,7 +305,7 @@ async fn nobody_waits_for_a_host_that_does_not_answer_but_whoever_finds_it_out()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_away_at_the_beginning_joins_when_it_is_there() {
+async fn shard_down_at_the_start_joins_when_it_is_up() {
     let servers = Servers::start(2).await;
     let late = servers.id(1).await;
     servers.with(1, |server| server.stop(Stop::Fast)).await;
@@ -325,7 +325,7 @@ async fn a_server_that_is_away_at_the_beginning_joins_when_it_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_all_are_away_a_call_waits_for_the_first_that_is_back() {
+async fn call_waits_for_the_first_shard_when_all_are_down() {
     let servers = Servers::start(2).await;
     let shards = shards::Set::connect(servers.urls()).await.expect("connected");
     let queue = shards.queue::<i64>("q").await.expect("opened");

@@ -18,7 +18,7 @@ use super::{counts, numbers, three};
 use crate::fixture::{Runs, SOON, Seen, connect, drained, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_of_every_kind_gets_what_comes_to_any_shard() {
+async fn consumer_of_every_kind_gets_messages_of_any_shard() {
     let three = three(numbers()).await;
     for wait in [Wait::poll(), Wait::Notify, Wait::Adaptive] {
         let mut consumer = three.queue.consumer(wait);
@@ -42,7 +42,7 @@ async fn a_consumer_of_every_kind_gets_what_comes_to_any_shard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shard_with_much_does_not_hold_up_one_with_little() {
+async fn shard_with_a_backlog_holds_up_no_other_shard() {
     let three = three(numbers()).await;
     let parts = three.queue.queues();
     parts[0].enqueue_many(0..20_000).await.expect("enqueued");
@@ -66,7 +66,7 @@ async fn a_shard_with_much_does_not_hold_up_one_with_little() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_with_a_limit_ends_and_takes_nothing_for_nobody() {
+async fn wait_with_a_limit_ends_and_leaves_nothing_leased() {
     let three = three(numbers()).await;
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     assert_eq!(consumer.lease(Dequeue::up_to(5).within(Duration::from_millis(50))).await.expect("nothing"), []);
@@ -87,7 +87,7 @@ async fn a_wait_with_a_limit_ends_and_takes_nothing_for_nobody() {
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into effect values ($1)");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_done_in_the_transaction_of_the_shard_is_done_exactly_once() {
+async fn work_in_the_shards_transaction_happens_exactly_once() {
     let three = three(numbers()).await;
     for url in &three.urls {
         connect(url).await.batch_execute("create table effect (n bigint)").await.expect("created");
@@ -139,7 +139,7 @@ async fn what_is_done_in_the_transaction_of_the_shard_is_done_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_works_on_all_shards_and_settles_where_a_message_came_from() {
+async fn worker_settles_each_message_on_the_shard_it_came_from() {
     let three = three(numbers().max_attempts(2)).await;
     for part in three.queue.queues() {
         part.enqueue_many(0..200).await.expect("enqueued");
@@ -174,7 +174,7 @@ async fn a_worker_works_on_all_shards_and_settles_where_a_message_came_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_whose_queue_is_dropped_on_one_shard_says_so() {
+async fn worker_reports_a_queue_dropped_on_one_shard() {
     let three = three(numbers()).await;
     let part = three.queue.queues().swap_remove(1);
     let worker =

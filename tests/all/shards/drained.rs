@@ -16,7 +16,7 @@ use super::{counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_waits_for_all_that_is_there_and_then_closes_the_queue() {
+async fn drain_waits_for_all_messages_and_then_closes_the_queue() {
     let three = three(numbers()).await;
     let part = three.queue.queues().swap_remove(1);
     let id = part.shard;
@@ -130,7 +130,7 @@ async fn under_load_a_drain_loses_nothing_and_nobody_errs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_shard_cannot_drain_and_a_transaction_that_is_open_is_waited_for() {
+async fn last_shard_cannot_drain_and_open_transactions_are_waited_for() {
     let three = three(numbers()).await;
     let ids = three.ids();
     for id in &ids[..2] {

@@ -13,7 +13,7 @@ use super::{counts, numbers, shard, three};
 use crate::fixture::{Seen, connect, database, eventually, of_role, settled, superuser};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_named_twice_or_is_a_copy_is_refused() {
+async fn server_named_twice_or_copied_is_refused() {
     let url = shard().await;
     let error = shards::Set::connect([&url, &url]).await.expect_err("one shard twice");
     assert!(error.to_string().contains("name each server once"), "{error}");
@@ -27,7 +27,7 @@ async fn a_server_that_is_named_twice_or_is_a_copy_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_pass_by_waiting_is_an_error_with_its_place() {
+async fn permanent_problem_is_an_error_that_names_its_server() {
     let url = shard().await;
     let nothing = crate::fixture::empty_database("no_shard").await;
     let error = shards::Set::connect([&url, &nothing]).await.expect_err("no schema");

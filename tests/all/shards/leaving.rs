@@ -66,7 +66,7 @@ async fn a_drained_shard_leaves_what_runs_and_can_join_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shard_is_abandoned_only_if_asked_and_the_last_one_stays() {
+async fn shard_is_abandoned_only_if_asked_and_the_last_stays() {
     let three = three(numbers()).await;
     let ids = three.ids();
     let mut consumer = three.queue.consumer(Wait::Adaptive);

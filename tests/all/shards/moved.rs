@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::try_join_all;
 use tokio::time::timeout;
-use trunkline::{Dequeue, Draft, Metadata, State, Wait, shards};
+use trunkline::{Dequeue, Draft, Message, Metadata, State, Wait, shards};
 
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
@@ -22,7 +22,7 @@ async fn there(three: &Three) -> BTreeMap<i64, Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_moves_with_all_that_it_has_and_what_is_leased_is_waited_for() {
+async fn waiting_messages_move_whole_and_leased_ones_are_waited_for() {
     let three = three(numbers().max_attempts(5)).await;
     for url in &three.urls {
         let column = "alter table trunkline.queue_q add tenant text default current_setting('test.tenant', true)";
@@ -111,7 +111,7 @@ async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
+async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     let three = three(numbers()).await;
     let id = three.ids()[2];
     let part = three.queue.on(id).expect("open");
@@ -190,7 +190,7 @@ async fn an_interrupted_move_is_brought_to_its_end_and_nothing_comes_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_that_move_at_the_same_time_under_load_move_each_message_once() {
+async fn simultaneous_moves_under_load_move_each_message_once() {
     let three = three(numbers()).await;
     let id = three.ids()[0];
     let part = three.queue.on(id).expect("open");
@@ -211,7 +211,7 @@ async fn two_that_move_at_the_same_time_under_load_move_each_message_once() {
     while seen.len() < 2_200 {
         let some = consumer.take(Dequeue::up_to(500).within(SOON)).await.expect("taken");
         assert!(!some.is_empty(), "{} are there, and no more", seen.len());
-        assert!(!counts(some.iter().map(|message| message.id())).contains_key(&id));
+        assert!(!counts(some.iter().map(shards::Sharded::<Message<i64>>::id)).contains_key(&id));
         seen.extend(some.iter().map(|one| one.payload));
     }
     seen.sort_unstable();
@@ -220,7 +220,7 @@ async fn two_that_move_at_the_same_time_under_load_move_each_message_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_no_other_shard_has_stays_where_it_is() {
+async fn queue_on_no_other_shard_stays_where_it_is() {
     let three = three(numbers()).await;
     let id = three.ids()[0];
     let db = three.shards.db(id).expect("reached");

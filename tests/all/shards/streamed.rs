@@ -10,7 +10,7 @@ use super::{counts, numbers, shard, three};
 use crate::fixture::{SOON, connect, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_has_each_message_of_all_shards_in_turns_and_gives_back_what_it_holds() {
+async fn stream_has_messages_of_all_shards_and_returns_its_buffer() {
     let three = three(numbers()).await;
     try_join_all((0..300).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
     let mut stream = three.queue.consumer(Wait::Adaptive).messages(30);
@@ -57,7 +57,7 @@ async fn a_stream_has_each_message_of_all_shards_in_turns_and_gives_back_what_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_handed_over_on_any_shard_reaches_who_waits_on_all_of_them() {
+async fn direct_delivery_on_any_shard_reaches_the_waiting_consumer() {
     let three = three(numbers()).await;
     let lists = async || {
         let mut lists = 0;

@@ -4,7 +4,7 @@ use super::{plain, texts};
 use crate::fixture::eventually;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_floor_of_a_session_rises_and_finds_what_is_below_in_the_end() {
+async fn session_floor_rises_and_finally_finds_messages_below_it() {
     let sql = plain().await;
     let reached = async || -> bool {
         sql.query_one("select trunkline.floor('q') > now() - interval '1 minute'", &[]).await.expect("asked").get(0)

@@ -49,7 +49,7 @@ async fn four_times_as_many_keys_cost_four_times_as_much() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_claimed_and_freed_at_the_same_price_among_the_dead() {
+async fn claiming_and_freeing_keys_costs_the_same_among_dead_rows() {
     let sql = queue().await;
     let call = async |from: i64| {
         // Plan the call and load the catalog first.

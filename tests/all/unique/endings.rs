@@ -17,7 +17,7 @@ async fn filled(queue: &Queue<i64>) -> Vec<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_end_frees_the_keys_of_the_messages_that_it_ends_and_no_others() {
+async fn every_end_frees_exactly_the_keys_of_its_messages() {
     let Place { queue, sql, db, .. } = place::<i64>(settings().max_attempts(1)).await;
     for way in [
         "ack",
@@ -160,12 +160,12 @@ async fn a_message_that_stays_keeps_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_whose_last_lease_ran_out_is_dead_and_its_key_free_and_replayed_it_has_none() {
+async fn last_expired_lease_frees_the_key_and_replay_has_none() {
     let Place { queue, sql, .. } = place::<i64>(settings().max_attempts(1)).await;
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     queue.lease(1).await.expect("leased");
     run_out(&sql).await;
-    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first, "nobody has found it yet");
+    assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first, "no call has found it yet");
     assert!(queue.lease(1).await.expect("buried").is_empty());
     let second = queue.enqueue(of(2, "a")).await.expect("enqueued");
     assert!(second.is_new());
@@ -181,7 +181,7 @@ async fn a_message_whose_last_lease_ran_out_is_dead_and_its_key_free_and_replaye
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_worker_ends_has_no_key_any_more() {
+async fn message_ended_by_a_worker_has_no_key() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(settings().max_attempts(2)).await;
     let drafts: Vec<Draft<i64>> = (0..500).map(|nr| of(nr, &nr.to_string())).collect();
     queue.enqueue_many(&drafts).await.expect("enqueued");
@@ -197,7 +197,7 @@ async fn what_a_worker_ends_has_no_key_any_more() {
 
 /// A call that wants the key waits for the end's commit, and for nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_freed_in_a_transaction_is_free_at_its_commit() {
+async fn key_freed_in_a_transaction_is_free_at_its_commit() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     let other: Client = connect(&url).await;

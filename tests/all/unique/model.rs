@@ -154,7 +154,7 @@ impl Model {
 }
 
 #[test]
-fn whatever_is_called_a_key_has_one_message() {
+fn key_has_one_message_after_any_calls() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let Place { queue, sql, db: _db, .. } = runtime.block_on(place::<i64>(settings().max_attempts(1000).max_batch(5)));
     let mut runner =

@@ -17,7 +17,7 @@ async fn handles(url: &str, count: usize) -> Vec<Queue<i64>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
+async fn hundred_producers_of_a_key_all_get_the_winners_id() {
     let Place { queue, url, sql, .. } = place::<i64>(settings()).await;
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
@@ -26,7 +26,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
-            tokio::spawn(async move { queue.enqueue(draft).await.expect("nobody errs") })
+            tokio::spawn(async move { queue.enqueue(draft).await.expect("no call errs") })
         });
         let calls: Vec<_> = calls.collect();
         let by_sql = clients.iter().map(|client| async move {
@@ -50,7 +50,7 @@ async fn of_a_hundred_producers_one_wins_and_all_are_told_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
+async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
     let Place { queue, url, sql, .. } = place::<i64>(settings()).await;
     let handles = handles(&url, 3).await;
     let calls = (0..60_usize).map(|nr| {
@@ -68,7 +68,7 @@ async fn keys_in_any_order_in_batches_that_cross_each_other_never_deadlock() {
                         _ => of(key as i64, &format!("{key}")).after(HOUR * (key % 3) as u32),
                     })
                     .collect();
-                let all = queue.enqueue_many(&drafts).await.expect("nobody errs");
+                let all = queue.enqueue_many(&drafts).await.expect("no call errs");
                 for (draft, one) in drafts.iter().zip(all).filter(|(draft, _)| format!("{draft:?}").contains("key")) {
                     let text = format!("{draft:?}");
                     let key =
@@ -127,7 +127,7 @@ async fn callers_with_keys_share_rows_beside_callers_without() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the_key() {
+async fn second_enqueue_of_a_key_waits_for_the_firsts_transaction() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
     let waits =
         "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
@@ -163,13 +163,13 @@ async fn the_second_waits_for_the_firsts_transaction_and_then_sees_it_or_has_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_sessions_are_serializable_a_call_of_its_own_is_tried_again() {
+async fn enqueue_is_tried_again_in_serializable_sessions() {
     let Place { queue: _, url, .. } = place::<i64>(settings()).await;
     let url = url.replace("options=''", "options='-c default_transaction_isolation=serializable'");
     let handles = handles(&url, 4).await;
     let calls = (0..40).map(|nr| {
         let queue = handles[nr % 4].clone();
-        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("nobody errs").id() })
+        tokio::spawn(async move { queue.enqueue(of(1, "k")).await.expect("no call errs").id() })
     });
     let mut ids = BTreeSet::new();
     for call in calls.collect::<Vec<_>>() {

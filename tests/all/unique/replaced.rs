@@ -17,7 +17,7 @@ async fn payload(queue: &Queue<i64>, id: i64) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_next() {
+async fn replaced_message_gets_new_payload_metadata_and_due_time() {
     let Place { queue, .. } = place::<i64>(settings()).await;
     let drafts: Vec<Draft<i64>> = (0..100).map(|nr| of(nr, &nr.to_string())).collect();
     let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
@@ -48,7 +48,7 @@ async fn a_message_that_waits_gets_the_payload_the_metadata_and_the_time_of_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leased_message_is_not_replaced_and_one_that_failed_is() {
+async fn failed_message_is_replaced_and_a_leased_one_is_not() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().max_attempts(5)).await;
     let id = queue.enqueue(of(1, "k")).await.expect("enqueued").id();
     let leased = queue.lease(1).await.expect("leased");
@@ -76,7 +76,7 @@ async fn a_leased_message_is_not_replaced_and_one_that_failed_is() {
 
 /// Each taken message was current when it was taken, and no new message is lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
+async fn simultaneous_replacements_and_takes_lose_nothing() {
     let Place { queue, db: _db, .. } = place::<i64>(settings().max_batch(16)).await;
     let producers = (0..8_i64).map(|producer| {
         let queue = queue.clone();
@@ -84,7 +84,7 @@ async fn what_replaces_and_what_takes_at_the_same_time_lose_nothing() {
             let mut stored = 0;
             for nr in 0..100_i64 {
                 let draft = replacing(producer * 1000 + nr, &(nr % 10).to_string());
-                stored += u64::from(queue.enqueue(draft).await.expect("nobody errs").is_new());
+                stored += u64::from(queue.enqueue(draft).await.expect("no call errs").is_new());
             }
             stored
         })

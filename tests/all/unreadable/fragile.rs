@@ -42,7 +42,7 @@ impl ToSql for Fragile {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed() {
+async fn panicking_decoder_fails_its_own_message_in_every_consumer() {
     for way in ["worker", "batches", "lease", "take", "take_with", "consumer", "handed over"] {
         let Place { queue, sql, db, .. } = place::<Fragile>(Settings::new("int8").max_attempts(2)).await;
         let (wait, ways) = (Wait::Poll(Duration::from_millis(5)), queue.clone());
@@ -134,7 +134,7 @@ async fn a_decoder_that_panics_fails_its_own_message_whatever_way_it_is_consumed
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_encoder_that_panics_panics_in_its_own_call_and_enqueues_nothing() {
+async fn panicking_encoder_panics_in_its_own_call_and_enqueues_nothing() {
     let Place { queue, db: _db, .. } = place::<Fragile>(Settings::new("int8")).await;
     let calls = [1, 666, 2].map(|payload| {
         let queue = queue.clone();

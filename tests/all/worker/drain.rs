@@ -8,7 +8,7 @@ use trunkline::{Draft, Failure, Message, RetryPolicy, Settings, Worker};
 use crate::fixture::{Place, SOON, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_works_on_what_is_due_on_what_that_enqueues_and_on_what_is_due_again() {
+async fn drain_handles_due_follow_up_and_retried_messages() {
     let Place { queue, .. } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue_many(0..300).await.expect("enqueued");
     queue.enqueue(Draft::new(-1).after(Duration::from_secs(3600))).await.expect("enqueued");
@@ -32,7 +32,7 @@ async fn it_works_on_what_is_due_on_what_that_enqueues_and_on_what_is_due_again(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nothing_is_due_it_ends_at_once() {
+async fn drain_with_nothing_due_ends_at_once() {
     let Place { queue, .. } = place::<i64>(Settings::new("int8")).await;
     let worker = Worker::new(queue, |_message| async { Ok::<(), Failure>(()) });
     let summary = timeout(SOON, worker.drain()).await.expect("it ends").expect("it works");

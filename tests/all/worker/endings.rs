@@ -43,7 +43,7 @@ async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_did_not_finish_is_due_again_at_once_and_is_not_charged() {
+async fn unfinished_messages_are_due_at_once_without_counting_attempts() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
     enqueued(&queue, 20).await;
     let started = Arc::new(AtomicUsize::new(0));
@@ -62,7 +62,7 @@ async fn what_did_not_finish_is_due_again_at_once_and_is_not_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_the_limit_a_handler_is_told_and_may_finish_in_its_last_second() {
+async fn handler_may_finish_in_the_last_second_of_a_shutdown() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 2).await;
     let (runs_now, mut starts) = mpsc::unbounded_channel();
@@ -85,7 +85,7 @@ async fn at_the_limit_a_handler_is_told_and_may_finish_in_its_last_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_whose_call_was_dropped_has_stopped_and_its_messages_come_back() {
+async fn dropped_worker_stops_and_its_messages_come_back() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").lease(Duration::from_millis(300))).await;
     enqueued(&queue, 5).await;
     let alive = Arc::new(());
@@ -106,7 +106,7 @@ async fn a_worker_whose_call_was_dropped_has_stopped_and_its_messages_come_back(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_is_dropped_ends_its_worker_with_that_error_after_its_handlers() {
+async fn dropped_queue_ends_its_worker_after_its_handlers() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
     for n in 0..3 {
         queue.enqueue(n).await.expect("enqueued"); // one row each, so that each is acknowledged when it ends

@@ -17,7 +17,7 @@ use trunkline::{Failure, Message, RetryPolicy, Settings, Wait, Worker};
 use crate::fixture::{Ids, Place, Runs, SOON, drained, place};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_attempt_is_told_and_each_time_before_the_worker_waits() {
+async fn hooks_run_after_each_attempt_and_before_each_wait() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     let (tells, mut told) = mpsc::unbounded_channel();
     let (sleeps, mut asleep) = mpsc::unbounded_channel();
@@ -91,7 +91,7 @@ async fn a_policy_decides_by_the_handlers_own_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_tells_of_the_work_that_it_committed_and_of_that_which_failed() {
+async fn consumer_hook_sees_committed_and_failed_work() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
     let ids = queue.enqueue_many(&[1, 2]).await.expect("enqueued").ids();
     let told = Arc::new(Mutex::new(Vec::new()));

@@ -45,7 +45,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_whose_lease_is_lost_is_told_and_its_answer_discarded() {
+async fn lost_lease_notifies_its_handler_and_discards_the_answer() {
     let lease = Duration::from_secs(5); // longer than this test needs to take the leases away
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(lease).max_attempts(99)).await;
     enqueued(&queue, 3).await;
@@ -99,7 +99,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_jobs_spread_over_all_workers_however_quick_the_first_were() {
+async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
     for rows in [1, 1024] {
         let Place { url, queue, db: _db, .. } = place(Settings::new("int8").max_batch(rows)).await;
         // The worker has seen only quick messages so far. Then slow ones come.

@@ -27,7 +27,7 @@ pub async fn start_again(cluster: &Arc<Cluster>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_finished_while_the_database_was_away_is_settled_when_it_is_back() {
+async fn work_finished_during_an_outage_is_settled_after_it() {
     let (cluster, db) = cluster().await;
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
@@ -102,7 +102,7 @@ async fn restarts_under_load_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_is_stopped_while_the_database_is_away_ends_in_time() {
+async fn worker_stopped_during_an_outage_ends_in_time() {
     let (cluster, db) = cluster().await;
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");

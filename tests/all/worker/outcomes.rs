@@ -31,7 +31,7 @@ async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_handled_is_acknowledged_once() {
+async fn handled_message_is_acknowledged_once() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 5000).await;
     let seen = Seen::default();
@@ -53,7 +53,7 @@ async fn what_is_handled_is_acknowledged_once() {
 struct NotSent(#[source] std::num::ParseIntError);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_their_errors() {
+async fn failed_messages_alone_are_retried_with_their_error_chains() {
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 100).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
@@ -79,7 +79,7 @@ async fn of_a_hundred_exactly_those_that_fail_are_retried_with_the_chain_of_thei
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_attempt_makes_a_dead_letter_whether_the_queue_or_the_policy_says_which_is_the_last() {
+async fn last_attempt_by_queue_or_policy_makes_a_dead_letter() {
     for (queues, policys) in [(3, 9), (9, 3)] {
         let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(queues)).await;
         enqueued(&queue, 5).await;
@@ -95,7 +95,7 @@ async fn the_last_attempt_makes_a_dead_letter_whether_the_queue_or_the_policy_sa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_hopeless_is_dead_at_once() {
+async fn hopeless_message_is_dead_at_once() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 9).await;
     let policy = RetryPolicy::custom(|_, failure| (failure.reason() != "says the policy").then_some(Duration::ZERO));
@@ -115,7 +115,7 @@ async fn what_is_hopeless_is_dead_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_and_a_timeout_are_failures_of_their_own_message_only() {
+async fn panic_and_timeout_fail_their_own_message_only() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 50).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| {
@@ -160,7 +160,7 @@ async fn a_batch_handler_answers_for_each_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_handler_that_panics_or_answers_too_little_fails_for_all_it_was_given() {
+async fn batch_handler_that_panics_or_misanswers_fails_its_whole_batch() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
     for payloads in [[0; 10], [1; 10]] {
         queue.enqueue_many(&payloads).await.expect("enqueued");

@@ -16,7 +16,7 @@ impl Drop for Bomb {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_policy_that_panics_costs_neither_the_hand_nor_the_message() {
+async fn panicking_retry_policy_costs_neither_task_nor_message() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 6).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
@@ -33,7 +33,7 @@ async fn a_retry_policy_that_panics_costs_neither_the_hand_nor_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_that_panics_while_it_is_dropped_costs_neither_the_hand_nor_the_message() {
+async fn handler_panicking_while_dropped_costs_neither_task_nor_message() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
     enqueued(&queue, 6).await;
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
@@ -52,7 +52,7 @@ async fn a_handler_that_panics_while_it_is_dropped_costs_neither_the_hand_nor_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_of_any_size_and_any_number_of_hands_is_worked_through() {
+async fn any_batch_size_and_any_concurrency_work() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 100).await;
     let worker = Worker::of_batches(queue.clone(), usize::MAX, |messages: Vec<Message<i64>>| async move {
@@ -122,7 +122,7 @@ async fn an_error_whose_text_panics_fails_its_own_message_alone() {
 
 /// The payload of a handler's panic may itself panic when it is dropped.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_that_carries_a_bomb_costs_neither_the_hand_nor_the_message() {
+async fn panic_whose_payload_panics_costs_neither_task_nor_message() {
     struct Charge;
 
     impl Drop for Charge {
@@ -144,7 +144,7 @@ async fn a_panic_that_carries_a_bomb_costs_neither_the_hand_nor_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_in_a_transaction_that_panics_is_rolled_back_and_charged() {
+async fn panicking_work_in_a_transaction_is_rolled_back_and_counted() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;
     enqueued(&queue, 3).await;
     let mut consumer = queue.consumer(trunkline::Wait::Adaptive).retry_after(Duration::from_millis(1));

@@ -119,7 +119,7 @@ async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
 /// One of two thousand messages aborts any process that handles it. Its neighbours are charged for
 /// the first crash, and for no other.
 #[tokio::test(flavor = "multi_thread")]
-async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
+async fn poison_dies_after_its_attempts_and_its_neighbours_are_done() {
     let attempts = 4;
     let (url, queue, sql) = stage(Settings::new("int8").max_attempts(attempts)).await;
     queue.enqueue_many(&(0..2000).collect::<Vec<_>>()).await.expect("enqueued");
@@ -151,7 +151,7 @@ async fn poison_is_dead_after_its_attempts_and_its_neighbours_are_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_worker_held_is_back_when_the_lease_ends() {
+async fn messages_of_a_killed_worker_return_when_their_lease_ends() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(2))).await;
     queue.enqueue_many(&(100..150).collect::<Vec<_>>()).await.expect("enqueued");
     let process = Process::start("slow", &url);
@@ -165,7 +165,7 @@ async fn what_a_killed_worker_held_is_back_when_the_lease_ends() {
 /// A worker that was stopped past its leases changes nothing when it resumes: other workers hold
 /// its messages.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_its_own() {
+async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
     let first = Process::start("quick", &url);
     queue.enqueue_many(&vec![100; 300]).await.expect("enqueued");
@@ -207,7 +207,7 @@ async fn a_worker_that_was_stopped_past_its_lease_settles_nothing_that_is_not_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_sixteen_workers_none_has_less_than_half_of_its_share() {
+async fn sixteen_workers_each_get_half_of_their_share_or_more() {
     let (url, queue, sql) = stage(Settings::new("int8").max_batch(1)).await;
     let processes: Vec<Process> = (0..16).map(|_| Process::start("quick", &url)).collect();
     // All processes have to listen before the work comes.

@@ -12,7 +12,7 @@ async fn number(sql: &tokio_postgres::Client, question: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_tells_what_it_handled_what_failed_and_how_long_that_took() {
+async fn report_counts_handled_and_failed_messages_and_their_time() {
     let Place { sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue_many(0..100).await.expect("enqueued");
     let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
@@ -56,7 +56,7 @@ async fn it_tells_at_its_beginning_and_removes_what_is_old() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_being_asked_or_without_the_table_it_works_and_tells_nothing() {
+async fn worker_works_unreported_if_not_asked_or_without_the_table() {
     let Place { sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
     let worker = |reports| {
         let handler = |_message: Message<i64>| async { Ok::<(), Failure>(()) };
@@ -71,7 +71,7 @@ async fn without_being_asked_or_without_the_table_it_works_and_tells_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consumer_has_the_right_to_and_a_producer_has_not() {
+async fn consumer_may_report_and_producer_may_not() {
     let Place { url, sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
     for kind in ["consumer", "producer"] {
         let role = format!("a_reporting_{kind}");

@@ -49,7 +49,7 @@ impl Gates {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queues_share_handlers_by_weight_and_leave_to_others_what_they_do_not_use() {
+async fn queues_share_handlers_by_weight_and_lend_unused_ones() {
     let Place { queue: numbers, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;
     db.create_queue("texts", &Settings::new("text").max_batch(1)).await.expect("created");
     let texts = db.queue::<String>("texts").await.expect("opened");

@@ -43,7 +43,7 @@ async fn with_effect(message: &Message<i64>, attempt: &Attempt<i64>) -> Result<T
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_is_the_end_of_the_message_whatever_the_handler_answers() {
+async fn commit_ends_the_message_whatever_the_handler_answers() {
     let Place { queue, db: _db, .. } = with_effects(300).await;
     let runs = Runs::start(Worker::with_attempt(queue.clone(), |message, attempt| async move {
         with_effect(&message, &attempt).await?.commit().await?;
@@ -61,7 +61,7 @@ async fn a_commit_is_the_end_of_the_message_whatever_the_handler_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_commit_nothing_has_happened_and_ok_is_a_failure() {
+async fn ok_without_a_commit_is_a_failure_without_effect() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         let transaction = with_effect(&message, &attempt).await?;
@@ -81,7 +81,7 @@ async fn without_a_commit_nothing_has_happened_and_ok_is_a_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_whose_transactions_are_never_committed_is_dead_after_its_attempts() {
+async fn message_never_committed_is_dead_after_its_attempts() {
     let Place { queue, db: _db, .. } = with_effects(1).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         with_effect(&message, &attempt).await.map(drop)
@@ -112,7 +112,7 @@ async fn a_statement_that_fails_undoes_the_acknowledgement_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_lease_gives_no_transaction_and_someone_else_has_the_effect() {
+async fn lost_lease_gives_no_transaction_and_the_next_one_does() {
     let Place { queue, sql, db: _db, .. } = with_effects(1).await;
     let (begun, lost) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let refused = Arc::new(AtomicUsize::new(0));
@@ -201,7 +201,7 @@ async fn renewal_held_up<'a>(own: &'a mut Client, sql: &Client) -> tokio_postgre
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worker() {
+async fn handler_that_gives_up_early_leaves_acknowledging_to_the_worker() {
     let Place { queue, sql, url, db, .. } = with_effects(0).await;
     let a_row_each = [queue.enqueue(&0).await.expect("enqueued").id(), queue.enqueue(&1).await.expect("enqueued").id()];
     let last = a_row_each.into_iter().max();
@@ -237,7 +237,7 @@ async fn who_gives_up_before_the_acknowledgement_was_sent_leaves_it_to_the_worke
 /// The handler begins its transaction after a renewal that is already on its way, so the renewal
 /// does not wait for the transaction's end.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
+async fn open_transaction_holds_up_no_renewal_and_no_later_statement() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;
     let a_row_each = [queue.enqueue(&0).await.expect("enqueued").id(), queue.enqueue(&1).await.expect("enqueued").id()];
     let last = a_row_each.into_iter().max();
@@ -282,7 +282,7 @@ async fn an_open_transaction_holds_up_no_renewal_and_nothing_behind_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_handler_gives_back_comes_again_and_is_not_charged() {
+async fn released_message_comes_again_without_counting_an_attempt() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         if message.attempt <= 9 {

@@ -33,7 +33,7 @@ const FAILED: Protocol = Protocol { end: 2, failures: 1, crashes: 0, acks_at_onc
 const UNHEARD: Protocol = Protocol { end: 3, losses: 1, acks_at_once: true, ..CALM };
 
 #[test]
-fn messages_of_a_key_keep_their_order_and_none_is_lost_whatever_order_the_steps_have() {
+fn messages_of_a_key_keep_order_and_none_is_lost() {
     // Their states: 14,000, 94,000, 400, 58,000, 191,000, 142,000.
     for protocol in [FULL, ALONE, TWO_AT_ONCE, FOLLOWED, FAILED, UNHEARD] {
         let checked = protocol.checker().threads(2).spawn_bfs().join();

@@ -44,8 +44,8 @@ pub struct Create {
     /// Messages may have unique keys; for good
     #[arg(long)]
     pub uniqueness: bool,
-    /// The number of partitions, 1 to 256, for messages that have keys; 64 for most queues. Messages of
-    /// a key are handled in order. Not together with priorities or --uniqueness
+    /// The number of partitions, 1 to 256, for messages that have keys; 64 for most queues.
+    /// Messages of a key are handled in order. Not together with priorities or --uniqueness
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
     pub partitions: u32,
     /// Messages of a key that are handled at the same time, at most; with more than 1 they are in

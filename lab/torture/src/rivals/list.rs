@@ -8,7 +8,7 @@ use super::{
 /// The name of Trunkline itself, which speaks the same protocol.
 pub const OWN: &str = "trunkline";
 
-/// The language of an adapter, and so the way to build it.
+/// The language of a peer's program, and so the way to build it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// A part of this program.
@@ -21,7 +21,7 @@ pub enum Language {
 
 #[derive(Debug)]
 pub struct Rival {
-    /// The rival's name, which is also the name of its adapter's folder.
+    /// The rival's name, which is also the name of its folder in `lab/peers`.
     pub name: &'static str,
     pub language: Language,
     /// The length of a lease that is not renewed.

@@ -1,5 +1,4 @@
-//! Trunkline among its rivals: the protocol of `lab/torture/rivals/README.md`, spoken by this
-//! program.
+//! Trunkline among its rivals: the protocol of `lab/peers/README.md`, spoken by this program.
 
 use std::{io::Read, path::PathBuf, time::Duration};
 

@@ -104,7 +104,7 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     folder.keep("record.json", &Record { version: installed.version, settings: installed.settings, done })
 }
 
-/// Each process is told its part by its environment (`lab/torture/rivals/README.md`).
+/// Each process is told its part by its environment (`lab/peers/README.md`).
 fn launch(rival: &Rival, program: &Program, ground: &Ground, seed: u64) -> Launch {
     let (program, uri, lease) = (program.clone(), ground.uri(), rival.lease_ms);
     Box::new(move |start| {

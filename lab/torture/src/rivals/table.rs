@@ -53,7 +53,7 @@ fn write_to(text: &mut String, verdicts: &[Verdict]) -> std::fmt::Result {
     let ran: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.skipped.is_none()).collect();
     writeln!(
         text,
-        "# What held, and what did not\n\nWritten by the command, from the histories of one run each. [rivals/README.md](rivals/README.md) says how to read it.\n"
+        "# What held, and what did not\n\nWritten by the command, from the histories of one run each. [README.md](README.md#rivals) says how to read it.\n"
     )?;
     writeln!(text, "```\n{}\n```\n", command(&ran))?;
     let names: Vec<&str> = ran.iter().map(|verdict| verdict.rival.name).collect();

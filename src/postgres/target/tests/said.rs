@@ -105,7 +105,7 @@ fn the_string_counts_then_the_service_then_the_variables() {
 }
 
 #[test]
-fn every_variable_is_heard_and_an_empty_one_is_not_set() {
+fn every_variable_applies_and_empty_ones_count_as_unset() {
     let home = Home::new();
     let variables = [
         ("PGHOST", "h"),
@@ -134,7 +134,7 @@ fn every_variable_is_heard_and_an_empty_one_is_not_set() {
 }
 
 #[test]
-fn of_a_folder_and_an_address_the_one_counts_that_was_said_with_more_weight() {
+fn socket_folder_or_address_wins_by_its_source() {
     let home = Home::new().with(".pg_service.conf", "[s]\nhost=/run/a\n");
     assert_eq!(home.shown("host=/run/a", &[("PGHOSTADDR", "10.0.0.1")]), "-@/run/a:/-");
     assert_eq!(home.shown("service=s", &[("PGHOSTADDR", "10.0.0.1")]), "-@/run/a:/-");
@@ -151,7 +151,7 @@ fn without_a_host_it_is_this_machine() {
 }
 
 #[test]
-fn a_setting_that_is_not_valid_is_named_with_its_place() {
+fn invalid_setting_is_named_with_its_place() {
     let home = Home::new().with(".pg_service.conf", "[s]\n\nsslmode=maybe\n[p]\nport=x\n[q]\nfoo=1\n");
     let mode = "sslmode=maybe is not known: use disable, allow, prefer, require, verify-ca or verify-full";
     let port = "is not valid: invalid value for option `port`";
@@ -171,7 +171,7 @@ fn a_setting_that_is_not_valid_is_named_with_its_place() {
 }
 
 #[test]
-fn a_service_is_looked_up_in_the_users_file_then_in_the_machines() {
+fn service_comes_from_the_users_file_before_the_machines_file() {
     let home = Home::new().with(".pg_service.conf", "[a]\nhost=users\n").with("named", "[a]\nhost=named\n");
     let home = home.with("pg_service.conf", "[a]\nhost=machines\n[b]\nhost=machines_b\n");
     let (named, absent, here) = (home.path("named"), home.path("absent"), home.0.display().to_string());
@@ -189,7 +189,7 @@ fn a_service_is_looked_up_in_the_users_file_then_in_the_machines() {
 }
 
 #[test]
-fn a_password_that_nobody_says_is_looked_up_for_each_host() {
+fn missing_password_is_looked_up_for_each_host() {
     let file = "a:1:d:me:one\nb:*:*:me:two\nlocalhost:5432:d:me:socket\n/run/x:*:*:*:folder\n10.0.0.1:*:*:*:address\n";
     let home = Home::new().with(".pgpass", file).with("other", "*:*:*:*:any\n");
     for (text, found) in [

@@ -83,7 +83,7 @@ async fn a_password_is_bound_to_the_certificate() {
 }
 
 #[tokio::test]
-async fn who_reads_along_is_found_out() {
+async fn man_in_the_middle_is_detected() {
     let port = server().await.port;
     let url = "host=localhost user=scram password=pencil dbname=postgres sslmode=require";
     let bound = outcome(&format!("{url} port={}", proxy::in_the_middle(port).await)).await;
@@ -124,7 +124,7 @@ async fn sslmode_means_what_libpq_says() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_spoken_to_in_plain_text_unless_tls_is_required() {
+async fn server_without_tls_gets_plain_text_unless_tls_is_required() {
     // Postgres has no TLS on its socket.
     let proxy = DelayProxy::start("127.0.0.1:0", server().await.socket().as_path(), Duration::ZERO).expect("started");
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres", proxy.addr().port());
@@ -157,7 +157,7 @@ async fn the_next_host_is_tried_where_one_is_down() {
 }
 
 #[tokio::test]
-async fn a_server_is_chosen_by_whether_it_can_be_written_to() {
+async fn server_is_chosen_by_whether_it_takes_writes() {
     let port = server().await.port;
     for (role, wanted, said) in [
         ("reader", "read-write", "does not allow writes"),

@@ -12,7 +12,7 @@ async fn through(proxy: &DelayProxy) -> Connection {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_cut_at_any_byte_is_an_unknown_outcome() {
+async fn answer_cut_at_any_byte_is_an_unknown_outcome() {
     let socket = server().await.socket();
     let proxy = DelayProxy::start("127.0.0.1:0", &*socket, std::time::Duration::ZERO).expect("started");
     let statements = ["select 1", "select 'a text'", "select generate_series(1, 3)"];
@@ -50,7 +50,7 @@ async fn the_last_words_of_a_backend_reach_whoever_waits() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_dropped_says_goodbye_after_its_last_answer() {
+async fn dropped_connection_terminates_after_its_last_answer() {
     let connection = connection().await;
     let mine = connection.send(group(&["select pg_backend_pid()"])).await.expect("answered");
     let pid = numbers(&mine, 0)[0];
@@ -67,7 +67,7 @@ async fn a_connection_that_is_dropped_says_goodbye_after_its_last_answer() {
 }
 
 #[tokio::test]
-async fn a_copy_that_nobody_sends_ends_the_connection_and_not_the_program() {
+async fn copy_without_data_ends_only_the_connection() {
     let connection = connection().await;
     connection.batch("create temp table t (n int)").await.expect("created");
     let outcome = connection.send(group(&["copy t from stdin"])).await;

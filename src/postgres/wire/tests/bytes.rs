@@ -53,7 +53,7 @@ proptest! {
 }
 
 #[test]
-fn an_answer_with_another_number_of_ends_than_statements_is_refused() {
+fn answer_with_wrong_number_of_ends_is_refused() {
     assert!(matches!(told(&[ANSWER], 2), Err(WireError::Protocol(_))));
     assert!(matches!(told(&[ANSWER], 4), Err(WireError::Protocol(_))));
 }

@@ -13,7 +13,7 @@ use super::group;
 use crate::{
     error::Error,
     postgres::{
-        target::Limits,
+        target::AnswerLimits,
         wire::{
             Bound, Columns, Connection, Use, WireError,
             connection::Connection as Ours,
@@ -46,7 +46,7 @@ pub(super) fn ready(status: u8) -> Vec<u8> {
 
 /// Returns a connection, and the server's end of it.
 pub(super) fn between(
-    limits: Limits,
+    limits: AnswerLimits,
     usage: Use,
 ) -> (Ours, DuplexStream, tokio::task::JoinHandle<std::io::Result<()>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
@@ -71,7 +71,7 @@ async fn answers(mut server: DuplexStream, answer: Vec<u8>) {
 #[tokio::test]
 async fn a_message_of_an_impossible_length_ends_the_connection() {
     for length in [0_u32, 3, (1 << 30) + 1, u32::MAX] {
-        let (connection, mut server, driver) = between(Limits::default(), Use::Common);
+        let (connection, mut server, driver) = between(AnswerLimits::default(), Use::Common);
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&b"C"[..], &length.to_be_bytes(), b"SELECT 1\0"].concat()).await.expect("sent");
         let answer = timeout(SOON, answer).await.expect("no call waits without end");
@@ -82,7 +82,7 @@ async fn a_message_of_an_impossible_length_ends_the_connection() {
 
 #[tokio::test]
 async fn an_answer_without_end_is_not_kept() {
-    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let limits = AnswerLimits { answer_bytes: 1 << 20, ..AnswerLimits::default() };
     let (connection, mut server, _driver) = between(limits, Use::Common);
     let answer = connection.send(group(&["select 1", "select 2"]));
     let next = connection.send(group(&["select 3"]));
@@ -109,7 +109,7 @@ async fn an_answer_without_end_is_not_kept() {
 
 #[tokio::test]
 async fn ends_without_end_end_the_connection() {
-    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let limits = AnswerLimits { answer_bytes: 1 << 20, ..AnswerLimits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
     let answer = connection.send(group(&["select 1"]));
     let end = message(b'C', &[b'x'; 8000]);
@@ -119,9 +119,9 @@ async fn ends_without_end_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
+async fn transaction_left_open_ends_a_shared_connection() {
     for (usage, status) in [(Use::Common, b'T'), (Use::Common, b'E'), (Use::Common, b'?'), (Use::Alone, b'T')] {
-        let (connection, mut server, _driver) = between(Limits::default(), usage);
+        let (connection, mut server, _driver) = between(AnswerLimits::default(), usage);
         let (begins, next) = (connection.send(group(&["begin"])), connection.send(group(&["insert"])));
         let end = message(b'C', b"BEGIN\0");
         server.write_all(&[&end[..], &ready(status), &end, &ready(status)].concat()).await.expect("sent");
@@ -137,8 +137,8 @@ async fn a_transaction_that_stays_open_ends_a_connection_that_others_share() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_to_it() {
-    let limits = Limits { answer: Some(Duration::from_millis(50)), ..Limits::default() };
+async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
+    let limits = AnswerLimits { answer: Some(Duration::from_millis(50)), ..AnswerLimits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
     // Replies within the limit end nothing.
     for _ in 0..5 {
@@ -164,7 +164,7 @@ async fn a_silent_server_is_given_up_if_that_is_asked_for_however_much_is_said_t
 async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
-        let (connection, server, _driver) = between(Limits::default(), Use::Common);
+        let (connection, server, _driver) = between(AnswerLimits::default(), Use::Common);
         // The statement has a parameter of that type, and each lookup returns the type itself
         // again.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
@@ -193,7 +193,7 @@ fn a_row_of_another_shape_is_an_error() {
 
 #[tokio::test]
 async fn rows_beyond_those_of_an_honest_answer_are_not_kept() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let (row, end) = (row(&[&[b'x'; 8000]]), message(b'C', b"SELECT 1\0"));
     for (bound, rows, is_kept) in [
         (Bound { rows: Some(1), whole: false }, 4000, false),
@@ -217,7 +217,7 @@ async fn rows_beyond_those_of_an_honest_answer_are_not_kept() {
 
 #[tokio::test]
 async fn an_answer_that_is_kept_whole_may_exceed_the_limit() {
-    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+    let limits = AnswerLimits { answer_bytes: 1 << 20, ..AnswerLimits::default() };
     let (connection, mut server, _driver) = between(limits, Use::Common);
     let (row, end) = (row(&[&[b'x'; 8000]]), message(b'C', b"SELECT 1\0"));
     let mut asked = group(&["delete"]);

@@ -18,7 +18,7 @@ use super::{
     hostile::{SOON, message, ready},
 };
 use crate::postgres::{
-    target::Limits,
+    target::AnswerLimits,
     wire::{Connection, Use, drive::drive, queued::Link, socket::Socket, stream::Stream},
 };
 
@@ -26,7 +26,7 @@ const SYNC: &[u8] = b"S\0\0\0\x04";
 
 /// Returns a connection whose driver does not run yet, the driver's arguments, and the server's
 /// end.
-fn undriven(limits: Limits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
+fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
     let (ours, shared) = (Stream::Unix(ours), Arc::new(Link::new(limits, Use::Common)));
     shared.lock().socket = Socket::of(&ours);
@@ -50,8 +50,8 @@ fn is_sent_nothing(server: &UnixStream) -> bool {
 }
 
 #[tokio::test]
-async fn the_first_group_is_written_at_once_and_others_behind_it() {
-    let (connection, (ours, shared), mut server) = undriven(Limits::default());
+async fn first_group_is_written_at_once_and_others_follow() {
+    let (connection, (ours, shared), mut server) = undriven(AnswerLimits::default());
     let first = connection.send(group(&["select 'first'"]));
     let sent = groups(&mut server, 1).await;
     assert!(sent.ends_with(SYNC) && sent.windows(5).any(|part| part == b"first"), "{sent:?}");
@@ -72,8 +72,8 @@ async fn the_first_group_is_written_at_once_and_others_behind_it() {
 }
 
 #[tokio::test]
-async fn what_the_socket_does_not_take_is_left_to_the_driver() {
-    let (connection, (ours, shared), mut server) = undriven(Limits::default());
+async fn bytes_that_the_socket_refuses_are_left_to_the_driver() {
+    let (connection, (ours, shared), mut server) = undriven(AnswerLimits::default());
     let bytes = 4 << 20;
     let _answer = connection.send(group(&[&format!("select '{}'", "é".repeat(bytes / 2))]));
     let left = shared.lock().bytes.len();
@@ -84,17 +84,17 @@ async fn what_the_socket_does_not_take_is_left_to_the_driver() {
 }
 
 #[tokio::test]
-async fn the_driver_that_has_to_tell_silence_is_not_passed_by() {
+async fn driver_with_answer_timeout_is_not_bypassed() {
     let (connection, (_ours, shared), server) =
-        undriven(Limits { answer: Some(std::time::Duration::from_secs(1)), ..Limits::default() });
+        undriven(AnswerLimits { answer: Some(std::time::Duration::from_secs(1)), ..AnswerLimits::default() });
     let _answer = connection.send(group(&["select 1"]));
     assert!(is_sent_nothing(&server));
     assert!(shared.lock().bytes.ends_with(SYNC), "it is the driver's");
 }
 
 #[tokio::test]
-async fn the_server_hears_that_it_is_over_though_callers_are_left() {
-    let (connection, (ours, shared), mut server) = undriven(Limits::default());
+async fn socket_closes_with_the_driver_though_callers_remain() {
+    let (connection, (ours, shared), mut server) = undriven(AnswerLimits::default());
     let driver = tokio::spawn(drive(ours, BytesMut::new(), shared));
     driver.abort();
     let end = timeout(SOON, server.read(&mut [0])).await.expect("the handles are closed");

@@ -18,7 +18,7 @@ use super::{
     hostile::{SOON, between, message, ready, row},
 };
 use crate::postgres::{
-    target::Limits,
+    target::AnswerLimits,
     wire::{Reply, answer::Reading, inbox::Came},
 };
 
@@ -30,8 +30,8 @@ fn answer(bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_statement_is_read_while_the_server_still_works_on_the_next() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+async fn answer_is_read_while_the_server_runs_the_next_statement() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let (seen, mut places) = mpsc::unbounded_channel();
     let reply = connection.send_in_parts(group(&["select 1"; 6]));
     let reading = tokio::spawn(reply.parts(move |reply: &Reply, at, place| {
@@ -52,8 +52,8 @@ async fn a_statement_is_read_while_the_server_still_works_on_the_next() {
 }
 
 #[tokio::test]
-async fn what_was_read_in_parts_may_still_fail_and_the_failure_has_its_place() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+async fn reply_read_in_parts_may_still_fail_with_its_place() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let reply = connection.send_in_parts(group(&["select 1", "select 1", "select 2"]));
     let mut read = 0;
     let error = message(b'E', b"VERROR\0C22012\0Mdivision\0\0");
@@ -74,8 +74,8 @@ async fn what_was_read_in_parts_may_still_fail_and_the_failure_has_its_place() {
 }
 
 #[tokio::test]
-async fn a_reply_in_parts_is_bounded_and_a_reader_who_goes_away_costs_nobody() {
-    let limits = Limits { answer_bytes: 1 << 20, ..Limits::default() };
+async fn reply_in_parts_is_bounded_and_its_reader_may_leave() {
+    let limits = AnswerLimits { answer_bytes: 1 << 20, ..AnswerLimits::default() };
     let (connection, mut server, _driver) = between(limits, Use::Common);
     let many = connection.send_in_parts(group(&["select 1"; 400]));
     let gone = connection.send_in_parts(group(&["select 1"; 400]));
@@ -139,8 +139,8 @@ impl Wake for Woken {
 }
 
 #[tokio::test]
-async fn a_reply_wakes_each_who_waits_for_it_once_also_if_another_went_away() {
-    let (connection, mut server, _driver) = between(Limits::default(), Use::Common);
+async fn reply_wakes_each_waiter_once() {
+    let (connection, mut server, _driver) = between(AnswerLimits::default(), Use::Common);
     let mut reply = connection.send(group(&["select 1"]));
     let wakers: Vec<(Arc<Woken>, Waker)> =
         (0..3).map(|_| Arc::new(Woken::default())).map(|woken| (woken.clone(), woken.into())).collect();

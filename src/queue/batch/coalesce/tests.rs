@@ -29,7 +29,7 @@ fn outcome(joined: &Joined) -> &Error {
 }
 
 #[test]
-fn a_batch_ends_at_its_count_its_bytes_and_its_delay() {
+fn batch_ends_at_its_count_bytes_or_another_delay() {
     let coalescer = Coalescer::new(3, 1, 8);
     let mut permit = permit(&coalescer, 10);
     for _ in 0..3 {
@@ -42,7 +42,7 @@ fn a_batch_ends_at_its_count_its_bytes_and_its_delay() {
 }
 
 #[test]
-fn each_lane_gathers_a_row_of_its_own_and_stays_in_order() {
+fn each_lane_fills_its_own_rows_in_order() {
     let coalescer = Coalescer::new(3, 4, 8);
     let mut permit = permit(&coalescer, 1);
     for nr in 0..11_u8 {
@@ -58,11 +58,11 @@ fn each_lane_gathers_a_row_of_its_own_and_stays_in_order() {
 fn only_the_first_callers_start_writers() {
     let coalescer = Coalescer::new(3, 1, 8);
     let permits: Vec<_> = (0..10).filter_map(|_| join(&coalescer, 0.0, 1)?.permit).collect();
-    assert_eq!(permits.len(), Rows::STATEMENTS);
+    assert_eq!(permits.len(), OpenRows::STATEMENTS);
 }
 
 #[test]
-fn where_an_insert_takes_long_few_messages_are_worth_no_other() {
+fn second_insert_needs_more_messages_when_inserts_take_long() {
     for (took, worth) in [(Duration::from_micros(300), WORTH_ANOTHER), (Duration::from_millis(8), 500)] {
         let coalescer = Coalescer::new(1024, 1, 8);
         let _permit = permit(&coalescer, 1);
@@ -107,7 +107,7 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
 
 /// Null stands for missing metadata. Its bytes were never counted; the bytes of real metadata were.
 #[test]
-fn what_messages_were_counted_for_is_given_back_with_them_metadata_included() {
+fn counted_bytes_are_returned_with_their_messages_metadata_included() {
     let coalescer = Coalescer::new(7, 1, 8);
     let mut permit = permit(&coalescer, 1);
     for nr in 0..1000_usize {

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_gets_what_it_asks_for_in_order_however_rows_lie() {
+    fn each_call_gets_its_number_in_order_however_rows_lie() {
         let rows = [(1024, 3), (2048, 1), (4096, 100), (8192, 2), (9216, 30)];
         let all: Vec<i64> = rows.iter().flat_map(|(id, size)| (*id..).take(*size as usize)).collect();
         for asks in
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_no_batch_goes_to_one_call_as_a_whole() {
+    fn row_that_is_no_batch_goes_whole_to_one_call() {
         let broken = row(1024, 4).rewritten(|column, value, out| {
             match (column, value) {
                 (PAYLOAD, _) => out.put_slice(&[0, 0, 0, 2]), // two dimensions, and then nothing

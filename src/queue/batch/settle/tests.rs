@@ -29,7 +29,7 @@ fn calls_share_a_statement_and_each_gets_its_own_answer() {
 }
 
 #[test]
-fn a_lease_that_two_calls_end_is_ended_by_the_first_and_lost_to_the_other() {
+fn lease_ended_by_two_calls_is_lost_to_the_second() {
     let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1, 2, 2]);
     let (two, mut second) = request(Ending::Ack, &[3, 2]);
@@ -53,7 +53,7 @@ fn a_lease_may_be_extended_by_two_calls() {
 }
 
 #[test]
-fn whoever_waits_for_a_settler_that_is_gone_is_answered_and_the_next_starts_another() {
+fn dropped_settler_answers_its_callers_and_another_can_start() {
     let settler = SettleBatcher::default();
     let (one, mut first) = request(Ending::Ack, &[1]);
     let (two, mut second) = request(Ending::Ack, &[2]);
@@ -68,7 +68,7 @@ fn whoever_waits_for_a_settler_that_is_gone_is_answered_and_the_next_starts_anot
 }
 
 #[test]
-fn of_a_shared_statement_each_call_can_be_settled_alone() {
+fn calls_of_a_shared_statement_can_be_settled_alone() {
     let settler = SettleBatcher::default();
     let mut settling = join(&settler, request(Ending::Bury("a".into()), &[1, 2]).0).expect("no statement runs yet");
     join(&settler, request(Ending::Bury("b".into()), &[3]).0);

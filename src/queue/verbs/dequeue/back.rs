@@ -114,7 +114,7 @@ impl Shared {
         match how {
             DequeueMode::Take => self.metrics.taken(batches.size, began),
             DequeueMode::Lease(_) | DequeueMode::LeaseApart(_) | DequeueMode::Lanes(..) => {
-                self.metrics.leased(batches.size, began)
+                self.metrics.leased(batches.size, began);
             }
         }
         self.saw_batches(batches.size, batches.rows.len());

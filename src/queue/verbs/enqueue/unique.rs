@@ -65,7 +65,7 @@ pub(in crate::queue::verbs) struct Parcel {
 
 /// A parcel, or a part of it, as parameters.
 #[derive(Clone, Copy)]
-pub(in crate::queue::verbs) struct Params<'a> {
+pub(in crate::queue::verbs) struct ClaimParams<'a> {
     dues: &'a [f64],
     lanes: &'a [i32],
     elements: &'a [u8],
@@ -84,14 +84,14 @@ impl Parcel {
         self.dues.len()
     }
 
-    pub fn params(&self) -> Params<'_> {
+    pub fn params(&self) -> ClaimParams<'_> {
         let Claims { keys, terms, replace } = &self.claims;
         let (dues, lanes, elements, metadata) = (&self.dues, &self.lanes, &self.elements, self.metadata.all());
-        Params { dues, lanes, elements, metadata, keys, terms, replace }
+        ClaimParams { dues, lanes, elements, metadata, keys, terms, replace }
     }
 }
 
-impl<'a> Params<'a> {
+impl<'a> ClaimParams<'a> {
     pub fn payloads(self, shared: &Shared) -> Elements<'a> {
         shared.column.array(self.dues.len(), self.elements)
     }
@@ -133,7 +133,8 @@ pub(super) async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
         let (dues, lanes) = Parcel::of(batch);
         let Claims { keys, terms, replace } = &batch.claims;
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, Stamped::all);
-        let params = Params { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
+        let params =
+            ClaimParams { dues: &dues, lanes: &lanes, elements: &batch.elements, metadata, keys, terms, replace };
         batch.answer(shared.claim_apart(params).await);
         permit.give_way(batch.count).await;
     }
@@ -164,7 +165,7 @@ impl Shared {
 
     /// Runs the statement in a transaction of its own, up to `tries` times if it conflicts with
     /// another.
-    pub(super) async fn claim(&self, params: Params<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
+    pub(super) async fn claim(&self, params: ClaimParams<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
         let (began, payloads) = (Instant::now(), params.payloads(self));
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
         let session = self.db.session(Class::Store).await?;
@@ -193,7 +194,7 @@ impl Shared {
     }
 
     /// Answers each caller of a batch. Finds the messages that the server refuses by halves.
-    async fn claim_apart(&self, params: Params<'_>) -> Insertion {
+    async fn claim_apart(&self, params: ClaimParams<'_>) -> Insertion {
         let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
         let (mut search, mut tries) = (Search::default(), TRIES);
         while let Some(part) = parts.pop() {

@@ -40,7 +40,7 @@ fn asks(code: u32, rest: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_answers_wrongly_is_told_apart() {
+async fn wrong_login_answers_have_distinct_errors() {
     let scram = || asks(10, b"SCRAM-SHA-256\0\0");
     let (misplaced, no_postgres) = ("has no place in a login", "does not speak Postgres' protocol");
     for (mode, answers, said) in [
@@ -72,7 +72,7 @@ async fn what_answers_wrongly_is_told_apart() {
 }
 
 #[tokio::test]
-async fn remarks_on_the_way_are_passed_over_and_what_comes_early_is_kept() {
+async fn notices_during_login_are_skipped_and_early_bytes_kept() {
     let notice = message(b'N', b"SNOTICE\0C00000\0Mhello\0\0");
     let negotiated = message(b'v', b"\0\x03\0\0\0\0\0\0");
     let key = message(b'K', b"\0\0\0\x07\xff\xff\xff\xff");

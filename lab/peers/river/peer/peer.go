@@ -1,0 +1,43 @@
+// Package peer is what both programs do alike with River.
+package peer
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// Connect returns a pool of at most that many connections.
+func Connect(ctx context.Context, url string, connections int) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = int32(connections)
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// Migrate runs all of River's migrations.
+func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	if err != nil {
+		return err
+	}
+	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	return err
+}
+
+// Version is River's, as the program was built with it.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == "github.com/riverqueue/river" {
+				return "River " + dep.Version[1:]
+			}
+		}
+	}
+	return "River"
+}

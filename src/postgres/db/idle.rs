@@ -1,0 +1,50 @@
+//! Connections that are not in use: kept for the next transaction, and closed after a while.
+
+use std::{
+    sync::{Arc, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{Db, Session};
+
+/// The most idle connections that are kept for transactions.
+const IDLE: usize = 4;
+/// [`Db::rest`] closes connections that were unused for this time.
+const UNUSED: Duration = Duration::from_secs(30);
+
+impl Db {
+    pub(crate) fn give_back(&self, session: Arc<Session>) {
+        session.connection().clean();
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE && !session.is_closed() {
+            idle.push((Instant::now(), session));
+        }
+    }
+
+    /// Closes connections that were unused for a while. One of the main class stays, and so does
+    /// the one that listens, which must prove that it is alive. It acts at most once in that time,
+    /// even if many queues call it.
+    pub(crate) fn rest(&self) {
+        {
+            let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);
+            if rested.elapsed() < UNUSED {
+                return;
+            }
+            *rested = Instant::now();
+        }
+        self.0.listener.doubt();
+        self.0
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
+        for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
+            let Ok(mut place) = slot.place.try_lock() else { continue }; // in use now
+            if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
+                place.session = None; // closed when the last caller releases it
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! One name, one thing: type names that a crate defines more than once. Each number can only fall.
+
+use std::collections::BTreeMap;
+
+use super::{api::without_visibility, files, read, root, tree::code};
+
+/// The types of a crate whose names are not theirs alone, by folder.
+const HOMONYMS: [(&str, usize); 8] = [
+    ("src", 0),
+    ("crates/cli/src", 9),
+    ("crates/console/src", 2),
+    ("crates/relay/src", 5),
+    ("crates/embedded/src", 0),
+    ("crates/python/src", 2),
+    ("lab/bench/src", 3),
+    ("lab/torture/src", 4),
+];
+
+/// The names that a folder of sources gives to several types, each with its files. The public types
+/// of shards are named like those of a single server on purpose.
+fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files(folder, "rs").iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")) {
+        let file = path.strip_prefix(root()).expect("inside").display().to_string();
+        for line in code(&read(path)).lines() {
+            let line = without_visibility(line);
+            let Some(rest) = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind)) else {
+                continue;
+            };
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if !(file.starts_with("src/shards/") && rest.len() > name.len() && is_of_one_server(&name)) {
+                all.entry(name).or_default().push(file.clone());
+            }
+        }
+    }
+    all.retain(|_, files| files.len() > 1);
+    all
+}
+
+fn is_of_one_server(name: &str) -> bool {
+    ["Queue", "Consumer", "Worker", "Messages", "Stats", "State"].contains(&name)
+}
+
+#[test]
+fn one_name_means_one_thing() {
+    let mut other = Vec::new();
+    for (folder, known) in HOMONYMS {
+        let found = homonyms(folder);
+        if found.len() != known {
+            other.push(format!("{folder} has {}, of {known} that are known: {found:#?}", found.len()));
+        }
+    }
+    assert!(other.is_empty(), "rename a type, or lower a number in tests/all/house/homonyms.rs: {other:#?}");
+}
