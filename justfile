@@ -44,17 +44,28 @@ bench:
 packages:
     .ci/run packages
 
-# Licences, sources and known vulnerabilities of all dependencies.
+# Brings every lock file up to its Cargo.toml, as after a change of the version.
+lock:
+    for lock in $(git ls-files '*Cargo.lock'); do cargo update --workspace --quiet --manifest-path "${lock%lock}toml" || exit; done
+
+# Licences, sources and known vulnerabilities of all dependencies, of each lock file that ships or tests.
 deny:
     cargo deny --workspace check
+    cargo deny --manifest-path lab/Cargo.toml --workspace check
+    cargo deny --manifest-path crates/python/Cargo.toml check
 
-# The oldest compiler that is supported: `rust-version` in Cargo.toml.
+rust-version := `sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml`
+
+# The oldest compiler that is supported, on what ships: `rust-version` in Cargo.toml.
 msrv:
-    cargo "+$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)" check --workspace --locked
+    rustup toolchain install {{rust-version}} --profile minimal --no-self-update
+    cargo +{{rust-version}} check --workspace --locked
+    cargo +{{rust-version}} check --workspace --locked --features trunkline-cli/relay,trunkline-relay/kafka,trunkline-relay/nats,trunkline-relay/rabbitmq,trunkline-relay/redis
+    cargo +{{rust-version}} check --locked --manifest-path crates/python/Cargo.toml
 
-# The guide as a site, in target/book.
+# The guide as a site, in target/book, and the links of all pages.
 book:
-    mdbook build docs
+    .ci/run book
 
 # Everything.
 ci:
