@@ -466,7 +466,7 @@ def test_messages_go_to_processes_and_can_be_copied(url: str, run: Any) -> None:
         await queue.draft(5).metadata({"a": "b"}).enqueue()
         (message,) = await queue.lease(1)
         for made in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
-            for name in ("id", "attempt", "charged", "payload", "enqueued_at", "metadata", "key", "lease"):
+            for name in ("id", "attempt", "attempts", "payload", "enqueued_at", "metadata", "key", "lease"):
                 assert getattr(made, name) == getattr(message, name), name
         assert pickle.loads(pickle.dumps(message.lease)) == copy.copy(message.lease) == message.lease
         await queue.ack(made)

@@ -75,7 +75,7 @@ def test_psycopg_adapters_of_user_change_nothing(url: str) -> None:
             connection.adapters.register_loader(name, Wrong)
         mails = transaction.queue(connection, "mails", dict)
         id = mails.draft(PAYLOAD).metadata({"a": "b"}).enqueue()
-        assert type(id) is int
+        assert type(id.id) is int
         _check(mails.lease(1))
 
 
@@ -88,7 +88,8 @@ def test_asyncpg_codecs_of_user_change_nothing(url: str) -> None:
             await connection.set_type_codec(name, schema="pg_catalog", encoder=str, decoder=lambda text: Decimal(0))
         async with connection.transaction():
             mails = transaction.queue(connection, "mails", dict)
-            assert type(await mails.draft(PAYLOAD).metadata({"a": "b"}).enqueue()) is int
+            id = await mails.draft(PAYLOAD).metadata({"a": "b"}).enqueue()
+            assert type(id.id) is int
             _check(await mails.lease(1))
         await connection.close()
 
@@ -105,7 +106,7 @@ def test_psycopg2_types_of_user_change_nothing(url: str) -> None:
             changed = extensions.new_type((oid,), "CHANGED", lambda value, cursor: "changed")
             extensions.register_type(changed, connection.connection.dbapi_connection)
         mails = transaction.queue(connection, "mails", dict)
-        assert type(mails.draft(PAYLOAD).metadata({"a": "b"}).enqueue()) is int
+        assert type(mails.draft(PAYLOAD).metadata({"a": "b"}).enqueue().id) is int
         _check(mails.lease(1))
     engine.dispose()
 
