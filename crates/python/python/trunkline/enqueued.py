@@ -8,10 +8,11 @@ Outcome = Literal["new", "duplicate", "replaced"]
 
 
 class Enqueued(int):
-    """The id of the message that is in the queue, and whether it is new.
+    """The id of the message that is in the queue, and whether the message is new.
 
-    It is the id: an ``int``, equal to it, and accepted by every call that takes ids. Two outcomes with one id are equal; compare
-    ``outcome`` to tell them apart. ``str`` and f-strings write the id, and ``id`` is a plain ``int``.
+    It works as the id: an ``int``, equal to it, and accepted by every call that takes ids. Two outcomes with one id are equal; compare
+    ``outcome`` to tell them apart. ``str`` and f-strings write the id, and ``id`` is a plain ``int``, for
+    libraries such as msgspec that refuse subclasses of ``int``.
 
     >>> sent = await reports.draft(report).unique("acme").enqueue()
     >>> if sent.is_new:
@@ -35,7 +36,7 @@ class Enqueued(int):
 
     @property
     def is_new(self) -> bool:
-        """Whether the enqueue added a message to the queue."""
+        """True if the enqueue added a message to the queue."""
         return self.outcome == "new"
 
     def __repr__(self) -> str:
