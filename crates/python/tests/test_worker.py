@@ -506,10 +506,9 @@ def test_handlers_cancelled_before_they_begin_are_not_counted(url: str, run: Any
 
     async def story() -> None:
         queue = await app.queue(task)
-        while (await queue.stats()).leased:
-            await asyncio.sleep(0)
-        stats = await queue.stats()
-        assert (stats.due, stats.dead) == (6, 0)
-        assert (await app.drain()).done == 6
+        done = 0
+        while done < 6:  # the worker without its loop gives back the last ones in the background
+            done += (await app.drain()).done
+            assert (await queue.stats()).dead == 0
 
     run(story())

@@ -165,8 +165,16 @@ class Life:
         self._running.pop(nr, None)
 
     def _release_unbegun(self) -> None:
-        """What was cancelled before its first step, as with the whole event loop, has not answered."""
-        unbegun = [delivery for task, _, delivery in self._running.values() if task.cancelled()]
+        """A handler that was cancelled before its first step, as with the whole event loop, has not answered.
+
+        Its cancellation may still be due in this turn of the loop, behind this call.
+        """
+        unbegun: list[Delivery] = []
+        for task, _, delivery in self._running.values():
+            coroutine: Any = task.get_coro()
+            if task.cancelled() or inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                task.cancel()
+                unbegun.append(delivery)
         unbegun += [one for one in self._station.news() if isinstance(one, Delivery)]
         self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in unbegun], True)
 
