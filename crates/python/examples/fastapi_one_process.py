@@ -24,7 +24,7 @@ async def lifespan(api: FastAPI) -> AsyncIterator[None]:
     await app.setup()
     worker = asyncio.create_task(app.run(shutdown_after=10))
     yield
-    worker.cancel()  # what runs may end within ten seconds; the rest goes back uncharged
+    worker.cancel()  # what runs may end within ten seconds; the rest goes back, and no attempt is counted
     with suppress(asyncio.CancelledError):
         await worker
 

@@ -1,6 +1,6 @@
 //! The outcome of a call, for Python.
 
-use pyo3::{IntoPyObjectExt, exceptions::PyRuntimeError, prelude::*};
+use pyo3::{exceptions::PyRuntimeError, prelude::*, sync::PyOnceLock, types::PyType};
 use trunkline::{Enqueued, Error};
 
 use crate::error::raised;
@@ -8,8 +8,7 @@ use crate::error::raised;
 type Make = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 pub enum Answer {
-    Id(i64),
-    Outcome(Enqueued),
+    Enqueued(Enqueued),
     Made(Make),
     Failed(Error),
     /// The call's task panicked, or ended with the runtime.
@@ -29,8 +28,7 @@ impl Answer {
 
     pub fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
-            Self::Id(id) => id.into_py_any(py),
-            Self::Outcome(enqueued) => outcome(py, enqueued),
+            Self::Enqueued(outcome) => enqueued(py, outcome),
             Self::Made(make) => make(py),
             Self::Failed(error) => Err(raised(py, &error)),
             Self::Gone => {
@@ -40,11 +38,15 @@ impl Answer {
     }
 }
 
-fn outcome(py: Python<'_>, enqueued: Enqueued) -> PyResult<Py<PyAny>> {
-    let name = match enqueued {
-        Enqueued::New(_) => "new",
-        Enqueued::Duplicate(_) => "duplicate",
-        Enqueued::Replaced(_) => "replaced",
+/// Converts an outcome to the Python class of its kind, which is the id as an `int`.
+pub fn enqueued(py: Python<'_>, enqueued: Enqueued) -> PyResult<Py<PyAny>> {
+    static NEW: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static DUPLICATE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static REPLACED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let (class, name) = match enqueued {
+        Enqueued::New(_) => (&NEW, "Enqueued"),
+        Enqueued::Duplicate(_) => (&DUPLICATE, "Duplicate"),
+        Enqueued::Replaced(_) => (&REPLACED, "Replaced"),
     };
-    (enqueued.id(), name).into_py_any(py)
+    Ok(class.import(py, "trunkline.enqueued", name)?.call1((enqueued.id(),))?.unbind())
 }

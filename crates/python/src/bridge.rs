@@ -46,7 +46,6 @@ struct Out {
 struct Enqueue {
     queue: Queue<Raw>,
     draft: Draft<Raw>,
-    says_outcome: bool,
     owed: Owed,
 }
 
@@ -237,16 +236,11 @@ impl Bridge {
 
     /// Adds an enqueue to the other calls of this turn of the loop. Sends it at once if no enqueue
     /// is under way.
-    pub fn enqueue(
-        bridge: &Bound<'_, Self>,
-        queue: &Queue<Raw>,
-        draft: Draft<Raw>,
-        says_outcome: bool,
-    ) -> PyResult<Py<PyAny>> {
+    pub fn enqueue(bridge: &Bound<'_, Self>, queue: &Queue<Raw>, draft: Draft<Raw>) -> PyResult<Py<PyAny>> {
         let (this, py) = (bridge.get(), bridge.py());
         let future = this.future(py)?;
         let owed = Owed::new(this, future.clone_ref(py));
-        let call = Enqueue { queue: queue.clone(), draft, says_outcome, owed };
+        let call = Enqueue { queue: queue.clone(), draft, owed };
         let (calls, schedules) = {
             let mut out = this.out();
             out.calls.push(call);
@@ -285,10 +279,9 @@ impl Bridge {
 
 impl Enqueue {
     async fn run(self) -> (Owed, Answer) {
-        let Self { queue, draft, says_outcome, owed } = self;
-        let answer = match queue.enqueue_unique(draft).await {
-            Ok(enqueued) if says_outcome => Answer::Outcome(enqueued),
-            Ok(enqueued) => Answer::Id(enqueued.id()),
+        let Self { queue, draft, owed } = self;
+        let answer = match queue.enqueue(draft).await {
+            Ok(enqueued) => Answer::Enqueued(enqueued),
             Err(error) => Answer::Failed(error),
         };
         (owed, answer)

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use pyo3::{IntoPyObjectExt, prelude::*};
+use trunkline::Due;
 
 use crate::{
     draft::seconds,
@@ -12,6 +13,22 @@ use crate::{
     raw::Raw,
     reply::{Answered, Loop},
 };
+
+/// A due time as Python passes it.
+#[derive(FromPyObject)]
+enum Given {
+    Seconds(f64),
+    Time(SystemTime),
+}
+
+impl Given {
+    fn due(self) -> PyResult<Due> {
+        Ok(match self {
+            Self::Seconds(delay) => seconds(delay)?.into(),
+            Self::Time(time) => time.into(),
+        })
+    }
+}
 
 impl Queue {
     fn look<R: Send + 'static, F: Future<Output = Result<Vec<R>, trunkline::Error>> + Send + 'static>(
@@ -78,16 +95,11 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.cancel(&ids).await }, |py, ids| ids.into_py_any(py))
     }
 
-    #[pyo3(signature = (bridge, ids, after))]
-    fn reschedule(&self, py: Python<'_>, bridge: Loop<'_>, ids: Vec<i64>, after: f64) -> Answered {
-        let after = seconds(after)?;
-        let work = |queue: trunkline::Queue<Raw>| async move { queue.reschedule(&ids, after).await };
-        self.reply(py, &bridge, work, |py, ids| ids.into_py_any(py))
-    }
-
-    #[pyo3(signature = (bridge, ids, at))]
-    fn reschedule_at(&self, py: Python<'_>, bridge: Loop<'_>, ids: Vec<i64>, at: SystemTime) -> Answered {
-        let work = |queue: trunkline::Queue<Raw>| async move { queue.reschedule(&ids, at).await };
+    /// Makes messages due after a number of seconds, or at a time.
+    #[pyo3(signature = (bridge, ids, due))]
+    fn reschedule(&self, py: Python<'_>, bridge: Loop<'_>, ids: Vec<i64>, due: Given) -> Answered {
+        let due = due.due()?;
+        let work = |queue: trunkline::Queue<Raw>| async move { queue.reschedule(&ids, due).await };
         self.reply(py, &bridge, work, |py, ids| ids.into_py_any(py))
     }
 }

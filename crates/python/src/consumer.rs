@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::{IntoPyObjectExt, prelude::*};
 use tokio::sync::Mutex;
+use trunkline::Dequeue;
 
 use crate::{
     draft::seconds,
@@ -36,13 +37,17 @@ impl Consumer {
     #[pyo3(signature = (bridge, n, takes, longest=None))]
     fn next(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, takes: bool, longest: Option<f64>) -> Answered {
         self.owner.check()?;
-        let (consumer, longest) = (self.consumer.clone(), longest.map(seconds).transpose()?);
+        let consumer = self.consumer.clone();
+        let request = match longest.map(seconds).transpose()? {
+            Some(longest) => Dequeue::up_to(n).within(longest),
+            None => Dequeue::up_to(n),
+        };
         let work = async move {
             let Some(consumer) = consumer else { std::future::pending().await };
             let mut consumer = consumer.lock().await;
             match takes {
-                true => consumer.offer_take(n, longest).await,
-                false => consumer.offer_lease(n, longest).await,
+                true => consumer.offer_take(request).await,
+                false => consumer.offer_lease(request).await,
             }
         };
         reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))

@@ -48,7 +48,7 @@ pub struct Message {
     #[pyo3(get)]
     attempt: i32,
     #[pyo3(get)]
-    charged: u32,
+    attempts: u32,
     #[pyo3(get)]
     payload: Py<PyAny>,
     enqueued_at: SystemTime,
@@ -58,9 +58,9 @@ pub struct Message {
 
 impl Message {
     pub fn of(message: trunkline::Message<Py<PyAny>>) -> Self {
-        let charged = message.attempts();
+        let attempts = message.attempts();
         let trunkline::Message { id, attempt, enqueued_at, payload, metadata, key, .. } = message;
-        Self { id, attempt, charged, payload, enqueued_at, metadata, key }
+        Self { id, attempt, attempts, payload, enqueued_at, metadata, key }
     }
 }
 
@@ -71,21 +71,21 @@ impl Message {
     fn new(
         id: i64,
         attempt: i32,
-        charged: u32,
+        attempts: u32,
         payload: Py<PyAny>,
         enqueued_at: SystemTime,
         metadata: HashMap<String, String>,
         key: Option<String>,
     ) -> Self {
         let (metadata, key) = (metadata.into_iter().collect(), key.map(Arc::from));
-        Self { id, attempt, charged, payload, enqueued_at, metadata, key }
+        Self { id, attempt, attempts, payload, enqueued_at, metadata, key }
     }
 
     /// Returns the arguments of `__new__`, for pickling and copying.
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let metadata = metadata(py, &self.metadata)?;
         let payload = self.payload.bind(py);
-        (self.id, self.attempt, self.charged, payload, self.enqueued_at, metadata, self.key()).into_pyobject(py)
+        (self.id, self.attempt, self.attempts, payload, self.enqueued_at, metadata, self.key()).into_pyobject(py)
     }
 
     #[getter]
@@ -110,8 +110,8 @@ impl Message {
 
     /// Returns the same message with another payload.
     fn with_payload(&self, payload: Py<PyAny>) -> Self {
-        let Self { id, attempt, charged, enqueued_at, .. } = *self;
-        Self { id, attempt, charged, payload, enqueued_at, metadata: self.metadata.clone(), key: self.key.clone() }
+        let Self { id, attempt, attempts, enqueued_at, .. } = *self;
+        Self { id, attempt, attempts, payload, enqueued_at, metadata: self.metadata.clone(), key: self.key.clone() }
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use pyo3::{IntoPyObjectExt, exceptions::PyValueError, prelude::*, types::PyDict};
-use trunkline::{Error, Wait, testing};
+use trunkline::{Dequeue, Error, Wait, testing};
 
 use crate::{
-    answer::Answer,
+    answer::enqueued,
     bridge::Bridge,
     consumer::Consumer,
     draft::{draft_of, seconds},
@@ -60,32 +60,25 @@ impl Queue {
     }
 
     /// Enqueues a payload or a draft.
-    #[pyo3(signature = (bridge, message, says_outcome=false))]
-    fn enqueue(
-        &self,
-        py: Python<'_>,
-        bridge: Option<&Bound<'_, Bridge>>,
-        message: &Bound<'_, PyAny>,
-        says_outcome: bool,
-    ) -> Answered {
+    #[pyo3(signature = (bridge, message))]
+    fn enqueue(&self, py: Python<'_>, bridge: Option<&Bound<'_, Bridge>>, message: &Bound<'_, PyAny>) -> Answered {
         self.owner.check()?;
         let draft = draft_of(message)?;
         if let Some(bridge) = bridge {
-            return Bridge::enqueue(bridge, &self.queue, draft, says_outcome);
+            return Bridge::enqueue(bridge, &self.queue, draft);
         }
         let queue = self.queue.clone();
-        let work = async move { queue.enqueue_unique(draft).await };
-        reply(py, None, work, move |py, enqueued| match says_outcome {
-            true => Answer::Outcome(enqueued).into_python(py),
-            false => Answer::Id(enqueued.id()).into_python(py),
-        })
+        reply(py, None, async move { queue.enqueue(draft).await }, enqueued)
     }
 
     #[pyo3(signature = (bridge, messages))]
     fn enqueue_many(&self, py: Python<'_>, bridge: Loop<'_>, messages: &Bound<'_, PyAny>) -> Answered {
         let drafts = messages.try_iter()?.map(|message| draft_of(&message?)).collect::<PyResult<Vec<_>>>()?;
         let work = |queue: trunkline::Queue<Raw>| async move { queue.enqueue_many(drafts).await };
-        self.reply(py, &bridge, work, |py, ids| ids.into_py_any(py))
+        self.reply(py, &bridge, work, |py, all| {
+            let all = all.into_iter().map(|one| enqueued(py, one)).collect::<PyResult<Vec<_>>>()?;
+            all.into_py_any(py)
+        })
     }
 
     #[pyo3(signature = (bridge, n))]
@@ -99,8 +92,12 @@ impl Queue {
     #[pyo3(signature = (bridge, n, lease=None))]
     fn lease(&self, py: Python<'_>, bridge: Loop<'_>, n: usize, lease: Option<f64>) -> Answered {
         self.owner.check()?;
-        let (queue, lease) = (self.queue.clone(), lease.map(seconds).transpose()?);
-        let work = async move { queue.offer_lease(n, lease).await };
+        let queue = self.queue.clone();
+        let request = match lease.map(seconds).transpose()? {
+            Some(lease) => Dequeue::up_to(n).lease_for(lease),
+            None => Dequeue::up_to(n),
+        };
+        let work = async move { queue.offer_lease(request).await };
         reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
     }
 

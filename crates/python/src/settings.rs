@@ -13,7 +13,7 @@ use crate::draft::seconds;
 
 fn unknown(name: &str) -> PyErr {
     PyTypeError::new_err(format!(
-        "a queue has no setting {name:?}: max_attempts, lease, max_batch, priorities, aging, uniqueness, lanes, per_key"
+        "a queue has no setting {name:?}: max_attempts, lease, max_batch, priorities, aging, uniqueness, partitions, per_key"
     ))
 }
 
@@ -33,7 +33,7 @@ pub fn settings(payload: &str, named: &Bound<'_, PyDict>) -> PyResult<Settings> 
             "priorities" => settings.priorities(value.extract()?),
             "aging" => settings.aging(aging(&value)?),
             "uniqueness" => settings.uniqueness(value.extract()?),
-            "lanes" => settings.partitions(value.extract()?),
+            "partitions" => settings.partitions(value.extract()?),
             "per_key" => settings.per_key(value.extract()?),
             _ => return Err(unknown(&name)),
         };
@@ -50,7 +50,7 @@ pub fn changes(named: &Bound<'_, PyDict>) -> PyResult<Changes> {
             "lease" => changes.lease(seconds(value.extract()?)?),
             "max_batch" => changes.max_batch(value.extract()?),
             "aging" => changes.aging(aging(&value)?),
-            "lanes" => changes.partitions(value.extract()?),
+            "partitions" => changes.partitions(value.extract()?),
             "per_key" => changes.per_key(value.extract()?),
             "priorities" | "uniqueness" => {
                 return Err(PyValueError::new_err(format!("{name} of a queue is for good: create another")));
@@ -74,7 +74,6 @@ pub fn limits(
 }
 
 pub fn described(dict: &Bound<'_, PyDict>, of: trunkline::Description) -> PyResult<()> {
-    let lanes = of.partitions;
     dict.set_item("name", of.name)?;
     dict.set_item("payload", of.payload)?;
     dict.set_item("max_attempts", of.max_attempts)?;
@@ -85,6 +84,6 @@ pub fn described(dict: &Bound<'_, PyDict>, of: trunkline::Description) -> PyResu
     dict.set_item("priorities", of.priorities)?;
     dict.set_item("aging", of.aging)?;
     dict.set_item("uniqueness", of.uniqueness)?;
-    dict.set_item("lanes", lanes)?;
+    dict.set_item("partitions", of.partitions)?;
     dict.set_item("per_key", of.per_key)
 }

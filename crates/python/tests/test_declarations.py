@@ -97,7 +97,7 @@ def test_texts_that_are_none_are_named(url: str) -> None:
     for end in (lambda: queue.retry([], error=wrong), lambda: queue.bury([], wrong)):
         with pytest.raises(TypeError, match="is kept as a text, not 5"):
             end()
-    for at in (lambda: draft.at(date(2030, 1, 1)), lambda: queue.reschedule(1, at=wrong)):
+    for at in (lambda: draft.at(date(2030, 1, 1)), lambda: queue.reschedule(1, date(2030, 1, 1))):
         with pytest.raises(TypeError, match="is no datetime"):
             at()
     with pytest.raises(ValueError, match="guarantee"):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
+import pickle
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import trunkline
+from trunkline.sync import Db
 from trunkline.testing import shift
 
 from opened import opened
@@ -49,8 +53,8 @@ def test_a_draft_says_when_with_what_and_under_which_key(url: str, run: Any) -> 
         later = await base.after(minutes=5).enqueue()
         at = datetime.now(timezone.utc) + timedelta(hours=1)
         timed = await base.at(at).metadata({"more": "1"}).priority(2).enqueue()
-        first = await base.unique("k", ttl=60).enqueue_unique()
-        again = await base.unique("k").enqueue_unique()
+        first = await base.unique("k", ttl=60).enqueue()
+        again = await base.unique("k").enqueue()
         assert (first.is_new, again.outcome, again.id) == (True, "duplicate", first.id)
         peeked = {one.id: one for one in await mails.peek(10)}
         assert peeked[timed].metadata == {"tenant": "acme", "more": "1"} and peeked[timed].priority == 2
@@ -58,6 +62,39 @@ def test_a_draft_says_when_with_what_and_under_which_key(url: str, run: Any) -> 
         assert [mail.payload for mail in await mails.take(10)] == ["a"]
         await shift(mails, timedelta(hours=2))
         assert len(await mails.take(10)) == 2
+
+    run(story())
+
+
+@pytest.mark.parametrize("outcome", ["new", "duplicate", "replaced"])
+def test_enqueued_works_as_the_id(outcome: Literal["new", "duplicate", "replaced"]) -> None:
+    one = trunkline.Enqueued.of(7, outcome)
+    assert (one, hash(one), {one: 1}[7], one + 1, json.dumps([one])) == (7, hash(7), 1, 8, "[7]")
+    assert (str(one), f"{one} {one:03}", "%d" % one, repr(one)) == ("7", "7 007", "7", f"Enqueued(id=7, outcome='{outcome}')")
+    assert (type(one.id), one.id, one.outcome, one.is_new) == (int, 7, outcome, outcome == "new")
+    for made in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+        assert isinstance(made, trunkline.Enqueued) and (made, made.outcome) == (7, outcome)
+
+
+def test_every_enqueue_returns_its_outcome(url: str, run: Any) -> None:
+    app = trunkline.App(url)
+
+    @app.task(uniqueness=True)
+    async def report(name: str) -> None: ...
+
+    async def story() -> None:
+        await app.setup()
+        queue, waiting = await app.queue(report), Db.connect(url).queue("report", str)
+        draft = report.draft("a").unique("k")
+        sent = [await report.enqueue("b"), await draft, await draft.enqueue(), await queue.enqueue(draft), waiting.enqueue(draft)]
+        assert all(isinstance(one, trunkline.Enqueued) for one in sent)
+        assert [one.outcome for one in sent] == ["new", "new"] + ["duplicate"] * 3 and set(sent[1:]) == {sent[1]}
+        for many in (report.enqueue_many, queue.enqueue_many):
+            both = await many(["c", report.draft("d").unique("k", replaces=True)])
+            assert [one.outcome for one in both] == ["new", "replaced"] and both[1] == sent[1]
+        assert [one.outcome for one in waiting.enqueue_many(["e", draft])] == ["new", "duplicate"]
+        assert (await queue.find(sent[1])).payload == "d"
+        assert await queue.cancel(sent[:2]) == sent[:2]
 
     run(story())
 
@@ -83,10 +120,10 @@ def test_messages_are_found_cancelled_and_rescheduled_by_their_ids(url: str, run
     async def story() -> None:
         _, mails = await opened(url, str)
         ids = await mails.enqueue_many(["a", "b", "c"])
-        assert await mails.reschedule(ids[0], after=60) == [ids[0]]
+        assert await mails.reschedule(ids[0], 60) == [ids[0]]
         assert (await mails.find(ids[0])).state == "delayed"
         assert await mails.cancel(ids[1:]) == ids[1:]
-        assert await mails.reschedule(ids[0]) == [ids[0]]
+        assert await mails.reschedule(ids[0], timedelta(0)) == [ids[0]]
         (mail,) = await mails.lease(10)
         await mails.extend(mail, timedelta(minutes=5))
         await mails.archive(mail)
@@ -186,7 +223,7 @@ def test_a_time_that_passed_long_ago_is_at_once(at: datetime, url: str, run: Any
         _, queue = await opened(url, int)
         await queue.draft(1).at(at).enqueue()
         later = await queue.draft(2).after(hours=1).enqueue()
-        assert await queue.reschedule(later, at=at) == [later]
+        assert await queue.reschedule(later, at) == [later]
         assert sorted(message.payload for message in await queue.take(5)) == [1, 2]
 
     run(story())

@@ -466,7 +466,7 @@ def test_messages_go_to_processes_and_can_be_copied(url: str, run: Any) -> None:
         await queue.draft(5).metadata({"a": "b"}).enqueue()
         (message,) = await queue.lease(1)
         for made in (copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))):
-            for name in ("id", "attempt", "charged", "payload", "enqueued_at", "metadata", "key", "lease"):
+            for name in ("id", "attempt", "attempts", "payload", "enqueued_at", "metadata", "key", "lease"):
                 assert getattr(made, name) == getattr(message, name), name
         assert pickle.loads(pickle.dumps(message.lease)) == copy.copy(message.lease) == message.lease
         await queue.ack(made)
@@ -506,10 +506,9 @@ def test_handlers_cancelled_before_they_begin_are_not_counted(url: str, run: Any
 
     async def story() -> None:
         queue = await app.queue(task)
-        while (await queue.stats()).leased:
-            await asyncio.sleep(0)
-        stats = await queue.stats()
-        assert (stats.due, stats.dead) == (6, 0)
-        assert (await app.drain()).done == 6
+        done = 0
+        while done < 6:  # the worker without its loop gives back the last ones in the background
+            done += (await app.drain()).done
+            assert (await queue.stats()).dead == 0
 
     run(story())

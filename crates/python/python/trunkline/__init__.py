@@ -19,10 +19,11 @@ from ._trunkline import Lease, Message, at_exit
 from .codec import Codec
 from .consumer import Consumer
 from .db import Db
+from .enqueued import Enqueued
 from .errors import BadPayload, Disconnected, LeaseLost, NoQueue, OutcomeUnknown, TrunklineError, WrongType
 from .queue import Draft, Queue
 from .schedule import Schedule
-from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats
+from .seen import Archived, DeadLetter, Description, Found, Peeked, Scheduled, Stats
 from .worker import App, Backoff, Bury, Context, Fixed, RetryAfter, Running, Summary, Task, current
 
 #: The version of the package.

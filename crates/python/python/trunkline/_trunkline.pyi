@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, overload
 
+from .enqueued import Enqueued
+
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 U = TypeVar("U")
@@ -32,7 +34,7 @@ class Message(Generic[T_co]):
         """Deliveries so far, this one included: 1 for the first lease; 0 if it was taken and never leased before."""
     @property
     def attempts(self) -> int:
-        """Attempts that were charged: what the queue's maximum and retries count."""
+        """Attempts that count towards the queue's maximum and the retries."""
     @property
     def payload(self) -> T_co:
         """The decoded payload."""
@@ -220,22 +222,18 @@ class Queue:
     def lease_seconds(self) -> float:
         """The length of a lease, in seconds."""
     @overload
-    def enqueue(self, bridge: Bridge, message: bytes | Draft) -> Awaitable[int]:
-        """Enqueues a payload or a draft. Returns its id after the commit or, with ``says_outcome``, its id and its outcome.
+    def enqueue(self, bridge: Bridge, message: bytes | Draft) -> Awaitable[Enqueued]:
+        """Enqueues a payload or a draft. Returns its id and its outcome after the commit.
 
         With a unique key, the id may be another message's.
         """
     @overload
-    def enqueue(self, bridge: Bridge, message: bytes | Draft, says_outcome: Literal[True]) -> Awaitable[tuple[int, Literal["new", "duplicate", "replaced"]]]: ...
+    def enqueue(self, bridge: None, message: bytes | Draft) -> Enqueued: ...
     @overload
-    def enqueue(self, bridge: None, message: bytes | Draft) -> int: ...
+    def enqueue_many(self, bridge: Bridge, messages: Sequence[bytes | Draft]) -> Awaitable[list[Enqueued]]:
+        """Enqueues all messages in one transaction. Returns their ids and outcomes in order."""
     @overload
-    def enqueue(self, bridge: None, message: bytes | Draft, says_outcome: Literal[True]) -> tuple[int, Literal["new", "duplicate", "replaced"]]: ...
-    @overload
-    def enqueue_many(self, bridge: Bridge, messages: Sequence[bytes | Draft]) -> Awaitable[list[int]]:
-        """Enqueues all messages in one transaction. Returns their ids in order."""
-    @overload
-    def enqueue_many(self, bridge: None, messages: Sequence[bytes | Draft]) -> list[int]: ...
+    def enqueue_many(self, bridge: None, messages: Sequence[bytes | Draft]) -> list[Enqueued]: ...
     @overload
     def take(self, bridge: Bridge, n: int) -> tuple[Awaitable[Offer], Call]:
         """Takes at most ``n`` messages, oldest first; none if none is due. The call must be left if its caller is cancelled."""
@@ -341,15 +339,13 @@ class Queue:
     @overload
     def cancel(self, bridge: None, ids: list[int]) -> list[int]: ...
     @overload
-    def reschedule(self, bridge: Bridge, ids: list[int], after: float) -> Awaitable[list[int]]:
-        """Makes waiting messages due after ``after`` seconds, at most 36,500 days. Returns the ids of the changed ones."""
+    def reschedule(self, bridge: Bridge, ids: list[int], due: float | datetime) -> Awaitable[list[int]]:
+        """Makes waiting messages due after a number of seconds, at most 36,500 days, or at a time.
+
+        A time that has passed means at once. Returns the ids of the changed messages.
+        """
     @overload
-    def reschedule(self, bridge: None, ids: list[int], after: float) -> list[int]: ...
-    @overload
-    def reschedule_at(self, bridge: Bridge, ids: list[int], at: datetime) -> Awaitable[list[int]]:
-        """Makes waiting messages due at a time; at once if it has passed. Returns the ids of the changed ones."""
-    @overload
-    def reschedule_at(self, bridge: None, ids: list[int], at: datetime) -> list[int]: ...
+    def reschedule(self, bridge: None, ids: list[int], due: float | datetime) -> list[int]: ...
 
 class Consumer:
     """Waits until messages of a queue are due. One call at a time waits; concurrent calls queue up."""

@@ -32,7 +32,7 @@ class Consumer(Generic[T]):
     ...         ...
     ...         await queue.ack(message)
 
-    Iterated over, it leases up to ``prefetch`` messages at a time; what was not iterated to is given back, uncharged, when the consumer
+    Iterated over, it leases up to ``prefetch`` messages at a time; what was not iterated to is given back, without counting an attempt, when the consumer
     is closed or forgotten, or is half a lease old. At most once, it takes one message at a time.
     """
 

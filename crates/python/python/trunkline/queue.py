@@ -11,11 +11,12 @@ from ._trunkline import Draft as NativeDraft, Queue as NativeQueue, Lease, Messa
 from .codec import Codec
 from .consumer import Consumer
 from .draft import Drafted, Options, native
+from .enqueued import Enqueued
 from .errors import sendable
 from .loop import arrival, bridge
 from .schedule import Schedule
-from .seen import Archived, DeadLetter, Enqueued, Found, Peeked, Stats, record, seen
-from .times import Duration, aware, seconds, seconds_or_none
+from .seen import Archived, DeadLetter, Found, Peeked, Stats, record, seen
+from .times import Duration, due_of, seconds, seconds_or_none
 from .tracing import is_traced
 
 T = TypeVar("T")
@@ -56,17 +57,11 @@ class Draft(Drafted[T]):
 
     queue: Queue[T] = field(repr=False, compare=False)
 
-    async def enqueue(self) -> int:
-        """Enqueues it, and returns the id of the message that is there: with a unique key it may be another's."""
+    async def enqueue(self) -> Enqueued:
+        """Enqueues it, and returns the id of the message that is there, and whether it is new: with a unique key it may be another's."""
         return await self.queue.enqueue(self)
 
-    async def enqueue_unique(self) -> Enqueued:
-        """Enqueues it, and says whether the message is new, or another has its unique key."""
-        message = encoded(self.queue.codec, self)
-        id, outcome = await self.queue.native.enqueue(bridge(), message, True)
-        return Enqueued(id, outcome)
-
-    def __await__(self) -> Generator[Any, None, int]:
+    def __await__(self) -> Generator[Any, None, Enqueued]:
         return self.enqueue().__await__()
 
 
@@ -92,15 +87,17 @@ class Queue(Generic[T]):
         """The queue's name."""
         return self.native.name
 
-    async def enqueue(self, message: T | Drafted[T]) -> int:
+    async def enqueue(self, message: T | Drafted[T]) -> Enqueued:
         """Enqueues a payload or a draft, and returns its id once it is committed, as durable as the server makes a commit.
+
+        :class:`Enqueued` is the id, an ``int``, and says whether the message is new.
 
         Concurrent calls share one row and one commit. Raises :class:`BadPayload` for its own payload only, and
         :class:`OutcomeUnknown` where the connection broke before the answer.
         """
         return await self.native.enqueue(bridge(), encoded(self.codec, message))
 
-    async def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
+    async def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[Enqueued]:
         """Enqueues all messages in one transaction, and returns their ids in their order; one bad payload fails the whole call."""
         codec = self.codec
         return await self.native.enqueue_many(bridge(), [encoded(codec, message) for message in messages])
@@ -117,7 +114,7 @@ class Queue(Generic[T]):
     async def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to ``n`` messages for the queue's lease time, or for ``for_``: more than zero, at most 365 days.
 
-        Each is charged with an attempt now, so that a crash counts. End each lease by ``ack``, ``archive``, ``retry``, ``bury`` or
+        An attempt of each is counted now, so that a crash counts. End each lease by ``ack``, ``archive``, ``retry``, ``bury`` or
         ``release``; what is not ended comes back, and after its last attempt is a dead letter. A payload that cannot be read fails its
         attempt with that error; the others are returned.
         """
@@ -150,7 +147,7 @@ class Queue(Generic[T]):
         await self.native.extend(bridge(), messages, seconds(by))
 
     async def release(self, messages: Leases) -> None:
-        """Gives messages back unharmed: due again at once, and not charged. Raises as ``ack``."""
+        """Gives messages back unharmed: due again at once, without counting an attempt. Raises as ``ack``."""
         await self.native.release(bridge(), messages)
 
     async def stats(self) -> Stats:
@@ -194,11 +191,10 @@ class Queue(Generic[T]):
         """Deletes messages that wait or are leased. Returns the ids that are gone; the lease of a leased one ends now."""
         return await self.native.cancel(bridge(), ids_of(ids))
 
-    async def reschedule(self, ids: Ids, *, after: Duration | None = None, at: datetime | None = None) -> list[int]:
-        """Makes messages that wait due after that time or at it; at once where neither is named. Returns the ids of those."""
-        if at is not None:
-            return await self.native.reschedule_at(bridge(), ids_of(ids), aware(at))
-        return await self.native.reschedule(bridge(), ids_of(ids), seconds(after or 0))
+    async def reschedule(self, ids: Ids, due: Duration | datetime) -> list[int]:
+        """Makes messages that wait due after a delay, or at a time; at once for 0, or if the time has passed. Returns the ids of the changed
+        messages."""
+        return await self.native.reschedule(bridge(), ids_of(ids), due_of(due))
 
     async def schedule(self, schedule: Schedule, payload: T) -> bool:
         """Enqueues the payload at every tick of the schedule, once, however many processes there are. Does nothing where it is the

@@ -117,19 +117,6 @@ class Scheduled:
     problem: str | None
 
 
-@dataclass(frozen=True)
-class Enqueued:
-    """What became of a message with a unique key: ``id`` is that of the message which is there."""
-
-    id: int
-    outcome: Literal["new", "duplicate", "replaced"]
-
-    @property
-    def is_new(self) -> bool:
-        """Whether there is one message more."""
-        return self.outcome == "new"
-
-
 def record(kind: type[S], of: Mapping[str, Any]) -> S:
     """A record from its fields."""
     return kind(**{field.name: of[field.name] for field in fields(get_origin(kind) or kind)})  # type: ignore[arg-type]  # every kind is a dataclass

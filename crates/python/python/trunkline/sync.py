@@ -24,12 +24,13 @@ from ._trunkline import Db as NativeDb, Queue as NativeQueue, Message
 from .codec import Codec, codec_of
 from .db import check_column
 from .draft import Drafted, Options
+from .enqueued import Enqueued
 from .errors import TrunklineError, sendable
 from .queue import Ids, Leases, Wait, encoded, ids_of, takes
 from .schedule import Schedule
-from .seen import Archived, DeadLetter, Description, Enqueued, Found, Peeked, Scheduled, Stats, record, seen
+from .seen import Archived, DeadLetter, Description, Found, Peeked, Scheduled, Stats, record, seen
 from .settings import Setting, settings
-from .times import Duration, aware, seconds, seconds_or_none
+from .times import Duration, due_of, seconds, seconds_or_none
 
 __all__ = ["Consumer", "Db", "Draft", "Queue"]
 
@@ -42,14 +43,9 @@ class Draft(Drafted[T]):
 
     queue: Queue[T] = field(repr=False, compare=False)
 
-    def enqueue(self) -> int:
-        """Enqueues it, and returns the id of the message that is there."""
+    def enqueue(self) -> Enqueued:
+        """Enqueues it, and returns the id of the message that is there, and whether it is new."""
         return self.queue.enqueue(self)
-
-    def enqueue_unique(self) -> Enqueued:
-        """Enqueues it, and says whether the message is new, or another has its unique key."""
-        id, outcome = self.queue.native.enqueue(None, encoded(self.queue.codec, self), True)
-        return Enqueued(id, outcome)
 
 
 class Queue(Generic[T]):
@@ -69,11 +65,11 @@ class Queue(Generic[T]):
         """The queue's name."""
         return self.native.name
 
-    def enqueue(self, message: T | Drafted[T]) -> int:
+    def enqueue(self, message: T | Drafted[T]) -> Enqueued:
         """Enqueues a payload or a draft, and returns its id once it is committed."""
         return self.native.enqueue(None, encoded(self.codec, message))
 
-    def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
+    def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[Enqueued]:
         """Enqueues all messages in one transaction, and returns their ids in their order."""
         return self.native.enqueue_many(None, [encoded(self.codec, message) for message in messages])
 
@@ -116,7 +112,7 @@ class Queue(Generic[T]):
         self.native.extend(None, messages, seconds(by))
 
     def release(self, messages: Leases) -> None:
-        """Gives messages back unharmed, and not charged."""
+        """Gives messages back unharmed, without counting an attempt."""
         self.native.release(None, messages)
 
     def stats(self) -> Stats:
@@ -160,11 +156,10 @@ class Queue(Generic[T]):
         """Deletes messages that wait or are leased. Returns the ids that are gone."""
         return self.native.cancel(None, ids_of(ids))
 
-    def reschedule(self, ids: Ids, *, after: Duration | None = None, at: datetime | None = None) -> list[int]:
-        """Makes messages that wait due after that time or at it. Returns the ids of those."""
-        if at is not None:
-            return self.native.reschedule_at(None, ids_of(ids), aware(at))
-        return self.native.reschedule(None, ids_of(ids), seconds(after or 0))
+    def reschedule(self, ids: Ids, due: Duration | datetime) -> list[int]:
+        """Makes messages that wait due after a delay, or at a time; at once for 0, or if the time has passed. Returns the ids of the changed
+        messages."""
+        return self.native.reschedule(None, ids_of(ids), due_of(due))
 
     def schedule(self, schedule: Schedule, payload: T) -> bool:
         """Enqueues the payload at every tick of the schedule. Returns whether something changed."""

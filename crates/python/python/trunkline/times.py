@@ -36,6 +36,13 @@ def checked_count(what: str, count: int, least: int = 1) -> int:
     return count
 
 
+def due_of(due: Duration | datetime) -> float | datetime:
+    """A delay in seconds, or a time, as the native module takes a due time."""
+    if isinstance(due, (int, float, timedelta)):
+        return seconds(due)
+    return aware(due)
+
+
 #: A time that has passed long ago: the native module has none before it.
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+import asyncpg
 import msgspec
 import psycopg
 import pydantic
 import pytest
 import trunkline
+from psycopg.conninfo import conninfo_to_dict
 from trunkline import transaction
+from trunkline.codec import codec_of
 
 
 @dataclass
@@ -99,3 +102,23 @@ def test_a_codec_of_another_column_is_refused_by_name(url):
 
     with psycopg.connect(url) as connection, pytest.raises(trunkline.WrongType, match="float8"):
         transaction.queue(connection, "mails", Floats())
+
+
+@pytest.mark.parametrize("outcome", ["new", "duplicate", "replaced"])
+def test_drivers_and_validators_take_enqueued_as_a_number(url, outcome):
+    sent = trunkline.Enqueued.of(7, outcome)
+
+    async def by_asyncpg():
+        place = conninfo_to_dict(url)
+        place["database"] = place.pop("dbname")
+        connection = await asyncpg.connect(**place)
+        try:
+            return await connection.fetchval("select $1::int8", sent)
+        finally:
+            await connection.close()
+
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select %s::int8, %b, (%s::int8[])[1]", (sent, sent, [sent])).fetchone() == (7, 7, 7)
+    assert asyncio.run(by_asyncpg()) == 7
+    assert pydantic.TypeAdapter(int).dump_json(sent) == b"7" and msgspec.json.encode(sent.id) == b"7"
+    assert codec_of(int).encode(sent) == codec_of(int).encode(7) and codec_of(list[int]).encode([sent]) == b"[7]"

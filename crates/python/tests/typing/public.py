@@ -41,8 +41,8 @@ async def story() -> None:
     assert_type(knows, trunkline.Task[Mail])
     assert_type(many, trunkline.Task[Mail])
     assert_type(nightly, trunkline.Task[None])
-    assert_type(await send.enqueue(Mail("ada")), int)
-    assert_type(await send.draft(Mail("ada")).after(minutes=5).key("k"), int)
+    assert_type(await send.enqueue(Mail("ada")), trunkline.Enqueued)
+    assert_type(await send.draft(Mail("ada")).after(minutes=5).key("k"), trunkline.Enqueued)
     db = await trunkline.Db.connect()
     mails = await db.queue("mails", Mail)
     assert_type(mails, trunkline.Queue[Mail])
@@ -54,12 +54,12 @@ async def story() -> None:
     for letter in await mails.dead_letters():
         assert_type(letter.payload, Mail | None)
     names = await db.queue("names", str)
-    assert_type(await names.enqueue_many(["ada"]), list[int])
+    assert_type(await names.enqueue_many(["ada"]), list[trunkline.Enqueued])
 
 
 def waiting() -> None:
     mails = trunkline.sync.Db.connect().queue("mails", Mail)
     assert_type(mails, trunkline.sync.Queue[Mail])
-    assert_type(mails.enqueue(mails.draft(Mail("ada")).unique("k", ttl=60)), int)
+    assert_type(mails.enqueue(mails.draft(Mail("ada")).unique("k", ttl=60)), trunkline.Enqueued)
     for message in mails.consumer():
         assert_type(message.payload, Mail)

@@ -24,8 +24,8 @@ def blocking(one: psycopg.Connection, two: Connection, three: Session, mails: tr
     assert_type(transaction.queue(three, "mails", Mail), transaction.SyncQueue[Mail])
     assert_type(transaction.queue(one, mails), transaction.SyncQueue[Mail])
     queue = transaction.queue(one, mails)
-    assert_type(queue.enqueue(Mail("ada")), int)
-    assert_type(queue.draft(Mail("ada")).after(minutes=5).enqueue(), int)
+    assert_type(queue.enqueue(Mail("ada")), trunkline.Enqueued)
+    assert_type(queue.draft(Mail("ada")).after(minutes=5).enqueue(), trunkline.Enqueued)
     for message in queue.take(10):
         assert_type(message.payload, Mail)
         queue.ack(message)
@@ -38,4 +38,4 @@ async def awaiting(one: psycopg.AsyncConnection, two: AsyncConnection, three: As
     assert_type(transaction.queue(three, "mails", Mail), transaction.AsyncQueue[Mail])
     leased = await mails.lease(10)
     await transaction.queue(one, mails).ack(leased)
-    assert_type(await transaction.queue(one, mails).enqueue_many([Mail("ada")]), list[int])
+    assert_type(await transaction.queue(one, mails).enqueue_many([Mail("ada")]), list[trunkline.Enqueued])

@@ -15,7 +15,7 @@ from trunkline.transaction.calls import Call, Value
 from trunkline.transaction.connection import Rows, RunAsync
 from trunkline.transaction.delivered import delivered
 from trunkline.transaction.deliveries import Deliveries, listed
-from trunkline.transaction.drafts import PLAIN, calls_of, in_order, written
+from trunkline.transaction.drafts import PLAIN, calls_of, in_order, outcome, written
 from trunkline.transaction.message import Message
 from trunkline.transaction.payload_text import PayloadText
 
@@ -28,16 +28,12 @@ class AsyncDraft(Drafted[T]):
 
     queue: AsyncQueue[T] = field(repr=False, compare=False)
 
-    async def enqueue(self) -> int:
-        """Enqueues it, and returns the id of the message that is there: with a unique key it may be another's."""
-        return await self.queue.enqueue(self)
+    async def enqueue(self) -> Enqueued:
+        """Enqueues it, and returns the id of the message that is there, and whether it is new.
 
-    async def enqueue_unique(self) -> Enqueued:
-        """Enqueues it, and says whether the message is new, or another has its unique key.
-
-        Waits for the end of another transaction that has claimed the key.
+        With a unique key, it may be another's id. Waits for the end of another transaction that has claimed the key.
         """
-        return await self.queue.enqueue_unique(self)
+        return await self.queue.enqueue(self)
 
 
 class AsyncQueue(Generic[T]):
@@ -62,31 +58,25 @@ class AsyncQueue(Generic[T]):
         then `.enqueue()`. A delay is counted from the call and not from the commit."""
         return AsyncDraft(payload, PLAIN, self)
 
-    async def enqueue(self, message: T | Drafted[T]) -> int:
+    async def enqueue(self, message: T | Drafted[T]) -> Enqueued:
         """Enqueues a payload or a draft, which consumers see with your commit, and returns its id. Consumers that wait are woken at
         the commit. Raises `BadPayload` before anything is sent where the payload cannot be written."""
         call = calls.enqueue(self._schema, self.name, written(message, self._payloads))
-        return int((await self._run(call))[0][0])
+        return outcome((await self._run(call))[0])
 
-    async def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[int]:
+    async def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[Enqueued]:
         """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in their order.
 
         One statement, or one for each delay, time, priority or rule of uniqueness among drafts.
         """
         made = calls_of(self._schema, self.name, messages, self._payloads)
-        ids = [[int(id) for (id,) in await self._run(call)] for _, call in made]
-        return in_order([places for places, _ in made], ids)
-
-    async def enqueue_unique(self, draft: Drafted[T]) -> Enqueued:
-        """Enqueues a draft with a unique key unless another message has it, and says what became of it: see `draft`."""
-        call = calls.enqueue_unique(self._schema, self.name, written(draft, self._payloads))
-        id, outcome = (await self._run(call))[0]
-        return Enqueued(int(id), outcome)
+        outcomes = [[outcome(row) for row in await self._run(call)] for _, call in made]
+        return in_order([places for places, _ in made], outcomes)
 
     async def take(self, n: int = 1) -> list[Message[T]]:
         """Takes up to n messages that are due, oldest first: exactly once for effects in your transaction.
 
-        A rollback brings them back at once, without an attempt charged: see `charge`. The rest of a row that is cut is hidden from
+        A rollback brings them back at once, without counting an attempt: see `charge`. The rest of a row that is cut is hidden from
         others until your commit. Raises `BadPayload`, which names the message, where a payload cannot be read.
         """
         return delivered(await self._run(calls.take(self._schema, self.name, n, self._payloads.column)), self._payloads).all()
@@ -127,7 +117,7 @@ class AsyncQueue(Generic[T]):
         await self._end("extend", messages, lease=bounded(by))
 
     async def release(self, messages: Deliveries) -> None:
-        """Gives messages back unharmed: due again at once, and not charged. Raises as `ack`."""
+        """Gives messages back unharmed: due again at once, without counting an attempt. Raises as `ack`."""
         await self._end("release", messages)
 
     async def charge(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:

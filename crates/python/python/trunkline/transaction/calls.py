@@ -64,50 +64,36 @@ def _value(kind: str) -> str:
 _SECONDS = f"pg_catalog.make_interval(secs => {_value('float8')})"
 _TEXT, _TEXTS, _INT, _BOOL = _value("text"), _value("text[]"), _value("int4"), _value("bool")
 _JSON, _JSONS = _value("jsonb"), _value("jsonb[]")
+_OUTCOME = "cast(id as pg_catalog.varchar), cast(outcome as pg_catalog.varchar)"
 
 
 def enqueue(schema: str, queue: str, message: Written) -> Call:
-    """The call that enqueues one message. It returns a row with the id."""
+    """The call that enqueues one message. It returns a row with the id and, if the message has a unique key, the outcome."""
     (due, delay), of = message.delay(), message.options
+    if of.unique is not None:
+        return Call(
+            f"select {_OUTCOME} from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due}, {_JSON}, {_INT})",
+            (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
+        )
     return Call(
-        f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, {_TEXT}, {_SECONDS}, {_BOOL}, {_TEXT}) as pg_catalog.varchar)",
-        (queue, message.payload, delay, document(message.metadata), of.priority, of.unique, of.within, of.replaces, of.key),
+        f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, key => {_TEXT}) as pg_catalog.varchar)",
+        (queue, message.payload, delay, document(message.metadata), of.priority, of.key),
     )
 
 
 def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
-    """Of one kind."""
+    """The call that enqueues messages of one kind. It returns rows like those of `enqueue`, in order."""
     (due, delay), of = messages[0].delay(), messages[0].options
-    documents = [document(one.metadata) for one in messages]
-    unique, keys = [one.options.unique for one in messages], [one.options.key for one in messages]
+    payloads, documents = array(one.payload for one in messages), any_of([document(one.metadata) for one in messages])
+    unique = any_of([one.options.unique for one in messages])
+    if unique is not None:
+        return Call(
+            f"select {_OUTCOME} from {schema}.enqueue_unique_many({_TEXT}, {_TEXTS}, {_TEXTS}, {_SECONDS}, {_BOOL}, {due}, {_JSONS}, {_INT})",
+            (queue, payloads, unique, of.within, of.replaces, delay, documents, of.priority),
+        )
     return Call(
-        f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, {_TEXTS}, {_SECONDS}, {_BOOL}, {_TEXTS}) id",
-        (
-            queue,
-            array(one.payload for one in messages),
-            delay,
-            any_of(documents),
-            of.priority,
-            any_of(unique),
-            of.within,
-            of.replaces,
-            any_of(keys),
-        ),
-    )
-
-
-def enqueue_unique(schema: str, queue: str, message: Written) -> Call:
-    """The call that enqueues a message with a unique key. It returns a row with id and outcome.
-
-    Raises `ValueError` if the message has no unique key.
-    """
-    (due, delay), of = message.delay(), message.options
-    if of.unique is None:
-        raise ValueError("the draft has no unique key: give it one with unique(key)")
-    return Call(
-        f"select cast(id as pg_catalog.varchar), cast(outcome as pg_catalog.varchar) from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due},"
-        f" {_JSON}, {_INT})",
-        (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
+        f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, keys => {_TEXTS}) id",
+        (queue, payloads, delay, documents, of.priority, any_of([one.options.key for one in messages])),
     )
 
 

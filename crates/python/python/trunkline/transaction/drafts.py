@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from trunkline.draft import Drafted, Options, check
+from trunkline.enqueued import Enqueued
 from trunkline.tracing import with_trace
 from trunkline.transaction import calls
 from trunkline.transaction.calls import Call, Written
@@ -34,7 +35,13 @@ def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloa
     return [(places, calls.enqueue_many(schema, queue, group)) for places, group in groups.values()]
 
 
-def in_order(places: Sequence[Sequence[int]], ids: Sequence[Sequence[int]]) -> list[int]:
-    """The ids of all calls in the order of the messages."""
-    found = sorted((place, id) for at, given in zip(places, ids) for place, id in zip(at, given))
-    return [id for _, id in found]
+def outcome(row: Sequence[Any]) -> Enqueued:
+    """The outcome in a row of an enqueue. A message without a unique key is new, and its row has the id alone."""
+    id, *named = row
+    return Enqueued.of(int(id), *named)
+
+
+def in_order(places: Sequence[Sequence[int]], outcomes: Sequence[Sequence[Enqueued]]) -> list[Enqueued]:
+    """The outcomes of all calls in the order of the messages."""
+    found = sorted((place, one) for at, given in zip(places, outcomes) for place, one in zip(at, given))
+    return [one for _, one in found]

@@ -232,7 +232,7 @@ class App:
         reports: bool = False,
     ) -> Coroutine[Any, Any, Summary]:
         """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
-        back uncharged after that. Returns the counts of what it did. ``processes`` is how many handlers of tasks with ``place="process"`` run
+        back after that, without counting an attempt. Returns the counts of what it did. ``processes`` is how many handlers of tasks with ``place="process"`` run
         at a time, each in a process of its own: one for each processor if not set.
 
         With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what

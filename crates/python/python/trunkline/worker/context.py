@@ -70,7 +70,7 @@ class Context:
 
     @property
     def attempts(self) -> int:
-        """Attempts that were charged, this one included: 1 where a handler meets a message for the first time."""
+        """Attempts that count, this one included: 1 where a handler meets a message for the first time."""
         return self._delivery.attempts
 
     @property
@@ -120,7 +120,7 @@ class Context:
         await self._delivery.extend(bridge(), seconds(by))
 
     async def release(self) -> None:
-        """Gives the message back unfinished, uncharged; whatever the handler answers then does not count."""
+        """Gives the message back unfinished, without counting an attempt; whatever the handler answers then does not count."""
         await self._delivery.release(bridge())
 
     async def ends_elsewhere(self) -> None:

@@ -41,7 +41,7 @@ class Summary:
     dead: int = 0
     #: Handled or failed, but the lease was lost by then.
     lost: int = 0
-    #: Given back unfinished, and not charged.
+    #: Given back unfinished, without counting an attempt.
     released: int = 0
 
     def __add__(self, other: Summary) -> Summary:
@@ -165,8 +165,16 @@ class Life:
         self._running.pop(nr, None)
 
     def _release_unbegun(self) -> None:
-        """What was cancelled before its first step, as with the whole event loop, has not answered."""
-        unbegun = [delivery for task, _, delivery in self._running.values() if task.cancelled()]
+        """A handler that was cancelled before its first step, as with the whole event loop, has not answered.
+
+        Its cancellation may still be due in this turn of the loop, behind this call.
+        """
+        unbegun: list[Delivery] = []
+        for task, _, delivery in self._running.values():
+            coroutine: Any = task.get_coro()
+            if task.cancelled() or inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                task.cancel()
+                unbegun.append(delivery)
         unbegun += [one for one in self._station.news() if isinstance(one, Delivery)]
         self._station.settle([(delivery, [RELEASED] * len(delivery.messages())) for delivery in unbegun], True)
 
@@ -251,15 +259,15 @@ class Life:
 
         return handle
 
-    def _outcome(self, task: Task[Any], charged: int, outcome: object) -> Ending:
+    def _outcome(self, task: Task[Any], attempts: int, outcome: object) -> Ending:
         """How one message of a batch ends."""
         try:
             error = error_in(outcome)
         except BaseException as own:
             error = own
-        return None if error is None else failed(task.retry, charged, error)
+        return None if error is None else failed(task.retry, attempts, error)
 
-    def _failed(self, task: Task[Any], charged: int, error: BaseException, is_read: bool) -> Ending:
+    def _failed(self, task: Task[Any], attempts: int, error: BaseException, is_read: bool) -> Ending:
         """How a message ends whose call raised."""
         self._end_fork(error)
         if isinstance(error, ProcessFailed):
@@ -271,7 +279,7 @@ class Life:
         if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read):
             self._fail(error)  # in this thread it may be the user's, which is not to be swallowed
             return RELEASED
-        return failed(task.retry, charged, error) if is_read else unreadable(error)
+        return failed(task.retry, attempts, error) if is_read else unreadable(error)
 
     def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
         """Calls the function where it runs."""

@@ -38,7 +38,7 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="trunkline-worker",
         description="Works on the queues of an application until SIGTERM or SIGINT; then ends in order: what runs may end, the rest is "
-        "given back uncharged. A second signal, a second or more after the first, ends it at once.",
+        "given back without counting an attempt. A second signal, a second or more after the first, ends it at once.",
     )
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
     parser.add_argument("--concurrency", type=_count, default=100, metavar="N", help="handlers at a time in each process (100)")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args, get_
 from .._trunkline import Message
 from ..codec import Codec, codec_of
 from ..draft import Drafted, Options
+from ..enqueued import Enqueued
 from ..schedule import Schedule
-from ..seen import Enqueued
 from ..settings import Setting, checked
 from ..times import bounded, checked_count
 from .backoff import MOST, Retry, as_native
@@ -32,17 +32,11 @@ class TaskDraft(Drafted[T]):
 
     task: Task[T] = field(repr=False, compare=False)
 
-    async def enqueue(self) -> int:
-        """Enqueues it, and returns the id of the message that is there."""
+    async def enqueue(self) -> Enqueued:
+        """Enqueues it, and returns the id of the message that is there, and whether it is new."""
         return await self.task.enqueue(self)
 
-    async def enqueue_unique(self) -> Enqueued:
-        """Enqueues it, and says whether the message is new, or another has its unique key."""
-        queue = await self.task.app.queue(self.task)
-        draft = queue.draft(self.payload)
-        return await type(draft)(self.payload, self.options, queue).enqueue_unique()
-
-    def __await__(self) -> Generator[Any, None, int]:
+    def __await__(self) -> Generator[Any, None, Enqueued]:
         return self.enqueue().__await__()
 
 
@@ -120,11 +114,11 @@ class Task(Generic[T]):
     def __repr__(self) -> str:
         return f"Task({self.__name__!r}, queue={self.queue!r})"
 
-    async def enqueue(self, payload: T | Drafted[T]) -> int:
+    async def enqueue(self, payload: T | Drafted[T]) -> Enqueued:
         """Enqueues a message for it, and returns its id once it is committed. See :meth:`Queue.enqueue`."""
         return await (await self.app.queue(self)).enqueue(payload)
 
-    async def enqueue_many(self, payloads: Iterable[T | Drafted[T]]) -> list[int]:
+    async def enqueue_many(self, payloads: Iterable[T | Drafted[T]]) -> list[Enqueued]:
         """Enqueues all messages in one transaction. See :meth:`Queue.enqueue_many`."""
         return await (await self.app.queue(self)).enqueue_many(payloads)
 
