@@ -63,9 +63,7 @@ async fn eight_processes_migrate_an_empty_database_at_once() {
         async move { tokio::spawn(async move { db.migrate().await }).await.expect("no panic").expect("migrated") }
     }))
     .await;
-    let version = usize::try_from(SCHEMA_VERSION).expect("positive");
-    assert_eq!(steps.iter().sum::<usize>(), version, "one of them did it all: {steps:?}");
-    assert!(steps.contains(&version), "in one transaction: {steps:?}");
+    assert_eq!(steps.iter().filter(|steps| **steps > 0).count(), 1, "one of them did it all: {steps:?}");
     assert_eq!(dbs[0].migrate().await.expect("nothing to do"), 0);
     assert_eq!(dbs[1].schema_version().await.expect("asked"), SCHEMA_VERSION);
     dbs[2].create_queue("q", &two_attempts()).await.expect("created");

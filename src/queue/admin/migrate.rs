@@ -17,8 +17,11 @@ use crate::{
 // STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `sql/`.
 include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 
+/// The version of the first release, whose tables are the first step.
+const FIRST: i32 = 15;
+
 /// The version that this library works with: the number of its last step.
-pub const SCHEMA_VERSION: i32 = STEPS.len() as i32;
+pub const SCHEMA_VERSION: i32 = number(STEPS[STEPS.len() - 1].0);
 
 /// The oldest version whose programs work with this one. A step that breaks them raises it to its
 /// own number. Programs of 0.1.0, whose version is 15, read the table `migration` instead: to shut
@@ -70,7 +73,12 @@ impl Db {
         if found > SCHEMA_VERSION {
             return Err(self.mismatch(found)); // dropping the session rolls back
         }
-        let pending = &STEPS[found.unsigned_abs() as usize..];
+        if found > 0 && found < FIRST {
+            return Err(Error::invalid(format!(
+                "the schema is at version {found}, from before 0.1.0, which cannot be migrated: use a new schema"
+            )));
+        }
+        let pending = &STEPS[STEPS.partition_point(|(name, _)| number(name) <= found)..];
         for (name, text) in pending {
             session.batch("migrate", &self.statement("migrate", text).text).await?;
             info!(name, "migrated");
@@ -93,7 +101,8 @@ impl Db {
             .query(&self.statement("shared_rights", include_str!("../../../sql/statements/shared_rights.sql")), &[])
             .await?;
         let record = self.statement("migrate_record", include_str!("../../../sql/statements/migrate_record.sql"));
-        for (version, (name, _)) in (1..).zip(STEPS).skip(STEPS.len() - pending.len().max(1)) {
+        for (name, _) in &STEPS[STEPS.len() - pending.len().max(1)..] {
+            let version = number(name);
             session.query(&record, &[&version, name, &fingerprint(), &OLDEST.min(version)]).await?;
         }
         session.batch("migrate", "commit").await?;
@@ -200,6 +209,16 @@ impl Db {
     }
 }
 
+/// Returns the version that a step leads to: the number at the beginning of its file's name.
+const fn number(name: &str) -> i32 {
+    let (digits, mut version, mut at) = (name.as_bytes(), 0, 0);
+    while digits[at].is_ascii_digit() {
+        version = 10 * version + (digits[at] - b'0') as i32;
+        at += 1;
+    }
+    version
+}
+
 /// A fingerprint of the functions and templates.
 fn fingerprint() -> String {
     let mut hash = Sha256::new();
@@ -226,12 +245,12 @@ fn kind(text: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{FUNCTIONS, STEPS, TEMPLATES, kind};
+    use super::{FIRST, FUNCTIONS, STEPS, TEMPLATES, kind, number};
 
     #[test]
-    fn steps_are_numbered_from_one_on() {
-        for (nr, (name, _)) in (1..).zip(STEPS) {
-            assert!(name.starts_with(&format!("{nr:04}_")), "{name} is not step {nr}");
+    fn steps_follow_each_other_from_the_first_release_on() {
+        for (version, (name, _)) in (FIRST..).zip(STEPS) {
+            assert_eq!(number(name), version, "{name}");
         }
     }
 

@@ -57,7 +57,8 @@ async fn a_schema_that_others_can_change_is_refused() {
     .expect("left");
     assert!(db.migrate().await.expect_err("refused").to_string().contains("belongs to squatter"));
     sql.batch_execute("drop function trunkline.check_queue").await.expect("dropped");
-    assert_eq!(db.migrate().await.expect("migrated").cast_signed(), SCHEMA_VERSION as isize);
+    assert!(db.migrate().await.expect("migrated") > 0);
+    assert_eq!(db.schema_version().await.expect("asked"), SCHEMA_VERSION);
 }
 
 #[tokio::test(flavor = "multi_thread")]
