@@ -15,7 +15,7 @@ use crate::{
         handle::Queue,
         message::{Lease, payload::Payload},
     },
-    worker::renewals::Renewals,
+    worker::renewal_barrier::Renewals,
 };
 
 /// One delivery of one message: what a handler of

@@ -20,7 +20,7 @@ use self::order::{Arrival, Order, Prefetched};
 use crate::worker::{
     ahead::Ahead,
     groups::{Decision, Failed, Finished, Groups, ToSettle},
-    renewals::Renewals,
+    renewal_barrier::Renewals,
 };
 use crate::{
     queue::message::{Lease, Message},

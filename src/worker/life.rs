@@ -25,7 +25,7 @@ impl<T: Payload> Station<T> {
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
-        beside.spawn(self.clone().keep());
+        beside.spawn(self.clone().heartbeat());
         if self.holder.is_some() {
             beside.spawn(self.clone().open());
         }

@@ -1,7 +1,7 @@
 //! The worker runs a function for every message of a queue.
 
 pub(crate) mod retry_policy;
-mod renewals;
+mod renewal_barrier;
 pub(crate) mod attempt;
 mod tally;
 mod outage;
@@ -18,7 +18,7 @@ mod lanes;
 mod hand;
 mod apart;
 mod settle;
-mod keep;
+mod heartbeat;
 mod close;
 mod tell;
 mod life;

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::{
     Row, WireError,
-    bound::Over,
     frame::frames_at,
     group::Places,
     inbox::Came,
+    reply_limit::Over,
     row::{Columns, Values},
 };
 use crate::error::server::ServerError;

@@ -5,7 +5,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{WireError, bound::Over};
+use super::{WireError, reply_limit::Over};
 
 /// A reply while it arrives: the driver adds its messages, and the callers of its group take them.
 #[derive(Debug, Default)]

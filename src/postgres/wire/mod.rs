@@ -16,7 +16,7 @@ mod failure;
 mod frame;
 mod soil;
 mod cached_statement;
-mod bound;
+mod reply_limit;
 mod group;
 mod row;
 mod inbox;
@@ -31,12 +31,12 @@ use self::cached_statement::{CachedStatement, Descriptions};
 pub use self::row::Values;
 pub(crate) use self::{
     answer::Reply,
-    bound::{Bound, InFlight},
     connection::Connection,
     failure::WireError,
     group::{Group, Portal, Prepared},
     inbox::WaitingPlace,
     incoming::Incoming,
+    reply_limit::{Bound, InFlight},
     row::{Columns, Row, Wrong, only},
     soil::IN_CATALOG,
 };

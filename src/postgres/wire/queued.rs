@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 
 use super::{
     Bound, CachedStatement, InFlight, Use,
-    bound::Over,
     frame::frames,
     inbox::{Came, Delivery},
+    reply_limit::Over,
     socket::Socket,
 };
 use crate::{error::server::ServerError, postgres::target::AnswerLimits};

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Instant};
 
 use super::{Held, MARGIN, order::Prefetched};
-use crate::{queue::message::Lease, worker::renewals::Renewal};
+use crate::{queue::message::Lease, worker::renewal_barrier::Renewal};
 
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Beat {

@@ -1,4 +1,4 @@
-//! The beat of a worker: renews leases while handlers run, notifies handlers of lost leases, and
+//! The heartbeat of a worker: renews leases while handlers run, notifies handlers of lost leases, and
 //! releases messages that would not start soon.
 
 use std::{
@@ -17,7 +17,7 @@ const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mil
 impl<T: Payload> Station<T> {
     /// Runs in a task of its own, so that a handler that blocks its thread does not delay the
     /// renewal of other leases.
-    pub async fn keep(self: Arc<Self>) {
+    pub async fn heartbeat(self: Arc<Self>) {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
