@@ -82,7 +82,7 @@ impl Db {
             coalescer: Coalescer::new(
                 description.max_batch as usize,
                 description.priorities.max(description.partitions) as usize,
-                sql.rows(),
+                sql.inserts.rows(),
             ),
             unique: description
                 .uniqueness

@@ -40,18 +40,31 @@ pub(crate) struct Statements {
     pub reschedule: Sql,
     pub shift: Sql,
     pub set_schedule: Sql,
-    /// `enqueue` for 1, 2, 3 … rows.
-    pub enqueue: Vec<Sql>,
-    /// `enqueue` for rows in which a message has metadata.
-    pub enqueue_with: Vec<Sql>,
-    /// `enqueue` for queues with priorities.
-    pub enqueue_priority: Vec<Sql>,
-    /// `enqueue` for queues with keys.
-    pub enqueue_key: Vec<Sql>,
+    pub inserts: Inserts,
     pub lanes: Sql,
     pub lanes_in: Sql,
     pub leave: Sql,
     pub line: Sql,
+}
+
+/// The inserts of a queue for 1, 2, 3 … rows, chosen when the queue is opened.
+#[derive(Debug)]
+pub(crate) enum Inserts {
+    /// Without priorities and keys: for rows without metadata, and for rows with it.
+    Plain {
+        bare: Vec<Sql>,
+        with_metadata: Vec<Sql>,
+    },
+    Priority(Vec<Sql>),
+    Keyed(Vec<Sql>),
+}
+
+impl Inserts {
+    /// The most rows of one insert.
+    pub fn rows(&self) -> usize {
+        let (Self::Plain { bare: all, .. } | Self::Priority(all) | Self::Keyed(all)) = self;
+        all.len()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,10 +78,6 @@ impl Statements {
     const ROWS: usize = 8;
     /// The most rows of one insert in a queue with keys, where each lane has rows of its own.
     const ROWS_OF_LANES: usize = 32;
-
-    pub fn rows(&self) -> usize {
-        self.enqueue.len().max(self.enqueue_key.len())
-    }
 
     /// A connection caches statements by their text, with the types that they had. A queue that was
     /// dropped and created again is another queue, so each text contains the time of its creation.
@@ -95,9 +104,6 @@ impl Statements {
                 "((own operator(pg_catalog.->>) 'keys')::pg_catalog.text[])[1]",
             )
         };
-        let rows = |name, text, columns, rows| by_rows(name, text, columns, rows, &of);
-        let by_rows = |name, text, columns| rows(name, text, columns, Self::ROWS);
-        let of_lanes = if has_keys { Self::ROWS_OF_LANES } else { 0 };
         Self {
             payload_type: of("payload_type", include_str!("../../sql/statements/payload_type.sql")),
             take: of("take", include_str!("../../sql/statements/take.sql")),
@@ -140,10 +146,26 @@ impl Statements {
             reschedule: of("reschedule", include_str!("../../sql/statements/reschedule.sql")),
             shift: of("shift", include_str!("../../sql/statements/shift.sql")),
             set_schedule: of("set_schedule", include_str!("../../sql/statements/set_schedule.sql")),
-            enqueue: by_rows("enqueue", include_str!("../../sql/statements/enqueue.sql"), 3),
-            enqueue_with: by_rows("enqueue_with", include_str!("../../sql/statements/enqueue_with.sql"), 4),
-            enqueue_priority: by_rows("enqueue_priority", include_str!("../../sql/statements/enqueue_priority.sql"), 5),
-            enqueue_key: rows("enqueue_key", include_str!("../../sql/statements/enqueue_key.sql"), 6, of_lanes),
+            inserts: match has_priorities {
+                _ if has_keys => {
+                    let one = include_str!("../../sql/statements/enqueue_key.sql");
+                    Inserts::Keyed(by_rows("enqueue_key", one, 6, Self::ROWS_OF_LANES, &of))
+                }
+                true => {
+                    let one = include_str!("../../sql/statements/enqueue_priority.sql");
+                    Inserts::Priority(by_rows("enqueue_priority", one, 5, Self::ROWS, &of))
+                }
+                false => Inserts::Plain {
+                    bare: by_rows("enqueue", include_str!("../../sql/statements/enqueue.sql"), 3, Self::ROWS, &of),
+                    with_metadata: by_rows(
+                        "enqueue_with",
+                        include_str!("../../sql/statements/enqueue_with.sql"),
+                        4,
+                        Self::ROWS,
+                        &of,
+                    ),
+                },
+            },
             lanes: of("lanes", include_str!("../../sql/statements/lanes.sql")),
             lanes_in: of("lanes_in", include_str!("../../sql/statements/lanes_in.sql")),
             leave: of("leave", include_str!("../../sql/statements/leave.sql")),

@@ -31,6 +31,7 @@ use crate::{
             unique::Enqueued,
         },
         observe::span,
+        statements::Inserts,
     },
 };
 
@@ -196,6 +197,9 @@ impl<T: Payload> Queue<T> {
     }
 }
 
+/// A parameter of an insert.
+type Param<'a> = &'a (dyn ToSql + Sync);
+
 /// The time at which an insert wakes consumers: with its commit, or later, because its transaction
 /// goes on.
 #[derive(Clone, Copy)]
@@ -225,30 +229,35 @@ impl Shared {
     async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
-        let lanes: Vec<i16> = rows.iter().map(|row| row.lane.cast_signed()).collect();
-        let keys: Vec<_> = rows.iter().map(|row| keys::array(row.count, row.keys)).collect();
-        let (is_laned, is_keyed) = (self.is_laned() || self.is_keyed(), self.is_keyed());
-        let with = is_laned || rows.iter().any(|row| !row.metadata.is_empty());
+        let keys: Vec<_>;
         let mut params: Vec<&(dyn ToSql + Sync)> = Vec::with_capacity(6 * rows.len());
-        for (at, row) in rows.iter().enumerate() {
-            params.extend([&row.due as &(dyn ToSql + Sync), &sizes[at], &arrays[at]]);
-            if with {
-                params.push(&row.metadata);
+        let each = rows.iter().zip(sizes.iter().zip(&arrays));
+        let inserts = match &self.sql.inserts {
+            Inserts::Plain { bare, .. } if rows.iter().all(|row| row.metadata.is_empty()) => {
+                each.for_each(|(row, (size, array))| params.extend::<[Param<'_>; 3]>([&row.due, size, array]));
+                bare
             }
-            if is_laned {
-                params.push(&lanes[at]);
+            Inserts::Plain { with_metadata, .. } => {
+                each.for_each(|(row, (size, array))| {
+                    params.extend::<[Param<'_>; 4]>([&row.due, size, array, &row.metadata]);
+                });
+                with_metadata
             }
-            if is_keyed {
-                params.push(&keys[at]);
+            Inserts::Priority(inserts) => {
+                each.for_each(|(row, (size, array))| {
+                    params.extend::<[Param<'_>; 5]>([&row.due, size, array, &row.metadata, &row.lane]);
+                });
+                inserts
             }
-        }
-        let sql = match (is_laned, with) {
-            _ if is_keyed => &self.sql.enqueue_key,
-            (true, _) => &self.sql.enqueue_priority,
-            (false, true) => &self.sql.enqueue_with,
-            (false, false) => &self.sql.enqueue,
+            Inserts::Keyed(inserts) => {
+                keys = rows.iter().map(|row| keys::array(row.count, row.keys)).collect();
+                each.zip(&keys).for_each(|((row, (size, array)), keys)| {
+                    params.extend::<[Param<'_>; 6]>([&row.due, size, array, &row.metadata, &row.lane, keys]);
+                });
+                inserts
+            }
         };
-        let sql = &sql[rows.len() - 1];
+        let sql = &inserts[rows.len() - 1];
         let began = Instant::now();
         let inserted = match woken {
             Woken::WithIt => self.db.query_and_wake(session, (sql, rows.len()), &params, &self.channel).await,

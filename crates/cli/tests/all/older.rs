@@ -37,6 +37,11 @@ fn functions(url: &str) -> Vec<String> {
 }
 
 /// A process that is killed at the end of the test, in any case.
+/// Returns an option by the name that 0.1.0 has for it.
+fn in_older_words(word: &str) -> &str {
+    if word == "--partitions" { "--lanes" } else { word }
+}
+
 struct Running(Child);
 
 impl Drop for Running {
@@ -61,7 +66,7 @@ fn older_program_works_on_every_kind_of_queue() {
             if is_new {
                 new.ok(&create)
             } else {
-                old(&create)
+                old(&create.iter().map(|word| in_older_words(word)).collect::<Vec<_>>())
             };
             let key: &[&str] = if kind == "keyed" { &["--key", "a"] } else { &[] };
             old(&[&["enqueue", &queue, "by the older"], key].concat());
@@ -147,7 +152,7 @@ fn schema_of_the_older_program_is_brought_up_to_date() {
     let old = |args: &[&str]| run(&program, &new.url, args);
     old(&["migrate"]);
     old(&["queue", "create", "q", "--type", "text"]);
-    old(&["queue", "create", "k", "--type", "text", "--partitions", "4"]);
+    old(&["queue", "create", "k", "--type", "text", "--lanes", "4"]);
     old(&["enqueue", "q", "kept"]);
     old(&["enqueue", "k", "kept", "--key", "a"]);
     let (_, error) = new.fails(&["enqueue", "q", "early"]);

@@ -72,7 +72,7 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
     pub fn next_rows(&mut self) -> Result<Vec<Cuttings>> {
         let mut rows = Vec::new();
         let mut bytes = 0;
-        while rows.len() < self.shared.sql.rows() && bytes < INSERT_BYTES && !self.is_done() {
+        while rows.len() < self.shared.sql.inserts.rows() && bytes < INSERT_BYTES && !self.is_done() {
             let row = self.next_row()?;
             bytes += row.bytes();
             rows.push(row);

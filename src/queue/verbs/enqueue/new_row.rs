@@ -9,7 +9,8 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct NewRow<'a> {
     pub due: f64,
-    pub lane: u16,
+    /// The lane, as the column has it.
+    pub lane: i16,
     pub count: usize,
     pub elements: &'a [u8],
     pub metadata: Beside<'a>,
@@ -21,12 +22,12 @@ impl<'a> NewRow<'a> {
     pub fn of(batch: &'a Batch) -> Self {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
         let Batch { due, lane, count, elements, keys, .. } = batch;
-        Self { due: *due, lane: *lane, count: *count, elements, metadata, keys }
+        Self { due: *due, lane: lane.cast_signed(), count: *count, elements, metadata, keys }
     }
 
     pub fn of_cuttings(row: &'a Cuttings) -> Self {
         let Cuttings { due, lane, count, elements, metadata, keys } = row;
-        Self { due: *due, lane: *lane, count: *count, elements, metadata: metadata.all(), keys }
+        Self { due: *due, lane: lane.cast_signed(), count: *count, elements, metadata: metadata.all(), keys }
     }
 
     /// Splits the row in the middle. It must have at least two elements.
