@@ -26,7 +26,7 @@ pub struct Id(pub u32);
 /// then by the value. The order is for lists and pages; it does not show which value is older.
 ///
 /// ```
-/// # use trunkline::{Id, Sharded, MessageId};
+/// # use trunkline::shards::{Id, MessageId, Sharded};
 /// let id: MessageId = "1f3a9c02:1024".parse()?;
 /// assert_eq!(id, Sharded { shard: Id(0x1f3a_9c02), of: 1024 });
 /// assert_eq!(id.to_string(), "1f3a9c02:1024");

@@ -11,8 +11,8 @@ impl Set {
     /// [`Set::add`] adds it again.
     ///
     /// ```no_run
-    /// # use trunkline::{Result, Id, Set};
-    /// # async fn example(shards: Set, shard: Id) -> Result<()> {
+    /// # use trunkline::{Result, shards};
+    /// # async fn example(shards: shards::Set, shard: shards::Id) -> Result<()> {
     /// shards.drain_and_move(shard, |_| ()).await?;
     /// shards.remove(shard).await?;
     /// # Ok(()) }

@@ -201,8 +201,8 @@ impl<T: Payload> Queue<T> {
     /// Returns the same queue with another routing of enqueues.
     ///
     /// ```
-    /// # use trunkline::{Result, Routing, Queue};
-    /// # async fn example(mails: Queue<String>) -> Result<()> {
+    /// # use trunkline::{Result, shards::{self, Routing}};
+    /// # async fn example(mails: shards::Queue<String>) -> Result<()> {
     /// mails
     ///     .routing(Routing::by_key("tenant 7"))
     ///     .enqueue("ada@example.org: hello".to_owned())

@@ -40,8 +40,8 @@ impl<T: Payload> Consumer<T> {
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
-    /// # use trunkline::{Queue, Wait};
-    /// # async fn example(mails: Queue<String>) -> trunkline::Result<()> {
+    /// # use trunkline::{Wait, shards};
+    /// # async fn example(mails: shards::Queue<String>) -> trunkline::Result<()> {
     /// let mut stream = mails.consumer(Wait::default()).messages(100);
     /// while let Some(mail) = stream.next().await {
     ///     let mail = mail?;

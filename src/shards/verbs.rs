@@ -34,8 +34,8 @@ impl<T: Payload> Queue<T> {
     /// the order of the shards' names.
     ///
     /// ```
-    /// # use trunkline::{Result, Queue};
-    /// # async fn example(mails: Queue<String>) -> Result<()> {
+    /// # use trunkline::{Result, shards};
+    /// # async fn example(mails: shards::Queue<String>) -> Result<()> {
     /// for purged in mails.on_each(|part| async move { part.purge().await }).await {
     ///     println!("{}: {} messages", purged.shard, purged.of?);
     /// }

@@ -34,9 +34,9 @@ use crate::{
 /// ([`Set::remove`](crate::shards::Set::remove)) ends in order.
 ///
 /// ```no_run
-/// # use trunkline::{Failure, Result, Queue, Worker, Worker};
-/// # async fn example(mails: Queue<String>, shutdown: impl Future<Output = ()>) -> Result<()> {
-/// let worker = Worker::new(mails, |_shard, mails| {
+/// # use trunkline::{Failure, Result, Worker, shards};
+/// # async fn example(mails: shards::Queue<String>, shutdown: impl Future<Output = ()>) -> Result<()> {
+/// let worker = shards::Worker::new(mails, |_shard, mails| {
 ///     Worker::new(mails, |mail| async move {
 ///         println!("{}", mail.payload);
 ///         Ok::<(), Failure>(())
