@@ -30,5 +30,5 @@ pub use self::{
     work::{Done, Kind, Work},
 };
 
-/// Any error: it is printed, and ends the run.
+/// Any error. It is printed, and it ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -49,7 +49,7 @@ impl Place {
         format!("host={host} port={port} user={user} dbname={database}{secret}")
     }
 
-    /// Connects with `tokio_postgres`; a task of its own drives the connection.
+    /// Connects with `tokio_postgres`; a spawned task drives the connection.
     pub async fn connect(&self) -> Result<Client, Failure> {
         let (client, connection) = tokio_postgres::connect(&self.words(), NoTls).await?;
         tokio::spawn(connection);

@@ -43,7 +43,7 @@ impl Kind for Priorities {
     }
 }
 
-/// Drafts with a unique key each, which is kept for ten minutes.
+/// Drafts that each have a unique key, which is kept for ten minutes.
 pub struct Unique;
 
 impl Kind for Unique {

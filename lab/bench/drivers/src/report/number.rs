@@ -11,7 +11,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Formats the median, with the least and the most.
+/// Formats the median, with the minimum and the maximum.
 pub fn spread(spread: Option<Spread>) -> String {
     let told = |spread: Spread| {
         let (least, most) = (short(spread.least), short(spread.most));
