@@ -1,21 +1,23 @@
-//! Reads processor time, memory, and the time that the machine's host took away. Only Linux has
-//! these counters; elsewhere they are unknown.
+//! Reads processor time, memory, and the time that the machine's host gave to other machines. Only
+//! Linux has these counters; elsewhere they are unknown.
 
 use std::{collections::HashMap, fs};
 
 use crate::results::TICK;
 
-/// The scheduler counts in nanoseconds; its value for a running task lags a little behind.
+/// The step of the scheduler's counter, in seconds. It counts nanoseconds, but its value for a
+/// running task lags a little behind.
 const SCHEDULER: f64 = 1e-6;
 
-/// The use of a process and its descendants so far, including descendants that have ended.
+/// The resources that a process and its descendants have used so far, including descendants that
+/// have ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Used {
     /// Seconds of processor time.
     pub cpu: f64,
     /// The step of the counter that `cpu` comes from.
     pub step: f64,
-    /// Bytes that were read from disk and written to it, where the system counts them.
+    /// Bytes that were read from disk and written to it, if the system counts them.
     pub read: u64,
     pub written: u64,
 }
@@ -57,7 +59,7 @@ pub fn memory(root: u32) -> Option<u64> {
     (all > 0).then_some(1024 * all)
 }
 
-/// Returns the process, and then its living descendants.
+/// Returns the process, followed by its living descendants.
 fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -115,7 +117,7 @@ impl Stat {
     }
 }
 
-/// Returns the ticks of all processors so far: the stolen ones, and all.
+/// Returns the ticks of all processors so far: first the stolen ones, then all of them.
 pub fn stolen() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> =
@@ -149,7 +151,8 @@ mod tests {
             while turn.elapsed() < Duration::from_millis(30) {
                 std::hint::spin_loop();
             }
-            // The time of a running task is counted when the scheduler next puts it aside.
+            // A running task's time is counted when the scheduler next takes the task off the
+            // processor.
             std::thread::sleep(Duration::from_millis(1));
         }
         let spent = spent();

@@ -76,7 +76,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the reasons why these rows are not one whole run of a committed source tree, in release
+/// Lists the reasons why these rows are not one whole run of a committed source tree in a release
 /// build.
 fn reasons(results: &Results) -> Vec<String> {
     let Some(run) = &results.run else {

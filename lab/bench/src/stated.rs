@@ -1,5 +1,11 @@
-//! Checks figures that documents state. A mark behind each names the row of the figure: `555 k<!--
+//! Checks figures that documents state. A mark after each figure names the figure's row: `555 k<!--
 //! row: throughput/drain/trunkline messages_per_s -->`.
+//!
+//! A mark on its own line after a table names a column of that table: `<!-- row: throughput/drain/*
+//! messages_per_s, column 2 -->`. The star stands for the name in each row's first cell. The word
+//! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
+//! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
+//! ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
 //!
 //! A mark on a line of its own behind a table names a column of it: `<!-- row: throughput/drain/*
 //! messages_per_s, column 2 -->`. The star stands for the name in each row's first cell. The word
@@ -80,7 +86,7 @@ fn stated(before: &str, words: &str, sources: &Sources) -> Result<(), String> {
     }
 }
 
-/// Checks a column of the table above.
+/// Checks a column of the table above the mark.
 fn table(above: &[&str], words: &str, column: &str, sources: &Sources) -> Result<usize, String> {
     let column: usize = column.trim().parse().map_err(|_| format!("{column:?} is no column"))?;
     let above: Vec<&str> = above.iter().rev().skip_while(|line| line.trim().is_empty()).copied().collect();

@@ -11,7 +11,7 @@ pub const COLUMNS: &[Column] = &[
     ("the next look at what is due", number::time),
 ];
 
-/// The turn removes nine tenths of the rows; the rest is due last.
+/// The turn removes nine tenths of the rows; the remaining rows are due last.
 const TABLES: &str = "create table deleted (id bigint, at bigint, value text);
     create index on deleted (at);
     create table dropped (id bigint, at bigint, value text) partition by range (at);

@@ -1,4 +1,4 @@
-//! The stored rows: one per line, so that a rerun of one row changes one line.
+//! Writes the rows to be stored, one per line, so that a rerun of one row changes one line.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn row(row: &Row) -> Result<String, Failure> {
     Ok(serde_json::to_string(&value)?)
 }
 
-/// Rounds to six digits; no figure is more exact than that.
+/// Rounds to six digits, because no figure is more exact than that.
 fn shorten(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(shorten),

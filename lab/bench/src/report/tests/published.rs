@@ -1,4 +1,4 @@
-//! What is published, and what its pages say of it.
+//! Tests what is published, and what its pages say about it.
 
 use super::{FIGURES, fake, readme};
 
