@@ -5,8 +5,8 @@
 pub enum Became {
     #[default]
     New,
-    /// The message is not there, because another has its key.
+    /// The message was not stored, because another message has its key.
     Duplicate,
-    /// The message replaced another.
+    /// The message replaced another message.
     Replaced,
 }

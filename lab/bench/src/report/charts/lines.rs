@@ -26,7 +26,7 @@ struct Line {
 }
 
 struct Plot {
-    /// If the plot has a title, every point has a dot; otherwise only the last point has one.
+    /// The title. With a title, every point has a dot; otherwise only the last point has one.
     title: &'static str,
     lines: Vec<Line>,
     ticks: Vec<f64>,
