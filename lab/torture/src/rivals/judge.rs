@@ -76,7 +76,8 @@ pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
     seen
 }
 
-/// Finds messages that are nowhere: not waiting, not dead, and reported as done by no call or table.
+/// Finds messages that are nowhere: they are not waiting, not dead, and no call or table reports
+/// them as done.
 fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, String)) {
     let tables = &evidence.tables;
     let waiting = tables.waiting.iter().map(|one| (&*one.queue, one.id));
