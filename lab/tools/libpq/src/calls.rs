@@ -152,8 +152,8 @@ impl Connection {
         let raw = NonNull::new(unsafe { (library.connect)(url.as_ptr()) }).ok_or("libpq has no memory")?;
         let connection = Self { library: library.clone(), raw, notices: Box::default() };
         let counter = ptr::from_ref(&*connection.notices).cast_mut().cast();
-        // SAFETY: the connection is not freed yet. The counter has the type that `count` expects, and lives
-        // as long as the connection, even if the connection is moved.
+        // SAFETY: the connection is not freed yet. The counter has the type that `count` expects,
+        // and lives as long as the connection, even if the connection is moved.
         unsafe { (library.on_notice)(raw.as_ptr(), count, counter) };
         connection.is_alive().then_some(()).ok_or_else(|| connection.complaint())?;
         Ok(connection)
@@ -222,8 +222,8 @@ impl Connection {
         let length = |param: Option<&[u8]>| c_int::try_from(param.map_or(0, <[u8]>::len)).expect("a length");
         let lengths: Vec<c_int> = params.iter().copied().map(length).collect();
         let formats = vec![BINARY; params.len()];
-        // SAFETY: the connection is not freed yet. There are `count` values, lengths and formats, and each
-        // value is as long as its length says.
+        // SAFETY: the connection is not freed yet. There are `count` values, lengths and formats,
+        // and each value is as long as its length says.
         let sent = unsafe {
             (self.library.send)(
                 self.raw.as_ptr(),
