@@ -6,12 +6,6 @@
 //! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
 //! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
 //! ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
-//!
-//! A mark on a line of its own behind a table names a column of it: `<!-- row: throughput/drain/*
-//! messages_per_s, column 2 -->`. The star stands for the name in each row's first cell. The word
-//! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
-//! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
-//! ms`, and at a distance `drivers@5/get ×100/trunkline ms`.
 
 mod figure;
 mod sources;

@@ -1,4 +1,4 @@
-//! Lists what is measured: every suite, its cases, and its contenders.
+//! Lists everything that is measured: every suite, its cases, and its contenders.
 
 mod throughput;
 mod steps;

@@ -1,4 +1,4 @@
-//! The callers of a contender, and what each of them sends.
+//! The callers of a contender, and the payloads that each caller sends.
 
 use std::sync::{
     Arc,

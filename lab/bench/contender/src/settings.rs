@@ -30,7 +30,7 @@ pub struct Settings {
     pub keys: usize,
     /// The messages whose latencies count.
     pub timed: Timed,
-    /// The number of rows that were deleted before the clock starts, while another session holds a
+    /// The number of rows that are deleted before the clock starts, while another session holds a
     /// snapshot.
     pub dead: u64,
     /// The number of parts into which the measured time is divided. Each part has its own latency

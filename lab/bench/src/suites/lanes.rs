@@ -24,7 +24,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    // Each caller awaits its message and has keys of its own, so the order of each key is known and
+    // Each caller awaits its message and has its own keys, so the order of each key is known and
     // can be checked.
     for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss", "awa"] {
         let contender = named(name);

@@ -1,4 +1,4 @@
-//! Tests what is published, and what its pages say about it.
+//! Tests the published page, and its statements about the run.
 
 use super::{FIGURES, fake, readme};
 
