@@ -1,4 +1,4 @@
-//! Selects the rows that a command names.
+//! Selects the rows that a command line names.
 
 use crate::{
     BACKLOG, BATCH_SIZES, Choice, MESSAGES, SETTLE,

@@ -17,8 +17,8 @@ pub enum Language {
 pub struct Contender {
     pub name: &'static str,
     pub language: Language,
-    /// The number of concurrent callers with one message per call: the fastest of 4, 16, 64 and
-    /// 200, each tried for a second.
+    /// The number of concurrent callers that send one message per call. It is the fastest of 4, 16,
+    /// 64 and 200, each of which was tried for a second.
     pub callers: usize,
     /// Set if it drains so fast that only a backlog ten times as long takes a measurable time.
     pub is_quick: bool,

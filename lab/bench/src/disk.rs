@@ -12,7 +12,7 @@ use crate::{Failure, wanted::Wanted};
 /// the reason.
 pub type SlowDisk = Result<Disk, String>;
 
-/// Prepares the disk before the server is started.
+/// Prepares the disk before the server starts.
 pub fn wanted(wanted: &Wanted) -> SlowDisk {
     match &wanted.url {
         _ if !wanted.slow_disk => Err("this server was started with the disk as it is".to_owned()),

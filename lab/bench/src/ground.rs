@@ -40,7 +40,8 @@ pub struct Ground {
     made: u32,
 }
 
-/// The application name of our own sessions, which distinguishes them from the contender's.
+/// The application name of the runner's own sessions, which distinguishes them from the
+/// contender's.
 const OURS: &str = "trunkline-bench";
 /// The time that a contender's sessions may take to end after the contender has ended.
 const ENDING: Duration = Duration::from_secs(10);
@@ -79,8 +80,8 @@ impl Address {
 }
 
 impl Ground {
-    /// Starts a private cluster with default durability and these settings, or connects to the
-    /// server of the URL.
+    /// Starts a private cluster with default durability and the given settings, or connects to the
+    /// server that the URL names.
     pub async fn start(where_to: &Wanted) -> Result<Self, Failure> {
         let Wanted { url, settings, programs, tcp, .. } = where_to;
         let disk = disk::wanted(where_to);
@@ -138,7 +139,7 @@ impl Ground {
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
         if counts_statements {
-            // Our own queries must not be counted.
+            // The runner's own queries must not be counted.
             client.batch_execute("set pg_stat_statements.track = 'none'").await?;
         }
         let mut stripes: Vec<String> = (servers > 0).then(|| self.address.url(&name)).into_iter().collect();
@@ -281,7 +282,7 @@ pub struct Counters {
     pub size: u64,
     /// The number of statements, if they are counted.
     pub statements: Option<u64>,
-    /// The use by the private cluster's processes.
+    /// The resources that the private cluster's processes have used.
     pub used: Option<machine::Used>,
 }
 

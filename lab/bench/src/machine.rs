@@ -33,8 +33,8 @@ pub fn used(root: u32) -> Option<Used> {
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        // A task that has only just begun, or has ended, has no such counter; that does not make
-        // the counters of the rest coarser.
+        // A task that has only just started, or has exited, has no such counter. Its absence does
+        // not make the counters of the other tasks coarser.
         let has_worked = |stat: Stat| stat.ticks > 0;
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;
@@ -48,7 +48,7 @@ pub fn used(root: u32) -> Option<Used> {
     Some(all)
 }
 
-/// Returns the sum of the peak memory of the processes, in bytes.
+/// Returns the sum of the peak memory of a process and its descendants, in bytes.
 pub fn memory(root: u32) -> Option<u64> {
     let peak = |pid| {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -95,15 +95,15 @@ fn disk(pid: u32) -> Option<(u64, u64)> {
 
 struct Stat {
     parent: u32,
-    /// The ticks of the process itself.
+    /// The ticks that the process itself has used.
     ticks: u64,
-    /// The ticks of its children that have ended and were waited for.
+    /// The ticks of the process's children that have exited and were waited for.
     ended: u64,
 }
 
 impl Stat {
-    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): 4 is the parent, 14 to 17 the
-    /// times.
+    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): field 4 is the parent, fields 14
+    /// to 17 are the times.
     fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The second field is a name in parentheses, which may contain anything.

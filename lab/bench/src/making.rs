@@ -120,7 +120,8 @@ impl Making {
         self.results.rows.iter().find(|row| row.name() == name)
     }
 
-    /// Returns the number of turns that a row has had, or all of them if it could not be measured.
+    /// Returns the number of turns that a row has had. If the row could not be measured, it counts
+    /// as having had all of them.
     fn done(&self, plan: &Plan) -> u32 {
         match self.row(plan) {
             Some(row) if row.outcome != Outcome::Measured => plan.rounds,

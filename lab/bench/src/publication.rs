@@ -174,7 +174,7 @@ fn plans(asked: &Publication) -> Vec<Plan> {
     plans
 }
 
-/// Returns our own rows for another version of PostgreSQL.
+/// Returns our own rows, planned for another version of PostgreSQL.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && plan.contender.is_own();
     plans.iter().filter(ours).map(|plan| Plan { major: Some(major), rounds: 1, ..plan.clone() }).collect()

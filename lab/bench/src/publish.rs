@@ -44,7 +44,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     if asked.again {
         let rows = fs::read(published.join("results.json.gz"))?;
         report::write(&report::read(&published.join("results.json"))?, &published)?;
-        // The rows stay byte for byte as they were measured.
+        // The compressed rows stay byte for byte as they were measured.
         fs::remove_file(published.join("results.json"))?;
         fs::write(published.join("results.json.gz"), rows)?;
         say(published.join("README.md").display());

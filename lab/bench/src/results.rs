@@ -34,20 +34,20 @@ pub struct Made {
     pub commit: String,
     /// The arguments of the program.
     pub arguments: String,
-    /// `release` or `debug`.
+    /// The build profile: `release` or `debug`.
     pub build: String,
 }
 
 /// One contender in one case of a suite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// `layer-comparison`, `throughput`, …
+    /// The suite: `layer-comparison`, `throughput`, …
     pub suite: String,
     /// The measured case: `send-single`, `drain`, …
     pub case: String,
-    /// `queue`, `river`, …
+    /// The contender: `queue`, `river`, …
     pub contender: String,
-    /// The contender's own description.
+    /// The contender's description of its own version.
     pub version: String,
     pub runtime: String,
     pub settings: String,
@@ -82,13 +82,13 @@ pub struct Told {
     pub payload: usize,
     pub batch: usize,
     pub producers: usize,
-    /// 0 means the contender's own best documented setting.
+    /// The number of consumers; 0 means the contender's own best documented setting.
     pub consumers: usize,
     /// Messages per second; `None` means as fast as possible.
     pub rate: Option<f64>,
     pub backlog: usize,
     pub seconds: f64,
-    /// `best`, `poll` or `notify`.
+    /// The way in which consumers find messages: `best`, `poll` or `notify`.
     pub wait: String,
     /// Milliseconds of network delay in each direction.
     pub delay_ms: f64,
@@ -126,7 +126,7 @@ pub struct Told {
     pub timed: String,
 }
 
-/// The server and the machine under it.
+/// The server, and the machine on which it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
     /// The version, such as `15.18`.
@@ -267,7 +267,8 @@ impl Latency {
 }
 
 impl Row {
-    /// Returns `suite/case/contender`, with `@` and the version if it ran on another PostgreSQL.
+    /// Returns `suite/case/contender`, with `@` and the version if the row ran on another major
+    /// version of PostgreSQL.
     pub fn name(&self) -> String {
         let name = format!("{}/{}/{}", self.suite, self.case, self.contender);
         self.major.map_or(name.clone(), |major| format!("{name}@{major}"))
@@ -284,7 +285,8 @@ impl Row {
 const STEPS: f64 = 20.0;
 
 impl Round {
-    /// Returns true if this processor time is meaningful, given the steps of its counter.
+    /// Returns true if this processor time is long enough to be meaningful, given the step of its
+    /// counter.
     pub fn bears(&self, seconds: f64) -> bool {
         seconds >= STEPS * self.cpu_step
     }

@@ -1,4 +1,4 @@
-//! Runs one turn of a row: a fresh database, the contender in it, and its costs.
+//! Runs one turn of a row: creates a database, runs the contender in it, and measures its costs.
 
 use std::{
     collections::BTreeMap,
@@ -23,8 +23,8 @@ use crate::{
 const STOLEN: f64 = 0.03;
 const MOVED: f64 = 2.0;
 
-/// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it is
-/// to be kept.
+/// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it
+/// should be kept.
 pub async fn round(
     ground: &mut Ground,
     plan: &Plan,
@@ -197,8 +197,8 @@ impl Series {
         Self { began: Instant::now(), last: (0.0, before, Progress::default()), samples: Vec::new() }
     }
 
-    /// Takes a sample per second in the first minutes, and then fewer, so that there are never more
-    /// than a few hundred.
+    /// Takes a sample per second in the first minutes, and fewer samples later, so that there are
+    /// at most a few hundred.
     async fn look(&mut self, ground: &Ground, database: &Database, progress: Progress) -> Result<(), Failure> {
         let (at, (then, before, last)) = (self.began.elapsed().as_secs_f64(), self.last);
         if at - then < (at / 200.0).max(1.0) {

@@ -39,7 +39,8 @@ pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
 const MARK: &str = "<!-- row: ";
 const END: &str = " -->";
 
-/// Returns the number of figures that name a row, and the problems of those that differ from it.
+/// Returns the number of figures that name a row. Also returns the problems of the figures that
+/// differ from their rows.
 pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
     let (mut count, mut problems) = (0, Vec::new());
     let lines: Vec<&str> = text.lines().collect();

@@ -59,7 +59,7 @@ pub fn id() -> String {
     format!("{minute}-{:02}", now % 60)
 }
 
-/// Returns the conditions of rows that are made now: the commit, the arguments and the build.
+/// Returns the conditions of rows that are being measured: the commit, the arguments and the build.
 pub fn made() -> Made {
     Made {
         commit: commit(),

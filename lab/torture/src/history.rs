@@ -58,7 +58,7 @@ pub enum Verb {
     Release,
     /// Runs a worker's handler. The history does not show how its message was settled.
     Handle,
-    /// Handles a message that a client leased along a lane.
+    /// A client, not a worker, handles a message that it leased along a lane.
     Start,
     Cancel,
     Reschedule,
@@ -68,7 +68,7 @@ pub enum Verb {
     Prune,
     Pause,
     Resume,
-    /// Reads: peek, stats, find, pages of dead letters.
+    /// Any call that only reads: peek, stats, find, pages of dead letters.
     Read,
 }
 

@@ -11,13 +11,15 @@ pub const DELAY_MS: u64 = 2_500;
 /// The reason given for every burial. Any other dead letter has used up its attempts.
 pub const BURIED: &str = "no use";
 
-/// A queue with takes: at most once.
+/// A queue from which messages are taken: at most once.
 pub const ONCE: &str = "once";
-/// A queue with priorities and leases, by consumers and by SQL clients: at least once.
+/// A queue with priorities, whose messages are leased by consumers and by SQL clients: at least
+/// once.
 pub const LEAST: &str = "least";
-/// A queue with takes or acknowledgements in transactions, with entries in a ledger: exactly once.
+/// A queue whose messages are taken or acknowledged in transactions with entries in a ledger:
+/// exactly once.
 pub const EXACT: &str = "exact";
-/// A worker's queue: at least once.
+/// A queue for a worker: at least once.
 pub const WORKS: &str = "works";
 /// A queue with many producers and one consumer with one task, to check the order.
 pub const FIFO: &str = "fifo";
@@ -34,7 +36,7 @@ pub const CAPPED: &str = "capped";
 pub const METERED: &str = "metered";
 /// A queue with keys and lanes, for workers and for clients of the SQL functions.
 pub const KEYED: &str = "keyed";
-/// A queue with unique keys, for which enqueues race.
+/// A queue with unique keys, for which enqueues compete.
 pub const UNIQUE: &str = "unique";
 
 /// A queue that receives only ticks of schedules, and has no consumer.
@@ -45,9 +47,9 @@ pub const PRIORITIES: u32 = 3;
 /// The head start of each step of priority in [`RANKED`]. In a backlog, the oldest message of the
 /// lowest priority comes before the newest of the highest.
 pub const HEAD_START: Duration = Duration::from_millis(400);
-/// The limit of [`CAPPED`].
+/// The maximum number of leased messages of [`CAPPED`].
 pub const MAX_LEASED: u32 = 6;
-/// The limits of [`METERED`], somewhat lower than the rate of its enqueues.
+/// The rate and burst of [`METERED`]. The rate is somewhat lower than that of its enqueues.
 pub const PER_SECOND: f64 = 40.0;
 pub const BURST: u32 = 10;
 

@@ -41,7 +41,7 @@ fn tag(payload: &str) -> u64 {
     }
 }
 
-/// Returns the text in the metadata, under [`BESIDE`]. Most messages have none.
+/// Returns the text in the metadata, under [`BESIDE`]. Most messages have no such text.
 pub fn beside(tag: u64) -> Option<String> {
     tag.is_multiple_of(7).then(|| tag.to_string())
 }

@@ -1,5 +1,5 @@
-//! The frame of a contender of the benchmark suite, in Rust; the protocol is in
-//! `lab/peers/README.md`.
+//! The framework for contenders of the benchmark suite, in Rust. `lab/peers/README.md` describes
+//! the protocol.
 //!
 //! A contender implements how to install itself, send and consume. [`run`] does the rest: it reads
 //! the settings, keeps the clock, counts, and reports to the runner.
@@ -33,12 +33,12 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub struct Ready {
     /// The contender's name and version.
     pub version: String,
-    /// The settings that it chose, in a few words.
+    /// The settings that the contender chose, in a few words.
     pub settings: String,
 }
 
-/// The reason why a contender cannot run here, as an error of [`Contender::install`]. Its row shows
-/// the reason instead of figures.
+/// The reason why a contender cannot run here, as an error of [`Contender::install`]. The
+/// contender's row shows the reason instead of figures.
 #[derive(Debug)]
 pub struct Missing(pub String);
 

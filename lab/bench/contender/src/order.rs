@@ -13,7 +13,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Expects messages of `keys` keys and of the backlog's key.
+    /// Expects messages of `keys` keys, and of the backlog's key.
     pub fn of(keys: usize) -> Self {
         Self { next: Mutex::new(vec![0; keys + 1]), broken: AtomicU64::new(0) }
     }

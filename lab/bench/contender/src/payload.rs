@@ -12,7 +12,7 @@ static PAD: LazyLock<String> = LazyLock::new(|| {
     (0..1 << 20).map(|_| char::from(LETTERS[random() as usize % LETTERS.len()])).collect()
 });
 
-/// xorshift64*, with one state per thread.
+/// Returns a random number by xorshift64*, with one state per thread.
 pub(crate) fn random() -> u64 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(now() | 1);

@@ -7,7 +7,7 @@ use crate::Failure;
 pub struct Settings {
     /// The connection string of the fresh database.
     pub url: String,
-    /// `send`, `drain`, `cycle`, or a single step.
+    /// The case to measure: `send`, `drain`, `cycle`, or a single step.
     pub case: String,
     /// The size of a payload in bytes.
     pub payload: usize,
@@ -125,7 +125,7 @@ impl Settings {
     }
 }
 
-/// Reads a variable that a runner of an older protocol version does not set.
+/// Reads a variable that runners with an older protocol version do not set.
 pub(crate) fn told_or<T: FromStr>(name: &str, otherwise: T) -> Result<T, Failure>
 where
     T::Err: std::fmt::Display,

@@ -34,7 +34,7 @@ pub struct Tally {
 /// The key of all messages of a keyed backlog.
 pub(crate) const BACKLOG: usize = 0;
 
-/// An empty histogram of microseconds up to 16 minutes, with three digits.
+/// Returns an empty histogram for up to 16 minutes in microseconds, with three digits.
 pub(crate) fn histogram() -> Histogram<u64> {
     let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
     latencies.auto(true);
@@ -154,7 +154,7 @@ impl Tally {
 
     /// Waits until consumers should stop.
     pub async fn over(&self) {
-        // An error would mean that the sender, which is `self`, is gone.
+        // An error would mean that the sender was dropped, but the sender is part of `self`.
         let _ = self.over.subscribe().wait_for(|over| *over).await;
     }
 }

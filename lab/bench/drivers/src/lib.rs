@@ -1,4 +1,5 @@
-//! Compares ways of driving Postgres: the same workloads, in one process, on one server, in turns.
+//! Compares ways of driving Postgres: they run the same workloads, in one process, on one server,
+//! in turns.
 
 mod person;
 mod work;

@@ -8,7 +8,7 @@ pub struct Turn {
     pub cpu: Duration,
 }
 
-/// All turns of a way at a workload, at one delay.
+/// All turns of a way at a workload, with one delay.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The delay of the network in each direction.

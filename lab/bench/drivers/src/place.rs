@@ -9,7 +9,7 @@ use crate::Failure;
 pub struct Place {
     /// A host name, or the folder of a socket.
     pub host: String,
-    /// The port; a socket has one, too.
+    /// The port, which is also part of a socket's name.
     pub port: u16,
     /// The user: a superuser, or a role that may create databases.
     pub user: String,

@@ -23,9 +23,9 @@ pub enum Kind {
     InsertMany,
     /// Deletes every other row.
     Delete,
-    /// Deletes every other row, and then selects the rows that are left.
+    /// Deletes every other row, and then selects the remaining rows.
     DeleteThenSelect,
-    /// Inserts, updates, deletes and upserts, and then selects the rows that are left.
+    /// Inserts, updates, deletes and upserts, and then selects the remaining rows.
     MixedThenSelect,
     /// Updates one column.
     Update,
@@ -37,12 +37,12 @@ pub enum Kind {
     Results,
     /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
-    /// Runs two updates with answers in a transaction, one transaction after another.
+    /// Runs transactions of two updates that return values, one transaction after another.
     Transfers,
 }
 
 impl Kind {
-    /// Returns true if there is something to commit.
+    /// Returns true if the operation changes the database.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Select | Self::Get | Self::List | Self::In | Self::Results | Self::Parameters)
@@ -54,7 +54,7 @@ impl Kind {
 pub struct Work<'a> {
     /// The operation.
     pub kind: Kind,
-    /// The number of operations or rows.
+    /// The number of operations, or of rows.
     pub count: usize,
     /// The first id that belongs to this turn.
     pub first: i64,
@@ -119,7 +119,7 @@ impl<'a> Work<'a> {
         (0..self.count as i64).map(|k| (1 + k % ACCOUNTS, 1 + (k * 7 + 1) % ACCOUNTS, 1 + k % 5))
     }
 
-    /// Returns the id after the last one that this turn may use.
+    /// Returns the end of the ids that this turn may use, which is not included.
     #[must_use]
     pub fn end(&self) -> i64 {
         self.first + 3 * self.count as i64
@@ -129,7 +129,7 @@ impl<'a> Work<'a> {
 /// The result of a turn, which must be the same for all ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
-    /// The number of rows that were returned or touched.
+    /// The number of rows that were returned or changed.
     pub rows: u64,
     /// A checksum of the rows that were returned.
     pub sum: i64,

@@ -28,7 +28,7 @@ pub trait Kind: Send + Sync + 'static {
     fn draft<T>(payload: T, nr: u64) -> Draft<T>;
 }
 
-/// Drafts with four priorities in turn.
+/// Drafts that use four priorities in turn.
 pub struct Priorities;
 
 impl Kind for Priorities {

@@ -1,4 +1,4 @@
-//! Measures a queue whose messages have keys, and workers that keep the order of each key.
+//! Measures a queue whose messages have keys, with workers that keep the order of each key.
 
 use std::{convert::Infallible, sync::Arc};
 

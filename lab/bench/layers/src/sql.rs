@@ -20,7 +20,7 @@ const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 /// The number of sessions, which the callers share.
 const SESSIONS: usize = 16;
 
-/// The SQL functions, called through tokio-postgres as from any other language.
+/// The SQL functions, called through tokio-postgres as any other language would call them.
 pub struct Sql {
     sessions: Vec<Session>,
     told: Settings,

@@ -17,7 +17,7 @@ use crate::{
 /// for a silent contender.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Sends jobs as `coalesced` sends messages; a worker runs an empty function for each.
+/// Sends jobs as `coalesced` sends messages. A worker runs an empty function for each job.
 pub struct Worker<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

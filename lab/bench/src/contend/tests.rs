@@ -182,8 +182,8 @@ async fn long_log_neither_blocks_contender_nor_fills_row() {
     assert!(why.ends_with("no such table") && why.len() < 5000, "{} bytes", why.len());
 }
 
-/// Returns true if the process has not ended. Until its parent waits for it, Linux shows it as a
-/// zombie.
+/// Returns true if the process has not exited. Linux shows an exited process as a zombie until its
+/// parent waits for it.
 #[cfg(target_os = "linux")]
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -17,7 +17,8 @@ pub fn json(results: &Results) -> Result<String, Failure> {
 fn row(row: &Row) -> Result<String, Failure> {
     let mut row = row.clone();
     for round in &mut row.rounds {
-        // A sample without messages has no cost per message, and JSON has no infinity or NaN.
+        // A sample without messages has no cost per message, and JSON cannot represent infinity or
+        // NaN.
         round.series.retain(|sample| {
             [sample.at, sample.sent, sample.received, sample.server_cpu_us].iter().all(|value| value.is_finite())
         });

@@ -61,7 +61,7 @@ pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
 
 impl<'a> Race<'a> {
     pub fn first(&self) -> &'a Row {
-        // A race begins with a row and never loses one.
+        // A race starts with one row, and rows are never removed from it.
         self.rows[0]
     }
 

@@ -60,7 +60,7 @@ fn kept(words: &str) -> String {
     if words.is_empty() { "not kept".into() } else { words.into() }
 }
 
-/// A value that captions omit.
+/// The value that captions omit.
 const UNSAID: &str = "none";
 
 /// Returns the settings that all rows share, as a sentence. It omits the machine, which has its own

@@ -7,7 +7,7 @@ pub enum Unit {
     /// A time in microseconds.
     Time,
     Bytes,
-    /// A share of 1: `12 %`.
+    /// A share of a whole: `12 %` is 0.12.
     Share,
     /// The ratio of two rows: `×12`, or `12 times`.
     Ratio,
@@ -55,7 +55,7 @@ const UNITS: [(&str, Unit, f64); 12] = [
     ("%", Unit::Share, 0.01),
 ];
 
-/// A number as it is printed.
+/// A number as a document prints it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     pub text: String,

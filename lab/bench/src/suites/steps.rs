@@ -1,4 +1,4 @@
-//! Plans single steps of a message, by the contenders that have a call for each.
+//! Plans single steps of a message, for the contenders that have a call for each step.
 
 use super::{LAYERS, Plan, or, step, throughput::among};
 use crate::Choice;

@@ -38,7 +38,7 @@ pub const OWN: [&str; 18] = [
 /// build the layers first.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// A test's own folder, which is removed at the end.
+/// A folder for one test, removed at the test's end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

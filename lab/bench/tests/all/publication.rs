@@ -91,7 +91,7 @@ async fn rows_are_measured_on_the_postgres_that_was_asked_for() {
     }
     for binaries in all {
         let run = crate::fixture::run().args(["--server-bin", binaries.dir().to_str().expect("text")]);
-        // Without autovacuum dead rows stay until they are counted.
+        // Without autovacuum, dead rows stay until they are counted.
         let run = run.args(["--setting", "autovacuum=off"]);
         let rows =
             run.pattern("^throughput/send-sequential/trunkline$").pattern("^layer-comparison/delete-single/queue$");

@@ -26,13 +26,13 @@ fn patterns((suites, _): (&[&str], &str)) -> Vec<String> {
     suites.iter().flat_map(|suite| OWN.map(|own| format!("^{suite}/*/{own}$"))).collect()
 }
 
-/// Runs every row of ours in these suites, and checks the kept rows.
+/// Runs all of our rows in these suites, and checks the kept rows.
 async fn measured(group: (&[&str], &str)) {
     let patterns = patterns(group);
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let longer = if group == LONG { MUCH_LONGER } else { LONGER };
     let listed = choose(Bench::new("list")).lines().await;
-    // Without autovacuum dead rows stay until they are counted.
+    // Without autovacuum, dead rows stay until they are counted.
     let run = || run().args(["--messages", "2000", "--setting", "autovacuum=off"]);
     let rows = choose(run().args(["--settle", "0.5"])).rows(group.1).await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), listed);
@@ -145,8 +145,8 @@ fn check_round(row: &Value, round: &Value) {
             }
         }
     }
-    // A closed loop measures the time of a call, and an open loop that of a message; the other
-    // cases only have a rate.
+    // A closed loop measures the time of a call, and an open loop measures the time of a message.
+    // The other cases only have a rate.
     let timed = !silent && case != "drain" && case != "ledger" && (case != "cycle" || told["rate"].is_number());
     assert_eq!(round["latency"].is_object(), timed, "{row}");
     if timed {

@@ -11,21 +11,21 @@ use trunkline::{Error, Lease, Message};
 /// A kind of call. The report has a row for each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
-    /// `Queue::enqueue`.
+    /// Enqueues by `Queue::enqueue`.
     Enqueue,
-    /// `Queue::enqueue_in`, with a row of the caller's.
+    /// Enqueues by `Queue::enqueue_in`, together with a row of the caller.
     EnqueueIn,
-    /// `Worker`.
+    /// Handlers of a `Worker`.
     Work,
-    /// `Consumer::lease`, then `Queue::ack`.
+    /// `Consumer::lease`, followed by `Queue::ack`.
     LeaseAck,
-    /// `Consumer::take_with`, into a ledger.
+    /// `Consumer::take_with`, which writes into a ledger.
     Ledger,
-    /// `Consumer::take`.
+    /// Takes by `Consumer::take`.
     Take,
     /// A consumer that waits for a notification.
     Bell,
-    /// `Queue::send_direct` to `Consumer::receive_direct`.
+    /// Messages from `Queue::send_direct` to `Consumer::receive_direct`.
     Hand,
 }
 
@@ -122,7 +122,7 @@ impl History {
         *locked(&self.errors).entry((stream, unknown, shortened(&error.to_string()))).or_default() += 1;
     }
 
-    /// Returns each kind of error: its stream, whether the outcome was unknown, its text and its
+    /// Returns each kind of error: its stream, true if the outcome was unknown, its text and its
     /// count.
     pub fn errors(&self) -> Vec<(&'static str, bool, String, usize)> {
         let all = locked(&self.errors);

@@ -1,4 +1,4 @@
-//! The part of HTTP that Patroni's interface needs.
+//! Implements the part of HTTP that Patroni's interface needs.
 
 use std::time::Duration;
 

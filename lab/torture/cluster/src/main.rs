@@ -30,7 +30,7 @@ use self::{cluster::Cluster, fault::Fault, programs::Programs};
 /// An error. It is printed, and it ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The exit code if a program is missing, so that nothing ran.
+/// The exit code if a program is missing and so nothing ran.
 const SKIPPED: u8 = 77;
 
 /// Fail over again and again, and check what clients were told. The report goes to standard output.

@@ -116,8 +116,8 @@ impl Node {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("HOME", plan.folder);
-        // The WAL receiver of a PostgreSQL that was unpacked into a folder loads the system's
-        // libpq, which may be too old for Patroni's settings.
+        // If a PostgreSQL was unpacked into a folder, its WAL receiver loads the system's libpq,
+        // which may be too old for Patroni's settings.
         let libraries = plan.programs.postgres.join("../lib");
         if libraries.join("libpq.so.5").exists() {
             command.env("LD_LIBRARY_PATH", libraries);

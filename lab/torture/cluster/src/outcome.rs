@@ -17,10 +17,10 @@ pub struct Failover {
     pub fault: Fault,
     pub from: String,
     pub to: String,
-    /// The time from the fault until a server accepts writes; `None` if none did within two
+    /// The time from the fault until a server accepts writes. `None` if no server did so within two
     /// minutes.
     pub promoted: Option<Duration>,
-    /// The time from the promotion to the first success after it, for each stream.
+    /// The time from the promotion to the first success afterwards, for each stream.
     pub went_on: Vec<Option<Duration>>,
     /// The time from the promotion until a commit is acknowledged to a plain connection that was
     /// opened immediately. No client can continue sooner.
@@ -30,7 +30,7 @@ pub struct Failover {
     pub hears: Option<Duration>,
     /// The longest time without a successful enqueue.
     pub outage: Duration,
-    /// The time from the fault until all three nodes have their roles again.
+    /// The time from the fault until all three nodes have returned to their roles.
     pub whole: Duration,
 }
 

@@ -7,7 +7,7 @@ use crate::{
     plan,
 };
 
-/// The growth of a process's memory that is allowed in addition to half of its size, in kilobytes.
+/// The growth of a process's memory, in kilobytes, that is allowed in addition to half of its size.
 const MEMORY: u64 = 64 << 10;
 /// The factor by which a held snapshot may slow dequeues down, and the duration below which a
 /// dequeue never counts as slow.
@@ -57,7 +57,7 @@ fn check_returns(index: &Index, hung: &mut Rule) {
 
 /// Checks connections and locks of all processes. Faults end some of them, so the median counts.
 fn check_sessions(index: &Index, held: &mut Rule) {
-    /// The growth that is allowed in addition to half of the number.
+    /// The growth that is allowed in addition to half of the count.
     const ROOM: u64 = 30;
     let samples = &index.evidence.samples;
     for (name, values) in [

@@ -43,7 +43,7 @@ pub struct Life<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Enqueued<'a> {
     pub op: &'a Op,
-    /// The id, if the enqueue succeeded.
+    /// The message's id, if the enqueue succeeded.
     pub id: Option<i64>,
 }
 

@@ -63,7 +63,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([invented, failed, duplicate, moved, twice, vanished, letters, archived, back, left]);
 }
 
-/// Returns every place where a message was seen.
+/// Returns every place in which a message was seen.
 fn seen(index: &Index, name: &str, queue: &Queue) -> Vec<(i64, u64, String)> {
     let mut seen = Vec::new();
     for (id, life) in &queue.lives {

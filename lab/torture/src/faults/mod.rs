@@ -28,13 +28,13 @@ pub enum Fault {
     Terminate,
     /// The server ends as in a crash, and restarts.
     Crash,
-    /// Connections are cut, at any byte.
+    /// Connections are cut, possibly in the middle of a message.
     Cut,
     /// Clients lose their connections, and the server does not notice.
     HalfOpen,
     /// All traffic is delayed.
     Delay,
-    /// Only requests pass, or only answers.
+    /// Only requests pass, or only answers pass.
     OneWay,
     /// No traffic passes, and neither end sees the connection close.
     Silence,

@@ -1,6 +1,5 @@
 //! The outcomes of an enqueue with a unique key.
 
-/// The outcome of a successful enqueue with a unique key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Became {
     #[default]

@@ -4,7 +4,8 @@ use crate::faults::Fault;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Defect {
-    /// A defect in a queue's function: the template, and texts in it with their replacements.
+    /// A defect in a queue's function: the name of the template, and texts in it with their
+    /// replacements.
     Sql(&'static str, &'static [(&'static str, &'static str)]),
     /// A defect in a function that all queues share.
     Shared(&'static str, &'static [(&'static str, &'static str)]),

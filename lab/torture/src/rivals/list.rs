@@ -11,7 +11,7 @@ pub const OWN: &str = "trunkline";
 /// The language of a peer's program, which determines how it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// A part of this program.
+    /// Not a peer, but a part of this program.
     Own,
     Rust,
     Go,

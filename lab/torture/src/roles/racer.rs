@@ -94,7 +94,7 @@ async fn in_transaction(
     tell(user, &ops, outcome.await)
 }
 
-/// Writes the outcome of each operation. Returns the ids of the new messages, or none after a
+/// Writes the outcome of each operation. Returns the ids of the new messages, or no ids after a
 /// rollback.
 fn tell(user: &User, ops: &[u64], outcome: Result<Option<Vec<Enqueued>>, Error>) -> Vec<i64> {
     match outcome {

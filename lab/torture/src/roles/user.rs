@@ -77,7 +77,7 @@ impl User {
         self.0.log.say(op, said);
     }
 
-    /// Writes the outcome of a call of the library.
+    /// Writes the outcome of one of the library's calls.
     pub fn end<T>(&self, op: u64, outcome: Result<T, Error>, said: impl FnOnce(&T) -> Said) -> Option<T> {
         match outcome {
             Ok(value) => {

@@ -38,7 +38,7 @@ pub fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Formats the first two lines of a table; all columns but the first are numbers.
+/// Formats the first two lines of a table. All columns except the first are numbers.
 pub fn head(cells: &[String]) -> String {
     let rule: Vec<String> = (0..cells.len()).map(|at| if at == 0 { "---" } else { "--:" }.to_owned()).collect();
     line(cells) + &line(&rule)

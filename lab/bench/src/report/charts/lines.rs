@@ -122,7 +122,7 @@ fn figure(title: &str, about: &str, below: &[String], mut plots: Vec<Plot>) -> F
         // The first plot contains all lines.
         let kin = plots[0].lines.iter().filter(|other| other.ours == line.ours);
         let at = kin.take_while(|other| other.name != line.name).count();
-        // Steps of the golden ratio keep any number of hues apart.
+        // Steps of the golden ratio keep the hues apart, however many there are.
         let peer = HSLColor((0.72 + 0.75 * (at as f64 * 0.618).fract()) % 1.0, 0.65, [0.52, 0.4, 0.36][at % 3]);
         if line.ours { OURS[at % OURS.len()] } else { peer }
     };

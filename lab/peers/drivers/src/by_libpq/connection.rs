@@ -86,7 +86,7 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a Sync, and writes all gathered messages.
+    /// Sends a Sync, and writes all messages that have gathered.
     pub fn sync(&mut self) -> Result<(), Failure> {
         // SAFETY: the connection is not freed yet.
         let done = unsafe { pq::PQpipelineSync(self.0.as_ptr()) };

@@ -1,6 +1,6 @@
 use trunkline_drivers::Person;
 
-/// The parameters of a statement in the binary format. Statements reuse their memory.
+/// The parameters of a statement in the binary format. All statements reuse the same memory.
 #[derive(Default)]
 pub struct Parameters {
     bytes: Vec<u8>,

@@ -32,7 +32,7 @@ struct Pgmq {
     is_grouped: bool,
 }
 
-/// A consumer's way to wait at an empty queue.
+/// The way in which a consumer waits at an empty queue.
 enum Waiting {
     /// Waits in the server: `read_with_poll`.
     Poll,
