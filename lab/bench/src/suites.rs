@@ -38,8 +38,8 @@ pub struct Plan {
 }
 
 const PAYLOAD: usize = 100;
-/// The fastest peers that are queues, as Trunkline is. Longer measurements, and measurements with an
-/// additional dimension, compare Trunkline with these peers.
+/// The fastest peers that are queues, as Trunkline is. Longer measurements, and measurements with
+/// an additional dimension, compare Trunkline with these peers.
 pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
 /// The contenders that have a call for every step.
 const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
