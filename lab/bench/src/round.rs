@@ -18,8 +18,8 @@ use crate::{
     watch::Watch,
 };
 
-/// The limits beyond which a round counts as disturbed: the share of the processors that the host
-/// took away, and the factor by which the disk became faster or slower.
+/// The limits beyond which a round counts as disturbed. `STOLEN` is the share of the processors
+/// that the host took away. `MOVED` is the factor by which the disk became faster or slower.
 const STOLEN: f64 = 0.03;
 const MOVED: f64 = 2.0;
 

@@ -93,9 +93,9 @@ impl Step {
 }
 
 /// Measures a read that begins on an empty queue. The messages are sent after a random delay of 100
-/// to 200 ms, so that a poll interval of 100 ms is hit at every phase equally often. The measured
-/// time runs from the start of that send until the reader has the messages. A reader that listens
-/// may have the messages before the send returns.
+/// to 200 ms. So a poll interval of 100 ms is hit at every phase equally often. The measured time
+/// runs from the start of that send until the reader has the messages. A reader that listens may
+/// have the messages before the send returns.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,

@@ -19,8 +19,8 @@ pub struct Patience {
     pub enough: Duration,
 }
 
-/// A way whose first turn takes longer than this has no other turn, because the one-time
-/// preparations do not matter in a turn of this length.
+/// A way whose first turn takes longer than this has no other turn. In a turn of this length, the
+/// one-time preparations do not matter.
 const LONG: Duration = Duration::from_secs(3);
 /// The number of turns that warm up a way: PostgreSQL caches a generic plan at a statement's sixth
 /// execution.
