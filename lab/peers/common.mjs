@@ -1,12 +1,12 @@
-// The code for Node that both protocols share.
+// The code for Node that both protocols use.
 import { readFileSync } from "node:fs";
 
-/** Microseconds since 1970. */
+/** Returns the current time in microseconds since 1970. */
 export function now() {
   return Math.round((performance.timeOrigin + performance.now()) * 1000);
 }
 
-/** Name and version of a package of the peer whose `import.meta.url` this is. */
+/** Returns the name and version of a peer's package; `peer` is the peer's `import.meta.url`. */
 export function installed(peer, name) {
   return `${name} ${JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, peer))).version}`;
 }

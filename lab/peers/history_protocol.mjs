@@ -1,5 +1,6 @@
-// The protocol of the checker (README.md beside this file) for the peers on Node. A peer's history.mjs says how to install, send and
-// consume; `run` does the rest: the history, the messages, and the work of a handler.
+// The protocol of the checker (README.md in this folder) for the peers on Node. A peer's
+// history.mjs defines how to install, send and consume. `run` does the rest: the history, the
+// messages, and the work of a handler.
 import { openSync, writeSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -40,7 +41,7 @@ class History {
   }
 }
 
-/** A payload with the number `tag` and a filling derived from it. */
+/** Returns a payload with the number `tag` and a filling derived from it. */
 function payload(tag) {
   return `${tag}:${"x".repeat(tag % 61 === 0 ? 5000 : tag % 90)}`;
 }
@@ -62,7 +63,7 @@ export async function persist(make) {
   }
 }
 
-/** The duration of a handler in milliseconds, and `fails`: the same for every peer. */
+/** Returns a handler's duration in milliseconds, and `fails`. Both are the same for every peer. */
 function workOf(tag, attempt, queue) {
   const kind = tag % 100;
   const fails = queue === WORK && (kind < 3 || (attempt === 1 && (kind < 9 || (kind >= 12 && kind < 15))));
@@ -90,8 +91,8 @@ async function produce(send, hasExact, stopped) {
 }
 
 /**
- * The handler of every message. `effect(tag, by)` enters the message in the ledger and ends it. The peer's tables show the effect of the
- * handler's outcome.
+ * Returns the handler of every message. `effect(tag, by)` enters the message in the ledger and ends
+ * it. The peer's tables show the effect of the handler's outcome.
  */
 function handler() {
   const history = new History();
@@ -113,11 +114,16 @@ function handler() {
 }
 
 /**
- * A part, from its beginning until the input ends. A peer has `install()`, which returns `version` and `settings`; `producer()`, which returns
- * `send(queue, texts)` (the ids, once they are stored) and `close()`; `consumer(handle)`, which returns `stop()`; and `hasExact`.
+ * Plays a part until the input ends. A peer has these members:
+ * - `install()` returns `version` and `settings`.
+ * - `producer()` returns `send(queue, texts)`, which returns the ids once the messages are stored, and
+ *   `close()`.
+ * - `consumer(handle)` returns `stop()`.
+ * - `hasExact` is true if the peer can end a job together with an effect.
  */
 export async function run(peer) {
-  // An error in the background that the peer does not catch ends the process, as is Node's default.
+  // If an error in the background is not caught by the peer, it ends the process, as is Node's
+  // default.
   if (told.part === "install") {
     console.log(JSON.stringify(await peer.install()));
     process.exit(0);

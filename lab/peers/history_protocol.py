@@ -1,6 +1,7 @@
-"""The protocol of the checker (README.md beside this file) for the peers in Python.
+"""The protocol of the checker (README.md in this folder) for the peers in Python.
 
-A peer's history.py says how to install, send and consume; the history, the messages and the work of a handler are here.
+A peer's history.py defines how to install, send and consume. This module writes the history, makes
+the messages, and does the work of a handler.
 """
 
 import asyncio
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 WORK = "work"
-SLOTS = 4  # handlers at a time
+SLOTS = 4  # concurrent handlers
 
-# Of id, attempt, text and when the attempt began; and whether the peer gives its attempts numbers.
+# A handler takes the id, attempt and text of a message, the start of the attempt, and true if the
+# peer numbers its attempts.
 Handle = Callable[..., Awaitable[None]]
 Send = Callable[[list[str]], Awaitable[list[int]]]
 
@@ -34,10 +36,10 @@ class Told:
 
 class Peer(Protocol):
     async def install(self) -> dict[str, str]:
-        """Prepares the database; returns version and settings."""
+        """Prepares the database. Returns the version and the settings."""
 
     async def produce(self, run: Callable[[Send], Awaitable[None]]) -> None:
-        """Runs with a function that sends texts and returns their ids once they are stored."""
+        """Calls `run` with a function that sends texts and returns their ids once they are stored."""
 
     async def consume(self, handle: Handle, stopped: asyncio.Event) -> None:
         """Handles messages until `stopped` is set."""
@@ -73,7 +75,7 @@ async def persist(make: Callable[[], Awaitable[object]]) -> object:
 
 
 def payload(tag: int) -> str:
-    """A payload with the number `tag` and a filling derived from it."""
+    """Returns a payload with the number `tag` and a filling derived from it."""
     return f"{tag}:{'x' * (5_000 if tag % 61 == 0 else tag % 90)}"
 
 
@@ -83,7 +85,7 @@ def tag_of(text: str) -> int:
 
 
 def work_of(tag: int, attempt: int, lease: float) -> tuple[float, bool]:
-    """The duration of a handler in seconds, and true if it fails: the same for every peer."""
+    """Returns a handler's duration in seconds, and true if it fails: the same for every peer."""
     kind = tag % 100
     fails = kind < 3 or (attempt == 1 and (kind < 9 or 12 <= kind < 15))
     if 9 <= kind < 15 and attempt <= 2:
@@ -103,13 +105,13 @@ async def produce(send: Send, told: Told, stopped: asyncio.Event) -> None:
         op = history.invoked({"verb": "enqueue", "queue": WORK, "tags": tags})
         try:
             history.say(op, ok={"ids": await send([payload(tag) for tag in tags])})
-        except Exception as error:  # noqa: BLE001 (whatever it was, the message may be there)
+        except Exception as error:  # noqa: BLE001 (after any error, the message may be stored)
             history.say(op, unknown=f"{type(error).__name__}: {error}")
         await asyncio.sleep(told.lease / 1000 * len(tags) / 40)
 
 
 def handler(told: Told) -> Handle:
-    """The handler of every message; the peer's tables show the effect of its outcome."""
+    """Returns the handler of every message. The peer's tables show the effect of its outcome."""
     history = History()
 
     async def handle(id: int, attempt: int, text: str, since: int | None, is_numbered: bool = True) -> None:

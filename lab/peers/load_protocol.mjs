@@ -1,5 +1,6 @@
-// The protocol of the benchmark (README.md beside this file) for the peers on Node. A peer's load.mjs says how to install, send and consume;
-// `run` does the rest: reads the settings, keeps the clock, counts and speaks.
+// The protocol of the benchmark (README.md in this folder) for the peers on Node. A peer's load.mjs
+// defines how to install, send and consume. `run` does the rest: it reads the settings, keeps the
+// clock, counts, and reports to the runner.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -49,7 +50,7 @@ const tally = {
   },
 };
 
-/** Counts a message; a handler calls this for every message. */
+/** Counts a message. A handler calls this function for every message. */
 function receive(payload) {
   if (settings.keys > 0) inOrder(payload);
   if (tally.over) return;
@@ -58,10 +59,10 @@ function receive(payload) {
   if (tally.received === tally.wanted) tally.reached();
 }
 
-/** The number of each key's next message. */
+/** The number of the message that each key expects next. */
 const next = new Map();
 
-/** Counts a message that is not the next of its key: a repetition, or one that skips others. */
+/** Counts a message that is not the next of its key: a repetition, or a message that skips others. */
 function inOrder({ key, nr }) {
   const expected = next.get(key) ?? 0;
   if (nr !== expected) tally.disordered += 1;
@@ -71,7 +72,8 @@ function inOrder({ key, nr }) {
 const AROUND = JSON.stringify({ at: now(), pad: "" }).length;
 const OF_A_KEY = settings.keys > 0 ? '"key":1000,"nr":10,'.length : 0;
 const PADDING = Math.max(0, settings.payload - AROUND - OF_A_KEY);
-// Random, and a different piece for each message, because repetition would be compressed.
+// The characters are random, and each message uses a different piece of them, because repetition
+// would be compressed.
 const POOL = randomBytes(768 * 1024).toString("base64url");
 function pad() {
   const at = Math.floor(Math.random() * POOL.length);
@@ -80,14 +82,17 @@ function pad() {
   return text;
 }
 
-/** `n` payloads that are due at the time `at`. */
+/** Returns `n` payloads that are due at the time `at`. */
 function payloads(n, at = now()) {
   return Array.from({ length: n }, () => ({ at, pad: pad() }));
 }
 
 const calls = new Map();
 
-/** The next payload of a caller. Its keys are its own and take turns, so the order of each key is that of the caller's calls. */
+/**
+ * Returns the next payload of a caller. Each caller has its own keys and uses them in turn. So the
+ * order of each key's messages is the order of the caller's calls.
+ */
 function keyed(caller, at = now()) {
   const { keys, producers } = settings;
   const turn = calls.get(caller) ?? 0;
@@ -107,7 +112,7 @@ export function fail(error) {
   process.exit(1);
 }
 
-/** Sends the next call when the last one has been answered, until the end of the round. */
+/** Makes each caller send its next call when the previous call is answered, until the round ends. */
 async function closedLoop(send) {
   const producer = async (_, caller) => {
     while (!tally.over) {
@@ -140,7 +145,10 @@ async function openLoop(send, pacer) {
   await Promise.all(underWay);
 }
 
-/** Starts a thread that reports when calls are due, because Node's timers have a resolution of a millisecond and wait for other work. */
+/**
+ * Starts a thread that reports when calls are due, because Node's timers have a resolution of a
+ * millisecond and wait for other work.
+ */
 async function startPacer() {
   const pacer = new Worker(new URL(import.meta.url), { workerData: "pacer" });
   await once(pacer, "message");
@@ -158,7 +166,7 @@ function pace({ began, every, calls }) {
   }
 }
 
-/** Sends the backlog in up to 4 concurrent calls of 1,000 messages, which bounds the memory. */
+/** Sends the backlog in up to 4 concurrent calls of 1,000 messages, to limit the memory. */
 async function seed(send) {
   let left = settings.backlog;
   const seeder = async () => {
@@ -177,7 +185,7 @@ async function race(install) {
   const peer = await install(settings);
   const produces = settings.case !== "drain" && settings.rate !== 0;
   const consumes = settings.case !== "send";
-  // With a backlog, warming up would consume it.
+  // If there is a backlog, a warm-up would already consume messages of it.
   const warms = consumes && settings.backlog === 0;
 
   await seed(peer.send);
@@ -221,13 +229,17 @@ async function stop(peer, producing) {
 }
 
 /**
- * The whole life of a contender. `install(settings)` prepares the empty database, connects and returns `version`, `settings` (in a few
- * words), `send(payloads)` (one call, for one or for many; durable when it resolves), `consume(receive)` (resolves when the consumers are
- * up) and `stop()`.
+ * Runs a contender from start to end. `install(settings)` prepares the empty database, connects, and
+ * returns these members:
+ * - `version`
+ * - `settings`, in a few words
+ * - `send(payloads)`: one call, for one message or for many; it resolves when they are durable
+ * - `consume(receive)`: it resolves when the consumers are running
+ * - `stop()`
  */
 export function run(install) {
   process.on("uncaughtException", fail);
-  // The reader is gone: exit without a message.
+  // The reader has gone away, so the process exits without a message.
   process.stdout.on("error", () => process.exit(1));
   race(install).then(() => process.exit(0), fail);
 }

@@ -1,6 +1,7 @@
-"""The protocol of the benchmark (README.md beside this file) for the peers in Python.
+"""The protocol of the benchmark (README.md in this folder) for the peers in Python.
 
-A peer's load.py says how to install it, send one message, send many and consume; everything that all of them do in the same way is here.
+A peer's load.py defines how to install it, send one message, send many and consume. This module does
+everything that is the same for all peers.
 """
 
 import asyncio
@@ -19,16 +20,16 @@ from typing import Protocol
 
 EMPTY_PAYLOAD = len('{"at":1763737000000000,"pad":""}')
 OF_A_KEY = '"key":1000,"nr":10,'
-# Random, because repetition would be compressed.
+# The letters are random, because repetition would be compressed.
 LETTERS = base64.urlsafe_b64encode(os.urandom(768 * 1024)).decode()
 PROGRESS_SECONDS = 0.5
-SEEDERS = 2  # one call is answered while the next is being put together
-LAST_CALL_SECONDS = 5  # for the calls that are under way when the time is over, and for the consumers to stop
+SEEDERS = 2  # one seeder prepares its call while the other waits for an answer
+LAST_CALL_SECONDS = 5  # for calls in flight at the end, and for the consumers to stop
 SPARSE_RATE = 200
 
 
 class Missing(Exception):
-    """The peer cannot run here; the text says why."""
+    """The peer cannot run here. The text gives the reason."""
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Message:
 @dataclass(slots=True)
 class Keyed(Message):
     key: int
-    nr: int  # among the messages of the key, from 0 on
+    nr: int  # the message's number among those of its key, from 0
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,15 @@ class Options:
     batch: int
     producers: int
     consumers: int
-    rate: float | None  # None: as fast as the calls are answered
+    rate: float | None  # None means as fast as the calls are answered
     backlog: int
     micros: int
     wait: str
-    keys: int  # 0: messages have none
+    keys: int  # 0 means messages without keys
 
     @property
     def pad(self) -> str:
-        """A random piece of the letters."""
+        """Returns a random piece of the letters."""
         at = int(random.random() * len(LETTERS))
         text = LETTERS[at:at + self.padding]
         while len(text) < self.padding:
@@ -95,7 +96,7 @@ class Options:
 
 class Peer(Protocol):
     version: str
-    seed_batch: int  # messages a call when the backlog is sent
+    seed_batch: int  # messages per call when the backlog is sent
 
     def __init__(self, options: Options) -> None: ...
 
@@ -109,7 +110,10 @@ class Peer(Protocol):
     async def send_many(self, messages: list[Message]) -> None: ...
 
     async def consume(self, received: Callable[..., None], stop: asyncio.Event) -> None:
-        """Calls `received` with the `at` of each message, until `stop`; with `key` and `nr`, too, where messages have keys."""
+        """Calls `received` with the `at` of each message, until `stop` is set.
+
+        If messages have keys, also passes `key` and `nr`.
+        """
 
     async def close(self) -> None: ...
 
@@ -117,8 +121,8 @@ class Peer(Protocol):
 def run(peer: type[Peer], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
     try:
         options = Options.from_environment()
-        # The loop's runner is not closed, so that the process ends without waiting for leftover messages or for the thread that
-        # reads the standard input.
+        # The loop's runner is not closed. So the process ends without waiting for leftover
+        # messages, or for the thread that reads standard input.
         asyncio.Runner(loop_factory=loop_factory).run(contend(peer(options), options))
     except Missing as missing:
         say(missing=str(missing))
@@ -158,9 +162,9 @@ async def contend(peer: Peer, options: Options) -> None:
     over = asyncio.create_task(tally.over())
     await first_of(over, end_of_input, beside=(producers, consumers, report))
     report.cancel()
-    tally.end = min(tally.end, now())  # the input may have ended before the time
+    tally.end = min(tally.end, now())  # the input may have ended before the time was over
     if producers:
-        # No call begins after the end, and none that is answered after it is counted.
+        # No call begins after the end, and calls that are answered after the end are not counted.
         answered, _ = await asyncio.wait({producers}, timeout=LAST_CALL_SECONDS)
         for task in answered:
             task.result()
@@ -199,7 +203,10 @@ async def send(peer: Peer, messages: list[Message]) -> None:
 
 @asynccontextmanager
 async def saying_something() -> AsyncIterator[None]:
-    """Reports progress, because the runner ends a contender after twenty silent seconds, and migrations can take longer."""
+    """Reports progress.
+
+    The runner ends a contender after twenty silent seconds, and migrations can take longer.
+    """
 
     async def speak() -> None:
         while True:
@@ -212,7 +219,7 @@ async def saying_something() -> AsyncIterator[None]:
 
 
 async def seed(peer: Peer, options: Options) -> None:
-    """Sends the backlog; no more than a batch of each seeder is in memory."""
+    """Sends the backlog. Each seeder has at most one batch in memory."""
     firsts = iter(range(0, options.backlog, peer.seed_batch))
 
     async def seeder() -> None:
@@ -231,7 +238,8 @@ async def consume(peer: Peer, tally: "Tally", stop: asyncio.Event) -> None:
 
 async def warm_up(peer: Peer, options: Options, tally: "Tally", consumers: asyncio.Task) -> None:
     if options.keys:
-        # One after another, because a peer may create objects at a partition's first message, and concurrent calls would collide.
+        # The calls come one after another. A peer may create objects at a partition's first
+        # message, and concurrent calls would collide.
         for caller in range(options.producers):
             await peer.send(tally.keyed(caller, now()))
     else:
@@ -255,7 +263,7 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
             tally.send(called)
 
     async def as_due(_: int) -> None:
-        # The next free producer takes the next batch, and sends it when the batch's last message is due.
+        # The next free producer takes the next batch. It sends the batch when its last message is due.
         for k in batches:
             ats = [due(k + i) for i in range(options.batch)]
             if ats[-1] >= tally.end:
@@ -272,14 +280,18 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
 
 
 async def until(moment: int, precisely: bool) -> None:
-    # The loop's timers count whole milliseconds, which is too coarse for the latencies. So the last millisecond polls the
-    # clock, unless the rate is so high that this would keep a core busy.
+    # The loop's timers count whole milliseconds, which is too coarse for the latencies. So the
+    # clock is polled during the last millisecond, unless the rate is so high that this would keep a
+    # core busy.
     while (left := moment - now()) > 0:
         await asyncio.sleep(left / 1e6 if not precisely else max(0, left - 1000) / 1e6)
 
 
 async def first_of(*awaited: asyncio.Task, beside: tuple[asyncio.Task | None, ...]) -> None:
-    """Returns when one of the awaited tasks is done; raises when one of them, or a task in `beside`, fails."""
+    """Returns when one of the awaited tasks is done.
+
+    Raises if one of them, or a task in `beside`, fails.
+    """
     running = {task for task in (*awaited, *beside) if task}
     while not any(task.done() for task in awaited):
         done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -312,7 +324,11 @@ class Tally:
                 self.latencies[three_digits(answered - called)] += 1
 
     def keyed(self, caller: int, at: int) -> Keyed:
-        """The next message of a caller. Its keys are its own and take turns, so the order of each key is that of the caller's calls."""
+        """Returns the next message of a caller.
+
+        Each caller has its own keys and uses them in turn. So the order of each key's messages is the
+        order of the caller's calls.
+        """
         turn = self.calls[caller]
         self.calls[caller] += 1
         keys, producers = self.options.keys, self.options.producers
@@ -323,13 +339,13 @@ class Tally:
         moment = now()
         self.first.set()
         if key is not None:
-            # Counts a message that is not the next of its key: a repetition, or one that skips others.
+            # Counts a message that is not the next of its key: it is a repetition, or skips others.
             self.disordered += nr != self.next_of[key]
             self.next_of[key] = max(self.next_of[key], nr + 1)
         if not self.start <= moment <= self.end:
             return
         self.received += 1
-        # Messages of a backlog have no latency, because they were sent before the clock ran.
+        # Messages of a backlog have no latency, because they were sent before the clock started.
         if self.options.case == "cycle" and at >= self.start:
             self.latencies[three_digits(moment - at)] += 1
         if self.options.case == "drain" and self.received == self.options.backlog:

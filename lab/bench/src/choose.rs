@@ -1,4 +1,4 @@
-//! Selects the rows that a command names.
+//! Selects the rows that a command line names.
 
 use crate::{
     BACKLOG, BATCH_SIZES, Choice, MESSAGES, SETTLE,
@@ -14,7 +14,8 @@ pub fn chosen(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// Returns `suite/case/contender`, with `@` and the version if the row runs on another PostgreSQL.
+/// Returns `suite/case/contender`, with `@` and the version if the row runs on another major
+/// version of PostgreSQL.
 pub fn name(plan: &Plan) -> String {
     let name = format!("{}/{}/{}", plan.suite, plan.case, plan.contender.name);
     plan.major.map_or(name.clone(), |major| format!("{name}@{major}"))
@@ -54,8 +55,8 @@ fn same(one: f64, other: f64) -> bool {
     one.total_cmp(&other).is_eq()
 }
 
-/// Returns true if the name contains the parts of the pattern in their order. `^` and `$` anchor it
-/// at an end.
+/// Returns true if the name contains the parts of the pattern in their order. `^` and `$` stand for
+/// the ends of the name.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let name = format!("^{name}$");
     let mut rest = name.as_str();

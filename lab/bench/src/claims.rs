@@ -1,5 +1,5 @@
-//! Measures claims about what makes queues on Postgres faster: each claim has two or more ways to
-//! do the same, which are measured in turns.
+//! Measures claims about what makes queues on Postgres faster. Each claim has two or more ways to
+//! do the same thing, which are measured in turns.
 
 mod each;
 mod emptied;
@@ -22,7 +22,7 @@ use crate::{
 pub struct Claim {
     pub name: &'static str,
     pub says: &'static str,
-    /// The SQL that creates its tables, which runs once.
+    /// The SQL that creates the claim's tables; it runs once.
     tables: &'static str,
     ways: &'static [Way],
     kind: Kind,
@@ -35,9 +35,9 @@ pub struct Way {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// A prepared statement that is repeated in one transaction.
+    /// A prepared statement that runs repeatedly in one transaction.
     Each,
-    /// A table that is filled, and emptied while another session holds a snapshot.
+    /// A table that is filled and emptied while another session holds a snapshot.
     Emptied,
 }
 
@@ -81,8 +81,8 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives all ways their turns. The first turn of each is not counted, because it finds cold tables
-/// and makes plans.
+/// Gives all ways their turns. The first turn of each way does not count, because its tables are
+/// not cached and its plans not made.
 async fn turns(
     claim: &Claim,
     client: &Client,

@@ -1,4 +1,5 @@
-//! Talks with a contender: starts it, waits until it is ready, lets it go, and reads its results.
+//! Communicates with a contender: starts it, waits until it is ready, sends `go`, and reads its
+//! results.
 
 mod log;
 
@@ -25,12 +26,12 @@ use crate::{
 
 /// The time in which a contender must install its schema and send its backlog.
 const GET_READY: Duration = Duration::from_secs(300);
-/// … and additional time per million rows that it has to write and delete.
+/// The additional time per million rows that the contender has to write and delete.
 const FOR_A_MILLION_DEAD: Duration = Duration::from_secs(120);
 /// The time that a contender may be silent while the clock runs.
 pub const SILENCE: Duration = Duration::from_secs(20);
-/// The number of silences after its time by which a contender must be done. Without this limit,
-/// progress lines would keep a contender with a hanging call alive.
+/// The number of silence periods after its time by which a contender must be done. Without this
+/// limit, progress lines would keep a contender with a hanging call alive.
 const OVERTIME: u32 = 2;
 /// The time that a contender may take to exit.
 const END: Duration = Duration::from_secs(15);
@@ -67,13 +68,13 @@ pub struct Done {
     pub sent: u64,
     pub received: u64,
     pub seconds: f64,
-    /// The number of messages that came out of the order of their keys.
+    /// The number of messages that arrived out of the order of their keys.
     pub disordered: Option<u64>,
     pub allocations: Option<u64>,
     pub allocated_bytes: Option<u64>,
 }
 
-/// The reason why a talk ended early.
+/// The reason why the communication ended early.
 #[derive(Debug)]
 pub enum Ended {
     Missing(String),
@@ -110,10 +111,10 @@ pub struct Contending {
     silence: Duration,
     time: Duration,
     get_ready: Duration,
-    /// The time by which it must be done, known since it was let go.
+    /// The time by which the contender must be done; known once it was sent `go`.
     overdue: Option<Instant>,
     latencies: Histogram<u64>,
-    /// The latencies of each part of the time.
+    /// The latencies of each part of the measured time.
     windows: Vec<Latency>,
     pub progress: Progress,
 }
@@ -156,7 +157,7 @@ impl Contending {
             command.env("BENCH_STRIPES", stripes.join("\n"));
         }
         if told.threads > 0 {
-            // Go has no other setting for the number of threads.
+            // This is the only setting that Go has for the number of threads.
             command.env("GOMAXPROCS", told.threads.to_string());
         }
         let time = Duration::try_from_secs_f64(told.seconds).map_err(Failure::from)?;
@@ -200,7 +201,8 @@ impl Contending {
         Ok(input.flush().await?)
     }
 
-    /// Reads its next line while the clock runs, and returns the results or none yet.
+    /// Reads the contender's next line while the clock runs. Returns the results, or `None` if they
+    /// have not arrived yet.
     pub async fn listen(&mut self) -> Result<Option<Done>, Ended> {
         if self.overdue.is_some_and(|overdue| Instant::now() > overdue) {
             let late = (OVERTIME * self.silence).as_secs_f64();
@@ -222,7 +224,7 @@ impl Contending {
         Ok(None)
     }
 
-    /// Lets the contender exit, and waits until it has.
+    /// Closes the contender's input and waits until the contender has exited.
     pub async fn end(mut self) -> Result<(Option<Latency>, Vec<Latency>), Ended> {
         drop(self.input.take());
         match timeout(END, self.child.wait()).await {
@@ -233,7 +235,7 @@ impl Contending {
         Ok((summary(&self.latencies), std::mem::take(&mut self.windows)))
     }
 
-    /// Kills the contender and its descendants, which are a process group of their own.
+    /// Kills the contender and its descendants, which have their own process group.
     async fn kill(&mut self) {
         self.kill_group();
         let _ = self.child.wait().await;
@@ -282,7 +284,7 @@ fn histogram() -> Histogram<u64> {
     latencies
 }
 
-/// Summarizes latencies, or returns none where nothing was counted.
+/// Summarizes latencies. Returns `None` if nothing was counted.
 fn summary(counted: &Histogram<u64>) -> Option<Latency> {
     (!counted.is_empty()).then(|| Latency {
         count: counted.len(),
@@ -295,8 +297,8 @@ fn summary(counted: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// Kills the group however the contender ended, so that no descendant works beside the next
-/// contender.
+/// Kills the process group, however the contender ended. So no descendant runs while the next
+/// contender is measured.
 impl Drop for Contending {
     fn drop(&mut self) {
         self.kill_group();

@@ -1,10 +1,10 @@
-//! The contenders that take part.
+//! Lists the contenders.
 
 /// The language of a contender, which determines how it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// A layer of ours, with arguments for the program `layers`; the second list is for calls with
-    /// many messages.
+    /// One of our layers, with arguments for the program `layers`. The second list is for calls
+    /// with many messages.
     Own(&'static [&'static str], &'static [&'static str]),
     /// A peer in Rust, with its folder in `lab/peers`.
     Rust(&'static str),
@@ -17,10 +17,10 @@ pub enum Language {
 pub struct Contender {
     pub name: &'static str,
     pub language: Language,
-    /// The number of concurrent callers with one message per call: the fastest of 4, 16, 64 and
-    /// 200, each tried for a second.
+    /// The number of concurrent callers that send one message per call. It is the fastest of 4, 16,
+    /// 64 and 200, each of which was tried for a second.
     pub callers: usize,
-    /// Drains so fast that it needs a backlog ten times as long for a measurable time.
+    /// Set if it drains so fast that only a backlog ten times as long takes a measurable time.
     pub is_quick: bool,
 }
 
@@ -37,7 +37,7 @@ const fn peer(name: &'static str, language: Language, callers: usize) -> Contend
     Contender { name, language, callers, is_quick: false }
 }
 
-/// Trunkline's own contenders, then the peers in the order of their languages.
+/// Trunkline's own contenders, followed by the peers, grouped by language.
 pub const CONTENDERS: &[Contender] = &[
     own("trunkline", &["coalesced"], &["queue"], 1024),
     own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
@@ -72,7 +72,7 @@ pub const CONTENDERS: &[Contender] = &[
     peer("procrastinate", Language::Python("procrastinate"), 16),
 ];
 
-/// Returns the contender of that name.
+/// Returns the contender with that name.
 pub fn named(name: &str) -> Contender {
     *CONTENDERS.iter().find(|contender| contender.name == name).expect("suites name contenders of the table")
 }

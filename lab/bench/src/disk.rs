@@ -1,4 +1,4 @@
-//! The disk under the private cluster, which a suite can make slow.
+//! The disk under the private cluster, which a suite can slow down.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use trunkline_programs::target;
 
 use crate::{Failure, wanted::Wanted};
 
-/// A disk that can be made slow, or the reason why there is none, which rows that need it show.
+/// A disk that can be slowed down, or the reason why there is none. Rows that need such a disk show
+/// the reason.
 pub type SlowDisk = Result<Disk, String>;
 
-/// Prepares the disk before the server is started.
+/// Prepares the disk before the server starts.
 pub fn wanted(wanted: &Wanted) -> SlowDisk {
     match &wanted.url {
         _ if !wanted.slow_disk => Err("this server was started with the disk as it is".to_owned()),
@@ -23,13 +24,13 @@ pub fn wanted(wanted: &Wanted) -> SlowDisk {
     }
 }
 
-/// Puts the server on that disk, where there is one.
+/// Runs the server on that disk, if there is one.
 pub fn under(disk: &SlowDisk, server: Builder) -> Builder {
     let variables = disk.as_ref().ok().map(Disk::environment);
     variables.into_iter().flatten().fold(server, |server, (name, value)| server.env(name, value))
 }
 
-/// Checks, once the server runs, that it uses this disk and waits for it.
+/// Checks, once the server is running, that it uses this disk and waits for it.
 pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk {
     let disk = disk?;
     if fsync == "off" {
@@ -45,11 +46,12 @@ pub fn proven(disk: SlowDisk, server: Option<&Cluster>, fsync: &str) -> SlowDisk
     }
 }
 
-/// A slow disk until this value is dropped, so that the work before and after a turn does not wait.
+/// Keeps the disk slow until this value is dropped, so that the work before and after a turn does
+/// not wait.
 pub struct Slowed<'a>(&'a Disk);
 
 impl<'a> Slowed<'a> {
-    /// Slows the disk, or returns none if the row does not ask for that.
+    /// Slows the disk down. Returns `None` if the row does not request that.
     pub fn begin(disk: &'a SlowDisk, milliseconds: Option<f64>) -> Result<Option<Self>, Failure> {
         let Some(milliseconds) = milliseconds else { return Ok(None) };
         let disk = disk.as_ref().map_err(String::as_str)?;
@@ -60,7 +62,8 @@ impl<'a> Slowed<'a> {
 
 impl Drop for Slowed<'_> {
     fn drop(&mut self) {
-        // An error means that the folder is gone with the disk itself, and then nothing is slow.
+        // An error means that the folder was removed together with the disk, and then nothing is
+        // slow.
         let _ = self.0.fsync_takes(Duration::ZERO);
     }
 }

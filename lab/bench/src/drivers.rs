@@ -1,5 +1,5 @@
-//! Builds and starts the program that compares ways of driving Postgres. It is one process with all
-//! ways, and has tables of its own.
+//! Builds and starts the program that compares ways of driving Postgres. All ways run in one
+//! process, and the program prints its own tables.
 
 use std::{ffi::OsString, process::Command};
 

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Returns how many writes of 8 KiB the disk makes durable per second. Measures for `time`, but at
+/// Returns how many 8 KiB writes per second the disk makes durable. Measures for `time`, but at
 /// least 5 and at most 500 writes.
 pub fn per_second(folder: &Path, time: Duration) -> io::Result<f64> {
     let path = folder.join(format!("trunkline-fsync-{}", std::process::id()));

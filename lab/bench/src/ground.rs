@@ -1,4 +1,4 @@
-//! The server that everything is measured on, and its description.
+//! The server on which everything is measured, and its description.
 
 mod private;
 
@@ -23,27 +23,29 @@ use crate::{
 
 /// The server, its address, and a session for administration.
 pub struct Ground {
-    /// The private cluster, unless another server was named.
+    /// The private cluster; `None` if another server was named.
     cluster: Option<Cluster>,
     address: Address,
     admin: Client,
     pub server: Server,
     pub disk: SlowDisk,
-    /// More servers like the private one, each with a session, as far as rows asked for them.
+    /// More servers like the private one, each with a session. There are as many as the rows have
+    /// needed.
     others: Vec<(Cluster, Client)>,
     settings: Vec<String>,
     programs: Option<PathBuf>,
     counts_statements: bool,
-    /// Contenders connect by TCP even where there is a socket.
+    /// Set if contenders connect by TCP even if the server has a socket.
     pub tcp: bool,
     made: u32,
 }
 
-/// The application name of our own sessions, which distinguishes them from the contender's.
+/// The application name of the runner's own sessions, which distinguishes them from the
+/// contender's.
 const OURS: &str = "trunkline-bench";
-/// The time that a contender's sessions may take to end after it.
+/// The time that a contender's sessions may take to end after the contender has ended.
 const ENDING: Duration = Duration::from_secs(10);
-/// PostgreSQL 14 reports no statistics that are newer than this.
+/// The age below which PostgreSQL 14 does not report statistics yet.
 const COLLECTOR: Duration = Duration::from_millis(600);
 
 /// The address of a server.
@@ -66,8 +68,8 @@ impl Address {
         }
     }
 
-    /// Returns the address of a proxy that delays the traffic to the server. The delay lasts as
-    /// long as the proxy lives.
+    /// Returns the address of a proxy that delays the traffic to the server, and the proxy, which
+    /// runs until it is dropped.
     pub fn delayed(&self, milliseconds: f64) -> Result<(Self, DelayProxy), Failure> {
         let upstream = format!("{}:{}", self.host, self.port).parse::<Upstream>()?;
         let delay = Duration::try_from_secs_f64(milliseconds / 1000.0)?;
@@ -78,8 +80,8 @@ impl Address {
 }
 
 impl Ground {
-    /// Starts a private cluster with default durability and these settings, or connects to the
-    /// server of the URL.
+    /// Starts a private cluster with default durability and the given settings, or connects to the
+    /// server that the URL names.
     pub async fn start(where_to: &Wanted) -> Result<Self, Failure> {
         let Wanted { url, settings, programs, tcp, .. } = where_to;
         let disk = disk::wanted(where_to);
@@ -123,8 +125,8 @@ impl Ground {
         })
     }
 
-    /// Creates a fresh, empty database on each of `servers` servers, or on one if that is 0.
-    /// Statements in it are counted if that is asked for and possible.
+    /// Creates a fresh, empty database on each of `servers` servers, or on one if `servers` is 0.
+    /// Its statements are counted if that is requested and possible.
     pub async fn database(&mut self, statements: bool, servers: usize) -> Result<Database, Failure> {
         self.made += 1;
         let name = format!("trunkline_bench_{}_{}", std::process::id(), self.made);
@@ -133,11 +135,11 @@ impl Ground {
         if counts_statements {
             self.admin.batch_execute(&format!("alter database {name} set pg_stat_statements.track = 'top'")).await?;
         }
-        // A checkpoint, so that the writes of one row do not burden the next.
+        // The checkpoint keeps the writes of one row from burdening the next.
         self.admin.batch_execute("checkpoint").await?;
         let client = connect(&self.address.url(&name)).await?;
         if counts_statements {
-            // Our own queries must not be counted.
+            // The runner's own queries must not be counted.
             client.batch_execute("set pg_stat_statements.track = 'none'").await?;
         }
         let mut stripes: Vec<String> = (servers > 0).then(|| self.address.url(&name)).into_iter().collect();
@@ -189,8 +191,8 @@ impl Ground {
         })
     }
 
-    /// Returns the dead tuples after each of the contender's sessions has ended and so has flushed
-    /// its statistics. Returns none where a session stays.
+    /// Returns the number of dead tuples once every session of the contender has ended and thereby
+    /// flushed its statistics. Returns `None` if a session stays open.
     pub async fn dead_at_the_end(&self, database: &Database) -> Result<Option<u64>, Failure> {
         const SESSIONS: &str = "select count(*) from pg_stat_activity
             where datname = current_database() and backend_type in ('client backend', 'parallel worker') and application_name <> $1";
@@ -212,19 +214,20 @@ impl Ground {
         self.server.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or_default()
     }
 
-    /// Opens another session of ours in that database.
+    /// Opens another of the runner's own sessions in that database.
     pub async fn session(&self, database: &str) -> Result<Client, Failure> {
         connect(&self.address.url(database)).await
     }
 
-    /// Measures the disk of the cluster, or else this machine's.
+    /// Measures the disk of the private cluster, or the disk of this machine if there is no such
+    /// cluster.
     pub fn fsyncs(&self, time: Duration) -> Result<f64, Failure> {
         let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
         Ok(fsyncs::per_second(&folder, time)?)
     }
 
-    /// Returns the first section of the output of the server's own `pg_test_fsync`, where the
-    /// program exists.
+    /// Returns the first section of the output of the server's own `pg_test_fsync`, if the program
+    /// exists.
     pub fn test_fsync(&self) -> Option<String> {
         use std::io::{BufRead, BufReader};
         let cluster = self.cluster.as_ref()?;
@@ -237,7 +240,7 @@ impl Ground {
             .spawn()
             .ok()?;
         let lines = BufReader::new(child.stdout.take()?).lines().map_while(Result::ok);
-        // The next sections compare sizes of writes, and take long.
+        // The next sections compare sizes of writes, and take a long time.
         let first: Vec<String> = lines
             .skip_while(|line| !line.contains("one 8kB write"))
             .take_while(|line| !line.contains("two 8kB writes"))
@@ -255,13 +258,13 @@ pub struct Database {
     pub name: String,
     pub address: Address,
     pub client: Client,
-    /// Its connection string on each server, if a row asked for several.
+    /// The database's connection string on each server, if a row requested several servers.
     pub stripes: Vec<String>,
     counts_statements: bool,
 }
 
 impl Database {
-    /// Opens another session, which holds a snapshot as long as it lives.
+    /// Opens another session, which holds a snapshot until the session ends.
     pub async fn hold_snapshot(&self) -> Result<Client, Failure> {
         let holder = connect(&self.address.url(&self.name)).await?;
         holder.batch_execute("begin isolation level repeatable read; select 1").await?;
@@ -269,7 +272,7 @@ impl Database {
     }
 }
 
-/// Counters of the server, of which two readings are subtracted.
+/// Counters of the server. The difference of two readings is the use between them.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     pub wal: u64,
@@ -277,9 +280,9 @@ pub struct Counters {
     pub xid: u64,
     pub dead: u64,
     pub size: u64,
-    /// The number of statements, where they are counted.
+    /// The number of statements, if they are counted.
     pub statements: Option<u64>,
-    /// The use by the private cluster's processes.
+    /// The resources that the private cluster's processes have used.
     pub used: Option<machine::Used>,
 }
 
@@ -306,7 +309,7 @@ async fn connect(url: &str) -> Result<Client, Failure> {
     Ok(client)
 }
 
-/// Describes the network, in the words of the script that shaped it (`lab/bench/netem.sh`).
+/// Describes the network as the script that shaped it does (`lab/bench/netem.sh`).
 fn connection(tcp: bool) -> String {
     match (tcp, std::env::var("BENCH_NETWORK")) {
         (false, _) => "unix socket".to_owned(),

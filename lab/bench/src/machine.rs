@@ -1,21 +1,23 @@
-//! Reads processor time, memory, and the time that the machine's host took away. Only Linux has
-//! these counters; elsewhere they are unknown.
+//! Reads processor time, memory, and the time that the machine's host gave to other machines. Only
+//! Linux has these counters; elsewhere they are unknown.
 
 use std::{collections::HashMap, fs};
 
 use crate::results::TICK;
 
-/// The scheduler counts in nanoseconds; its value for a running task lags a little behind.
+/// The step of the scheduler's counter, in seconds. It counts nanoseconds, but its value for a
+/// running task lags a little behind.
 const SCHEDULER: f64 = 1e-6;
 
-/// The use of a process and its descendants so far, including descendants that have ended.
+/// The resources that a process and its descendants have used so far, including descendants that
+/// have ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Used {
     /// Seconds of processor time.
     pub cpu: f64,
     /// The step of the counter that `cpu` comes from.
     pub step: f64,
-    /// Bytes that were read from disk and written to it, where the system counts them.
+    /// Bytes that were read from disk and written to it, if the system counts them.
     pub read: u64,
     pub written: u64,
 }
@@ -31,8 +33,8 @@ pub fn used(root: u32) -> Option<Used> {
             continue;
         };
         let (counted, scheduled) = (stat.ticks as f64 * TICK, scheduled(pid));
-        // A task that has only just begun, or has ended, has no such counter; that does not make
-        // the counters of the rest coarser.
+        // A task that has only just started, or has exited, has no such counter. Its absence does
+        // not make the counters of the other tasks coarser.
         let has_worked = |stat: Stat| stat.ticks > 0;
         if scheduled.is_none() && (at == 0 || Stat::of(pid).is_some_and(has_worked)) {
             all.step = TICK;
@@ -46,7 +48,7 @@ pub fn used(root: u32) -> Option<Used> {
     Some(all)
 }
 
-/// Returns the sum of the peak memory of the processes, in bytes.
+/// Returns the sum of the peak memory of a process and its descendants, in bytes.
 pub fn memory(root: u32) -> Option<u64> {
     let peak = |pid| {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -57,7 +59,7 @@ pub fn memory(root: u32) -> Option<u64> {
     (all > 0).then_some(1024 * all)
 }
 
-/// Returns the process, and then its living descendants.
+/// Returns the process, followed by its living descendants.
 fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -93,15 +95,15 @@ fn disk(pid: u32) -> Option<(u64, u64)> {
 
 struct Stat {
     parent: u32,
-    /// The ticks of the process itself.
+    /// The ticks that the process itself has used.
     ticks: u64,
-    /// The ticks of its children that have ended and were waited for.
+    /// The ticks of the process's children that have exited and were waited for.
     ended: u64,
 }
 
 impl Stat {
-    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): 4 is the parent, 14 to 17 the
-    /// times.
+    /// Reads fields of `/proc/PID/stat`, numbered as in proc(5): field 4 is the parent, fields 14
+    /// to 17 are the times.
     fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The second field is a name in parentheses, which may contain anything.
@@ -115,7 +117,7 @@ impl Stat {
     }
 }
 
-/// Returns the ticks of all processors so far: the stolen ones, and all.
+/// Returns the ticks of all processors so far: first the stolen ones, then all of them.
 pub fn stolen() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> =
@@ -149,7 +151,8 @@ mod tests {
             while turn.elapsed() < Duration::from_millis(30) {
                 std::hint::spin_loop();
             }
-            // The time of a running task is counted when the scheduler next puts it aside.
+            // A running task's time is counted when the scheduler next takes the task off the
+            // processor.
             std::thread::sleep(Duration::from_millis(1));
         }
         let spent = spent();

@@ -1,6 +1,6 @@
 //! The benchmark suite: Trunkline's layers and its peers, side by side, in one run.
 
-// A reader that has gone away, as `head` does, must not cause a panic.
+// The program must not panic if the reader of its output goes away, as `head` does.
 #![deny(clippy::print_stdout)]
 
 mod results;
@@ -31,7 +31,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-/// Any error: it is printed, and ends the run.
+/// Any error. It is printed, and it ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Trunkline's layers and its peers, side by side, in one run.
@@ -73,7 +73,7 @@ enum Verb {
     },
 }
 
-/// The options of a whole run.
+/// The defaults of the options, as a whole run uses them.
 const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
 const MESSAGES: usize = 100_000;
 const BACKLOG: usize = 20_000;
@@ -89,7 +89,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 /// Selects rows.
 #[derive(Args, Clone)]
 struct Choice {
-    /// Only rows whose suite/case/contender has this in it; * stands for anything; may be repeated
+    /// Run only the rows whose suite/case/contender contains this pattern; * matches anything; may
+    /// be repeated
     #[arg(short, long = "pattern", value_name = "PATTERN")]
     patterns: Vec<String>,
     /// Shorter: 1 to 5 seconds a row instead of 10, a snapshot held for 60 seconds instead of 30
@@ -112,10 +113,10 @@ struct Choice {
     /// `send` and `cycle` in `throughput`, of `layer-comparison` and of `fsync`
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     callers: Vec<usize>,
-    /// Producers of `grid`, instead of its own choice
+    /// Numbers of producers in `grid`, instead of the suite's own pairs
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     producers: Vec<usize>,
-    /// Consumers of `grid`, instead of its own choice
+    /// Numbers of consumers in `grid`, instead of the suite's own pairs
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     consumers: Vec<usize>,
     /// Messages that are there before a row of `grid` begins

@@ -1,5 +1,5 @@
-//! A run that is being made: the rows have turns, and each turn is kept as soon as it was measured.
-//! A run that is interrupted can go on.
+//! A run in progress. Its rows take turns, and each turn is kept as soon as it has been measured.
+//! An interrupted run can be continued.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ pub struct Making {
 }
 
 impl Making {
-    /// Begins a new run, kept in this file.
+    /// Begins a new run, whose results are kept in this file.
     pub fn begin(file: &Path, plans: &[Plan], left_out: Vec<String>) -> Result<Self, Failure> {
         tree::outside(file)?;
         let now = tree::now();
@@ -56,8 +56,8 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Gives every row the turns that it lacks. Rows with a slow disk have a server of their own,
-    /// so that no other row has a preloaded library under its server.
+    /// Gives every row the turns that it still lacks. Rows with a slow disk have a separate server,
+    /// so that no other row runs on a server with a preloaded library.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
         for slow_disk in [false, true] {
             let of: Vec<Plan> =
@@ -86,7 +86,7 @@ impl Making {
         say(&bar, &greeting(&ground, &disk));
         let most = plans.iter().map(|plan| plan.rounds).max().unwrap_or(0);
         // Rows of a case are next to each other, and every row has had a turn before any row has
-        // the next. A change of the machine then affects all rows alike.
+        // its next one. A change of the machine then affects all rows alike.
         for turn in 1..=most {
             for plan in plans {
                 if turn > plan.rounds || turn <= self.done(plan) {
@@ -120,7 +120,8 @@ impl Making {
         self.results.rows.iter().find(|row| row.name() == name)
     }
 
-    /// Returns the number of turns that a row has had, or all of them if it could not be measured.
+    /// Returns the number of turns that a row has had. If the row could not be measured, it counts
+    /// as having had all of them.
     fn done(&self, plan: &Plan) -> u32 {
         match self.row(plan) {
             Some(row) if row.outcome != Outcome::Measured => plan.rounds,
@@ -151,7 +152,7 @@ impl Making {
         }
     }
 
-    /// Puts the row in its place, and writes all rows to disk. The file is replaced as a whole.
+    /// Adds or replaces the row, and writes all rows to disk. The file is replaced as a whole.
     fn keep(&mut self, row: Row) -> Result<(), Failure> {
         let name = row.name();
         match self.results.rows.iter_mut().find(|kept| kept.name() == name) {
@@ -173,8 +174,8 @@ impl Making {
         Ok(std::fs::rename(whole, &self.file)?)
     }
 
-    /// Runs one turn of a row. If the row counts allocations, the counting program has a turn, too,
-    /// of which only those figures are kept.
+    /// Runs one turn of a row. If the row counts allocations, the counting program also has a turn,
+    /// of which only the counts are kept.
     async fn turned(
         &mut self,
         ground: &mut Ground,
@@ -228,7 +229,8 @@ fn greeting(ground: &Ground, disk: &str) -> String {
     )
 }
 
-/// Returns the silence that a contender is allowed, which a test of a stalling one makes shorter.
+/// Returns the time that a contender may be silent. Tests with a stalling contender shorten this
+/// time.
 fn silence() -> Duration {
     let told = std::env::var("BENCH_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
     told.map_or(SILENCE, Duration::from_secs)

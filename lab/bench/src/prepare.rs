@@ -1,14 +1,14 @@
-//! Builds a contender's sources to a program that can be started.
+//! Builds a contender's sources into a program that can be started.
 
 use trunkline_programs::{Entry, Program, Sources, Unfit, cargo, ran, target};
 
 use crate::contenders::{Contender, Language};
 
-/// The names of our programs; the second one counts allocations.
+/// The names of our programs; the second program counts allocations.
 pub const LAYERS: &str = "layers";
 pub const COUNTED: &str = "counted";
 
-/// Builds a contender if necessary. `many` means that its calls have many messages; `own` is the
+/// Builds a contender if necessary. `many` is set if its calls have many messages; `own` is the
 /// name of our program.
 pub fn prepare(contender: &Contender, many: bool, own: &str) -> Result<Program, Unfit> {
     let (target, peers) = (target()?, Sources::peers()?);

@@ -1,5 +1,5 @@
-//! Makes everything that is published, in one run of at most five hours that can be interrupted and
-//! goes on.
+//! Makes everything that is published, in one run of at most five hours. An interrupted run can be
+//! continued.
 
 use std::{ffi::OsString, path::Path, time::Duration};
 
@@ -174,13 +174,13 @@ fn plans(asked: &Publication) -> Vec<Plan> {
     plans
 }
 
-/// Returns our own rows for another version of PostgreSQL.
+/// Returns our own rows, planned for another version of PostgreSQL.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && plan.contender.is_own();
     plans.iter().filter(ours).map(|plan| Plan { major: Some(major), rounds: 1, ..plan.clone() }).collect()
 }
 
-/// Sets rounds and seconds, so that everything fits into five hours.
+/// Sets the rounds and the seconds so that everything fits into five hours.
 fn length(plan: &mut Plan) {
     let (rounds, seconds) = match plan.suite {
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
@@ -188,8 +188,8 @@ fn length(plan: &mut Plan) {
         "latency" => (2, 4.0),
         "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 240.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
-        // Longer than the minute in which other peers fell behind. A shorter time favours these
-        // peers, because the number of dead rows grows.
+        // This is longer than the minute in which other peers fell behind. A shorter time would
+        // favour these peers, because the number of dead rows grows.
         "old-snapshot" if NEAREST.contains(&plan.contender.name) => (1, 600.0),
         "old-snapshot" => (1, 180.0),
         "layer-comparison" | "send" | "read" | "ack" => (2, 1.0),
@@ -198,14 +198,14 @@ fn length(plan: &mut Plan) {
         "fsync" => (2, 3.0),
         "burst" => (1, 20.0),
         "soak" => (1, 3600.0),
-        // `idle` with messages, `distance`, `stripes`.
+        // The remaining rows are `idle` with messages, `distance` and `stripes`.
         "idle" => (1, 10.0),
         _ => (1, 1.0),
     };
     (plan.rounds, plan.told.seconds) = (rounds, seconds);
 }
 
-/// The seconds for the other programs' pages.
+/// The time for the pages of the other programs, in seconds.
 const PAGES: f64 = 20.0 * 60.0;
 
 /// Estimates how long these rows take. A turn also needs a database, a process and a measurement of

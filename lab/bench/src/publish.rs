@@ -44,7 +44,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     if asked.again {
         let rows = fs::read(published.join("results.json.gz"))?;
         report::write(&report::read(&published.join("results.json"))?, &published)?;
-        // The rows stay byte for byte as they were measured.
+        // The compressed rows stay byte for byte as they were measured.
         fs::remove_file(published.join("results.json"))?;
         fs::write(published.join("results.json.gz"), rows)?;
         say(published.join("README.md").display());
@@ -76,7 +76,7 @@ pub fn publish(asked: &Publish) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Lists the reasons why these rows are not one whole run of a committed source tree, in release
+/// Lists the reasons why these rows are not one whole run of a committed source tree in a release
 /// build.
 fn reasons(results: &Results) -> Vec<String> {
     let Some(run) = &results.run else {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The rows of a run, as `results.json` keeps them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Results {
-    /// The run that made all rows; none if the rows have no common run.
+    /// The run that made all rows; `None` if the rows come from several runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Header>,
     pub rows: Vec<Row>,
@@ -16,14 +16,14 @@ pub struct Results {
 /// A run: its options, and the times at which it was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The time of its beginning, which is its name: `2026-11-22T00-13-59`.
+    /// The time at which the run began, which is also its name: `2026-11-22T00-13-59`.
     pub id: String,
     pub made: Made,
-    /// The begin and end of each uninterrupted part of the run, in seconds since 1970.
+    /// The start and end of each uninterrupted part of the run, as Unix timestamps in seconds.
     pub sittings: Vec<(u64, u64)>,
-    /// The names of all of its rows.
+    /// The names of all rows of the run.
     pub planned: Vec<String>,
-    /// The parts of a whole run that this one left out.
+    /// The parts of a whole run that this run left out.
     pub left_out: Vec<String>,
 }
 
@@ -34,20 +34,20 @@ pub struct Made {
     pub commit: String,
     /// The arguments of the program.
     pub arguments: String,
-    /// `release` or `debug`.
+    /// The build profile: `release` or `debug`.
     pub build: String,
 }
 
 /// One contender in one case of a suite.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// `layer-comparison`, `throughput`, …
+    /// The suite: `layer-comparison`, `throughput`, …
     pub suite: String,
     /// The measured case: `send-single`, `drain`, …
     pub case: String,
-    /// `queue`, `river`, …
+    /// The contender: `queue`, `river`, …
     pub contender: String,
-    /// The contender's own description.
+    /// The contender's description of its own version.
     pub version: String,
     pub runtime: String,
     pub settings: String,
@@ -57,17 +57,18 @@ pub struct Row {
     /// start of the run.
     #[serde(default)]
     pub disk: String,
-    /// The time of its end, in seconds since 1970.
+    /// The time at which the row's measurement ended, in seconds since 1970.
     pub measured_at: u64,
-    /// The id of its run.
+    /// The id of the row's run.
     #[serde(default)]
     pub run: String,
     #[serde(default)]
     pub made: Made,
-    /// The major version of PostgreSQL on which it was to be measured; none means the run's own.
+    /// The major version of PostgreSQL on which the row was to be measured; `None` means the run's
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major: Option<u32>,
-    /// The number of rounds that were asked for.
+    /// The number of rounds that were requested.
     #[serde(default)]
     pub planned_rounds: u32,
     pub outcome: Outcome,
@@ -81,63 +82,64 @@ pub struct Told {
     pub payload: usize,
     pub batch: usize,
     pub producers: usize,
-    /// 0 means the contender's own best documented setting.
+    /// The number of consumers; 0 means the contender's own best documented setting.
     pub consumers: usize,
-    /// Messages per second; none means as fast as possible.
+    /// Messages per second; `None` means as fast as possible.
     pub rate: Option<f64>,
     pub backlog: usize,
     pub seconds: f64,
-    /// `best`, `poll` or `notify`.
+    /// The way in which consumers find messages: `best`, `poll` or `notify`.
     pub wait: String,
     /// Milliseconds of network delay in each direction.
     pub delay_ms: f64,
-    /// Another session holds a snapshot during the whole row.
+    /// Set if another session holds a snapshot during the whole row.
     pub held_snapshot: bool,
     /// The number of rows that were deleted under that snapshot before the clock starts.
     #[serde(default)]
     pub dead: u64,
-    /// The number of parts of the time with latencies of their own; 0 means one.
+    /// The number of parts into which the time is divided, each with its own latencies; 0 means
+    /// one.
     #[serde(default)]
     pub windows: u32,
-    /// Messages per fetch of a consumer; 0 means `batch`.
+    /// The number of messages per fetch of a consumer; 0 means `batch`.
     #[serde(default)]
     pub dequeue_batch: usize,
-    /// Threads of the contender's runtime; 0 means its own choice.
+    /// The number of threads of the contender's runtime; 0 means its own choice.
     #[serde(default)]
     pub threads: usize,
     /// Seconds without work before the clock starts, in which consumers fall asleep.
     #[serde(default)]
     pub settle: f64,
-    /// The least milliseconds of an fsync, on a server whose disk can be made slow; 0 leaves the
-    /// disk as it is. None on any other server.
+    /// The minimum duration of an fsync in milliseconds, on a server whose disk can be slowed down;
+    /// 0 leaves the disk as it is. `None` on any other server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsync_ms: Option<f64>,
-    /// The number of servers that hold the queue together; 0 means one server without stripes.
+    /// The number of servers that share the queue; 0 means one server without stripes.
     #[serde(default)]
     pub stripes: usize,
-    /// The number of keys that the messages have in turn; 0 means no keys.
+    /// The number of keys, which the messages use in turn; 0 means no keys.
     #[serde(default)]
     pub keys: usize,
     /// The messages whose latencies count, by the lane of their keys: `its-lane` is the lane of the
-    /// backlog's key, `other-lanes` are the rest. Empty means all.
+    /// backlog's key, `other-lanes` are all other lanes. Empty means all messages.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed: String,
 }
 
-/// The server and the machine under it.
+/// The server, and the machine on which it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// `15.18`
+    /// The version, such as `15.18`.
     pub version: String,
     pub fsync: String,
     pub synchronous_commit: String,
     pub wal_level: String,
     pub commit_delay: String,
-    /// `unix socket`, `TCP`
+    /// The kind of connection: `unix socket`, `TCP`.
     pub connection: String,
     /// The number of processors, which the server shares with the contenders.
     pub processors: usize,
-    /// The processor's name, where the system has it.
+    /// The processor's name, if the system reports it.
     pub processor: String,
 }
 
@@ -158,16 +160,16 @@ pub struct Round {
     pub sent: u64,
     pub received: u64,
     pub seconds: f64,
-    /// The latencies in microseconds; none where none were reported.
+    /// The latencies in microseconds; `None` if none were reported.
     pub latency: Option<Latency>,
-    /// The latencies of each part of the time, where there are several parts.
+    /// The latencies of each part of the time, if there are several parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Latency>,
     /// Processor time per message, in microseconds.
     pub client_cpu_us: Option<f64>,
     pub server_cpu_us: Option<f64>,
     pub wal_bytes: Option<f64>,
-    /// Transactions per message, and statements where the server counts them.
+    /// Transactions per message, and statements per message if the server counts them.
     pub transactions: Option<f64>,
     pub statements: Option<f64>,
     /// Figures of the whole round: processors in use (1 is one processor), and statements per
@@ -175,8 +177,8 @@ pub struct Round {
     pub client_cpu: Option<f64>,
     pub server_cpu: Option<f64>,
     pub statements_per_second: Option<f64>,
-    /// The step, in seconds, of the counters of processor time; rows of older runs used the
-    /// kernel's ticks.
+    /// The step of the counters of processor time, in seconds. Rows of older runs used the kernel's
+    /// ticks.
     #[serde(default = "tick")]
     pub cpu_step: f64,
     /// Bytes per second of the write-ahead log, and of the server's reads and writes on disk.
@@ -193,23 +195,24 @@ pub struct Round {
     /// `running`, `Client:ClientRead`, `IO:WALSync`, …
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waits: BTreeMap<String, f64>,
-    /// None where the server's statistics had no number.
+    /// The number of dead rows; `None` if the server's statistics did not have it.
     pub dead_before: Option<u64>,
     pub dead_after: Option<u64>,
-    /// The number of messages that came out of the order of their keys, where they have keys.
+    /// The number of messages that arrived out of the order of their keys, if they have keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disordered: Option<u64>,
-    /// Allocations per step and their bytes, where they are counted.
+    /// Allocations per step and their bytes, if they are counted.
     pub allocations: Option<f64>,
     pub allocated_bytes: Option<f64>,
-    /// The 8 KiB writes per second that the disk made durable, before and after.
+    /// The number of 8 KiB writes per second that the disk made durable, before and after the
+    /// round.
     pub fsyncs_before: f64,
     pub fsyncs_after: f64,
     /// The share of the processors that the machine's host gave to other machines.
     pub stolen: f64,
     /// A description of the disturbance of the round, if there was one.
     pub disturbed: Option<String>,
-    /// Samples over time, where the suite is about changes over time.
+    /// Samples over time, if the suite is about changes over time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Sample>,
 }
@@ -248,7 +251,7 @@ pub struct Sample {
 }
 
 impl Latency {
-    /// The percentile, if there is a sample beyond it: p99 needs a hundred samples, p99.9 a
+    /// Returns the percentile, if there is a sample beyond it: p99 needs a hundred samples, p99.9 a
     /// thousand.
     pub fn p99(&self) -> Option<u64> {
         (self.count >= 100).then_some(self.p99)
@@ -264,24 +267,26 @@ impl Latency {
 }
 
 impl Row {
-    /// Returns `suite/case/contender`, with `@` and the version if it ran on another PostgreSQL.
+    /// Returns `suite/case/contender`, with `@` and the version if the row ran on another major
+    /// version of PostgreSQL.
     pub fn name(&self) -> String {
         let name = format!("{}/{}/{}", self.suite, self.case, self.contender);
         self.major.map_or(name.clone(), |major| format!("{name}@{major}"))
     }
 
-    /// Returns the median over the rounds, with the least and the most; none if no round has the
-    /// figure.
+    /// Returns the median over the rounds, with the minimum and the maximum. Returns `None` if no
+    /// round has the figure.
     pub fn over(&self, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rounds.iter().filter_map(figure).collect())
     }
 }
 
-/// Processor times of fewer steps of their counter are not meaningful.
+/// The minimum number of counter steps for which a processor time is meaningful.
 const STEPS: f64 = 20.0;
 
 impl Round {
-    /// Returns true if this processor time is meaningful, given the steps of its counter.
+    /// Returns true if this processor time is long enough to be meaningful, given the step of its
+    /// counter.
     pub fn bears(&self, seconds: f64) -> bool {
         seconds >= STEPS * self.cpu_step
     }
@@ -290,7 +295,7 @@ impl Round {
         self.sent.max(self.received) as f64
     }
 
-    /// Processor time per message, in microseconds, where it is meaningful.
+    /// Returns the client's processor time per message, in microseconds, if it is meaningful.
     pub fn client_cpu_us(&self) -> Option<f64> {
         self.client_cpu_us.filter(|each| self.bears(each * self.messages() / 1e6))
     }
@@ -299,7 +304,7 @@ impl Round {
         self.server_cpu_us.filter(|each| self.bears(each * self.messages() / 1e6))
     }
 
-    /// The number of processors in use, where it is meaningful.
+    /// Returns the number of processors that the client used, if it is meaningful.
     pub fn client_cpu(&self) -> Option<f64> {
         self.client_cpu.filter(|share| self.bears(share * self.seconds))
     }

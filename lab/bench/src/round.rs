@@ -1,4 +1,4 @@
-//! Runs one turn of a row: a fresh database, the contender in it, and its costs.
+//! Runs one turn of a row: creates a database, runs the contender in it, and measures its costs.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use crate::{
     watch::Watch,
 };
 
-/// A round is disturbed if the host took away more than this share of the processors, or if the
-/// disk became faster or slower by this factor.
+/// The limits beyond which a round counts as disturbed. `STOLEN` is the share of the processors
+/// that the host took away. `MOVED` is the factor by which the disk became faster or slower.
 const STOLEN: f64 = 0.03;
 const MOVED: f64 = 2.0;
 
-/// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it is
-/// to be kept.
+/// Runs the contender once. The database is dropped afterwards, whatever the outcome, unless it
+/// should be kept.
 pub async fn round(
     ground: &mut Ground,
     plan: &Plan,
@@ -54,7 +54,7 @@ async fn measured(
         true => database.address.delayed(plan.told.delay_ms).map(|(address, proxy)| (address, Some(proxy)))?,
         false => (database.address.clone(), None),
     };
-    // A tenth of a second, or less if the turn itself is short.
+    // The disk is measured for a tenth of a second, or for less if the turn itself is short.
     let turn = Duration::try_from_secs_f64(plan.told.seconds).map_err(Failure::from)?;
     let look = (turn / 10).min(Duration::from_millis(100));
     let fsyncs_before = ground.fsyncs(look)?;
@@ -62,20 +62,20 @@ async fn measured(
         true => database.hold_snapshot().await.map(Some),
         false => Ok(None),
     };
-    // Rows that are dead before the clock starts died under the snapshot. In other rows the
-    // snapshot must not cover the contender's preparations.
+    // Rows that are dead before the clock starts must have died under the snapshot. Without such
+    // rows, the snapshot must not cover the contender's preparations.
     let _holder_of_dead = hold(plan.told.held_snapshot && plan.told.dead > 0).await?;
     let place = Place { name: &database.name, stripes: &database.stripes };
     let mut contending = Contending::start(program, &address, &place, &plan.told, silence)?;
     let ready = contending.ready().await?;
     if plan.told.backlog > 0 {
-        // Autovacuum would have analyzed tables long before a real backlog was as long. Without
-        // statistics the plans of many peers sort the whole table.
+        // Autovacuum would have analyzed the tables long before a real backlog reached this size.
+        // Without statistics, the plans of many peers sort the whole table.
         database.client.batch_execute("analyze").await.map_err(Failure::from)?;
     }
     let _holder = hold(plan.told.held_snapshot && plan.told.dead == 0).await?;
     if plan.told.settle > 0.0 {
-        // The consumers fall asleep in this time.
+        // The consumers fall asleep during this time.
         tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;
     }
     let stolen = machine::stolen();
@@ -115,20 +115,21 @@ async fn measured(
     let fsyncs_after = ground.fsyncs(look)?;
     let mut round = costs(plan, &done, client, wall, &before, &after);
     (round.dead_after, round.client_memory, round.waits) = (dead_after, memory, waits);
-    // Only `analyze`, which a backlog gets, counts the dead rows of sessions that have not ended.
+    // Only `analyze`, which runs if there is a backlog, counts the dead rows of sessions that have
+    // not ended.
     round.dead_before = (plan.told.backlog > 0).then_some(before.dead);
-    // At full speed a message waits for the messages before it. That time is the length of the
-    // queue, and no latency.
+    // At full speed, a message waits for the messages before it. That time shows the length of the
+    // queue; it is not a latency.
     let told = plan.told.case != "cycle" || plan.told.rate.is_some();
     (round.latency, round.series) = (latency.filter(|_| told), series.samples);
-    // A single window would repeat the whole.
+    // A single window would repeat the latencies of the whole round.
     round.windows = if windows.len() > 1 && told { windows } else { Vec::new() };
     (round.fsyncs_before, round.fsyncs_after, round.stolen) = (fsyncs_before, fsyncs_after, stolen);
     round.disturbed = disturbed(&round);
     Ok((ready, round))
 }
 
-/// Returns the use between two readings.
+/// Returns the resources that were used between two readings.
 fn spent(before: Option<Used>, after: Option<Used>) -> Option<Used> {
     let (before, after) = before.zip(after)?;
     Some(Used {
@@ -142,12 +143,12 @@ fn spent(before: Option<Used>, after: Option<Used>) -> Option<Used> {
 fn costs(plan: &Plan, done: &Done, client: Option<Used>, wall: f64, before: &Counters, after: &Counters) -> Round {
     let server = spent(before.used, after.used);
     let cpu = |used: Option<Used>| used.map(|used| used.cpu);
-    // Sent and received messages may be the same, so the greater number counts. There is no cost
-    // per message for a step that needs other steps before it, because the counters include their
-    // cost, too; nor where the consumers did not keep up.
+    // Sent and received messages may be the same messages, so the greater number counts. A step
+    // that needs other steps before it has no cost per message, because the counters include the
+    // cost of the other steps. A round whose consumers did not keep up has none, either.
     let messages = done.sent.max(done.received);
     let kept_up = plan.told.case != "cycle" || done.received as f64 >= 0.9 * done.sent as f64;
-    // The counters are those of one server.
+    // The counters cover only one server.
     let told = messages > 0 && kept_up && !plan.is_prepared() && plan.told.stripes < 2;
     let each = |cost: f64| told.then(|| cost / messages as f64);
     let statements = before.statements.zip(after.statements);
@@ -184,7 +185,7 @@ fn disturbed(round: &Round) -> Option<String> {
     (round.stolen > STOLEN).then(|| format!("the host took {:.0} % of the processors", round.stolen * 100.0))
 }
 
-/// The samples of a long run.
+/// Takes the samples of a long run.
 struct Series {
     began: Instant,
     last: (f64, Counters, Progress),
@@ -196,8 +197,8 @@ impl Series {
         Self { began: Instant::now(), last: (0.0, before, Progress::default()), samples: Vec::new() }
     }
 
-    /// Takes a sample per second in the first minutes, and then fewer, so that there are never more
-    /// than a few hundred.
+    /// Takes a sample per second in the first minutes, and fewer samples later, so that there are
+    /// at most a few hundred.
     async fn look(&mut self, ground: &Ground, database: &Database, progress: Progress) -> Result<(), Failure> {
         let (at, (then, before, last)) = (self.began.elapsed().as_secs_f64(), self.last);
         if at - then < (at / 200.0).max(1.0) {

@@ -64,7 +64,7 @@ pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
     words.join("  ")
 }
 
-/// Formats a row as a line: median (least, most).
+/// Formats a row as one line, with each figure as median (minimum, maximum).
 pub fn row(row: &Row) -> String {
     let name = format!("{}/{}/{}", row.suite, row.case, row.contender);
     match &row.outcome {

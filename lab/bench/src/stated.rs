@@ -1,7 +1,7 @@
-//! Checks figures that documents state. A mark behind each names the row of the figure: `555 k<!--
+//! Checks figures that documents state. A mark after each figure names the figure's row: `555 k<!--
 //! row: throughput/drain/trunkline messages_per_s -->`.
 //!
-//! A mark on a line of its own behind a table names a column of it: `<!-- row: throughput/drain/*
+//! A mark on its own line after a table names a column of that table: `<!-- row: throughput/drain/*
 //! messages_per_s, column 2 -->`. The star stands for the name in each row's first cell. The word
 //! `over` asks for the ratio of two rows: `<!-- row: throughput/drain/trunkline messages_per_s over
 //! throughput/drain/river -->`. Ways of driving Postgres are rows, too: `drivers/get ×100/trunkline
@@ -39,7 +39,8 @@ pub fn run(documents: &[PathBuf]) -> Result<(), Failure> {
 const MARK: &str = "<!-- row: ";
 const END: &str = " -->";
 
-/// Returns the number of figures that name a row, and the problems of those that differ from it.
+/// Returns the number of figures that name a row. Also returns the problems of the figures that
+/// differ from their rows.
 pub fn check(text: &str, sources: &Sources) -> (usize, Vec<String>) {
     let (mut count, mut problems) = (0, Vec::new());
     let lines: Vec<&str> = text.lines().collect();
@@ -80,7 +81,7 @@ fn stated(before: &str, words: &str, sources: &Sources) -> Result<(), String> {
     }
 }
 
-/// Checks a column of the table above.
+/// Checks a column of the table above the mark.
 fn table(above: &[&str], words: &str, column: &str, sources: &Sources) -> Result<usize, String> {
     let column: usize = column.trim().parse().map_err(|_| format!("{column:?} is no column"))?;
     let above: Vec<&str> = above.iter().rev().skip_while(|line| line.trim().is_empty()).copied().collect();

@@ -1,4 +1,4 @@
-//! Lists what is measured: every suite, its cases, and its contenders.
+//! Lists everything that is measured: every suite, its cases, and its contenders.
 
 mod throughput;
 mod steps;
@@ -19,7 +19,7 @@ use crate::{
     results::Told,
 };
 
-/// A row before it is run.
+/// A row that has not run yet.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub suite: &'static str,
@@ -27,25 +27,25 @@ pub struct Plan {
     pub contender: Contender,
     pub told: Told,
     pub rounds: u32,
-    /// A sample is taken every second, because the suite is about changes over time.
+    /// Set if a sample is taken every second, because the suite is about changes over time.
     pub sampled: bool,
-    /// The server counts statements, which costs a little.
+    /// Set if the server counts statements, which costs a little.
     pub statements: bool,
-    /// One more turn counts allocations.
+    /// Set if one more turn counts allocations.
     pub allocations: bool,
-    /// Another version of PostgreSQL than the run's own.
+    /// The major version of PostgreSQL, if it is not the run's own.
     pub major: Option<u32>,
 }
 
 const PAYLOAD: usize = 100;
-/// The fastest peers that are queues, as Trunkline is. Longer measurements, and measurements over
-/// one more axis, compare with these.
+/// The fastest peers that are queues, as Trunkline is. Longer measurements, and measurements with
+/// an additional dimension, compare Trunkline with these peers.
 pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
-/// The contenders with a call for every step.
+/// The contenders that have a call for every step.
 const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
 
-/// Returns the contenders of whole races. The layers by themselves are compared step by step, and a
-/// take only with other takes.
+/// Returns the contenders of whole races. The single layers are compared step by step, and
+/// contenders that take messages are compared only with each other.
 fn racers() -> impl Iterator<Item = Contender> {
     const OTHERS: [&str; 16] = [
         "priorities",
@@ -69,8 +69,8 @@ fn racers() -> impl Iterator<Item = Contender> {
     CONTENDERS.iter().copied().filter(move |contender| !others(contender.name))
 }
 
-/// The contenders that call a function for each message. They take part where the rate or the delay
-/// of such calls is measured.
+/// The contenders that call a function for each message. They take part if the rate or the delay of
+/// such calls is measured.
 const WORKERS: [&str; 2] = ["worker", "worker-bytea"];
 
 fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind: &str, choice: &Choice) -> Plan {
@@ -111,13 +111,13 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
 }
 
 impl Plan {
-    /// The wait states of its sessions are sampled, in the suites that report the bottleneck of a
-    /// row.
+    /// Returns true if the wait states of the row's sessions are sampled. The suites that report
+    /// the bottleneck of a row do so.
     pub fn is_watched(&self) -> bool {
         ["grid", "exactly-once"].contains(&self.suite)
     }
 
-    /// Each step needs other steps before it, outside the time.
+    /// Returns true if each step needs other steps before it, outside the measured time.
     pub fn is_prepared(&self) -> bool {
         ["read", "delete", "archive", "pop"].iter().any(|verb| self.told.case.starts_with(verb))
     }
@@ -151,13 +151,13 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     plans.extend(lanes(choice));
     plans.extend(burst(choice));
     plans.extend(soak(choice));
-    // These are the last ones, because they need another server.
+    // These suites come last, because they need another server.
     plans.extend(fsync(choice));
     plans.extend(stripes(choice));
     plans
 }
 
-/// Returns the numbers of the command line, or else the suite's own choice.
+/// Returns the numbers from the command line, or the suite's own choice if there are none.
 fn or(asked: &[usize], own: &[usize]) -> Vec<usize> {
     if asked.is_empty() { own.to_vec() } else { asked.to_vec() }
 }
@@ -182,7 +182,8 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
         (plan.told.rate, plan.told.producers, plan.told.held_snapshot) = (Some(1000.0), 16, true);
         plans.push(plan);
     }
-    // The dead rows of a snapshot that was held since yesterday, and the same rate without them.
+    // These rows have the dead rows of a snapshot that was held since yesterday, and the same rate
+    // without dead rows.
     let many = if choice.quick { 100_000 } else { 10_000_000 };
     for (case, rate, dead) in [
         ("1000-a-second, many dead", 1000.0, many),
@@ -202,7 +203,7 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
 }
 
 /// Plans hasql-queue's own benchmark: producers and consumers, with one message and with a hundred
-/// at a time, notified and polling. Options replace its own numbers.
+/// at a time, notified and polling. Options replace the numbers of that benchmark.
 fn grid(choice: &Choice) -> Vec<Plan> {
     const PLACES: [(usize, usize); 6] = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (2, 4)];
     let pairs = |first: Vec<usize>, second: Vec<usize>| -> Vec<(usize, usize)> {
@@ -237,7 +238,7 @@ fn grid(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// Plans rows for the cost of waiting, by every way to wait.
+/// Plans rows for the cost of waiting, with every way to wait.
 fn idle(choice: &Choice) -> Vec<Plan> {
     let ways = ["trunkline-poll", "trunkline-notify", "hand-over"].map(named);
     let mut plans = Vec::new();
@@ -249,7 +250,8 @@ fn idle(choice: &Choice) -> Vec<Plan> {
             plan.told.settle = choice.settle;
             let wait = match contender.name {
                 "trunkline-poll" => "poll",
-                // Its other mode polls again at once after an empty poll, and so is never idle.
+                // hasql-queue's other mode polls again immediately after an empty poll, and so is
+                // never idle.
                 "trunkline-notify" | "hasql-queue" => "notify",
                 _ => "best",
             };
@@ -260,7 +262,7 @@ fn idle(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// Plans the taking of a backlog into a final table, each message exactly once.
+/// Plans rows that move a backlog into a final table, each message exactly once.
 fn exactly_once(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     for batch in [1, 100] {

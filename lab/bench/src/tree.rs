@@ -25,10 +25,10 @@ pub fn runs() -> Result<PathBuf, Failure> {
     Ok(target()?.join("bench"))
 }
 
-/// Checks that a file is outside of the tree, because only `publish` writes there.
+/// Checks that a file is outside the tree, because only `publish` writes into it.
 pub fn outside(file: &Path) -> Result<&Path, Failure> {
     let mut full = std::path::absolute(file)?;
-    // A link may lead back into the tree.
+    // A symbolic link may lead back into the tree.
     for folder in full.clone().ancestors() {
         if let (Ok(real), Ok(rest)) = (folder.canonicalize(), full.strip_prefix(folder)) {
             full = real.join(rest);
@@ -47,7 +47,7 @@ pub fn outside(file: &Path) -> Result<&Path, Failure> {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -59,7 +59,7 @@ pub fn id() -> String {
     format!("{minute}-{:02}", now % 60)
 }
 
-/// Returns the conditions of rows that are made now: the commit, the arguments and the build.
+/// Returns the conditions of rows that are being measured: the commit, the arguments and the build.
 pub fn made() -> Made {
     Made {
         commit: commit(),
@@ -68,14 +68,15 @@ pub fn made() -> Made {
     }
 }
 
-/// Returns the commit, with a `+` if other sources than its own are in the tree. Empty without git.
+/// Returns the commit, with a `+` if the sources in the tree differ from it. Returns an empty text
+/// without git.
 pub fn commit() -> String {
     let git = |words: &[&str]| {
         let output = Command::new("git").args(words).current_dir(root()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return String::new() };
-    // Published results are no sources.
+    // Published results do not count as sources.
     let changed = git(&["status", "--porcelain", "--", ".", ":!lab/results"]).is_none_or(|said| !said.is_empty());
     if changed { commit + "+" } else { commit }
 }

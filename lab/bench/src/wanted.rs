@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// An existing server; none means a private cluster.
+    /// An existing server; `None` means a private cluster.
     pub url: Option<String>,
     pub settings: Vec<String>,
-    /// The folder of the private cluster's programs.
+    /// The folder with the private cluster's programs.
     pub programs: Option<PathBuf>,
-    /// Connect by TCP.
+    /// Set to connect by TCP.
     pub tcp: bool,
-    /// The disk of the cluster can be made slow.
+    /// Set if the disk of the cluster can be slowed down.
     pub slow_disk: bool,
 }

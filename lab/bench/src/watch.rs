@@ -8,7 +8,7 @@ use tokio_postgres::{Client, Error};
 use crate::Failure;
 
 const EVERY: Duration = Duration::from_millis(50);
-/// Counts the sessions in each state; our own session is in another database.
+/// Counts the sessions in each state. The runner's own session is in another database.
 const LOOK: &str =
     "select case when wait_event is null then 'running' else wait_event_type || ':' || wait_event end, count(*)
     from pg_stat_activity where datname = $1 and backend_type = 'client backend' and state <> 'idle' group by 1";
@@ -27,7 +27,7 @@ impl Watch {
 
     /// Returns the average number of sessions in each state. Idle sessions are not counted.
     pub async fn end(self) -> Result<BTreeMap<String, f64>, Failure> {
-        // A sampling that failed has ended by itself, and returns its error below.
+        // If the sampling failed, its task has already ended. The error is returned below.
         let _ = self.over.send(());
         Ok(self.looking.await??)
     }

@@ -1,4 +1,4 @@
-"""awa by its documented calls: heartbeats, and the rescue of jobs whose heartbeat is stale."""
+"""Runs awa through its documented calls: heartbeats, and the rescue of jobs with a stale heartbeat."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ import peer
 from history_protocol import SLOTS, WORK, Handle, Send, Told
 
 CONNECTIONS = 10
-DEADLINE_MS = 300_000  # the default
+DEADLINE_MS = 300_000  # awa's default
 
 
 @dataclass
@@ -48,7 +48,8 @@ class Awa:
             messages, options = [Message(text) for text in texts], {"queue": WORK, "max_attempts": self.told.attempts}
             if len(messages) == 1:
                 return [(await client.insert(messages[0], **options)).id]
-            # Finds the ids by the payloads, because the order of the returned jobs is not documented.
+            # The ids are found by the payloads, because the order of the returned jobs is not
+            # documented.
             ids = {text_of(job.args): job.id for job in await client.insert_many_copy(messages, **options)}
             return [ids[text] for text in texts]
 
@@ -60,7 +61,7 @@ class Awa:
 
         @client.task(Message, queue=WORK)
         async def work(job: awa.Job) -> None:
-            # RetryAfter would count no attempt against max_attempts.
+            # RetryAfter would not count the attempt against max_attempts.
             await handle(job.id, job.attempt, job.args.text, since(job.deadline))
 
         times = {"heartbeat_interval_ms": self.told.lease // 3, "heartbeat_staleness_ms": self.told.lease}
@@ -76,7 +77,7 @@ def text_of(args: object) -> str:
 
 
 def since(deadline: str | None) -> int | None:
-    """The time when the attempt was claimed, from its deadline."""
+    """Returns the time at which the attempt was claimed, computed from its deadline."""
     if deadline is None:
         return None
     return int(datetime.fromisoformat(deadline).timestamp() * 1_000_000) - DEADLINE_MS * 1000

@@ -1,4 +1,4 @@
-"""awa, driven for the benchmark. README.md beside this file says where each setting comes from."""
+"""Runs awa for the benchmark. README.md in this folder gives the source of each setting."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ import peer
 
 QUEUE = "bench"
 MAX_WORKERS = 256
-SHARDS = 8  # with keys: each key's messages are in one
+SHARDS = 8  # if messages have keys; each key's messages are in one shard
 OWN_CONNECTIONS = 20  # of the workers: claims, completions, heartbeat, maintenance, LISTEN
 
 
@@ -37,7 +37,7 @@ class Contender:
         self.client = peer.connect(self.options.url, self.connections)
         await peer.migrate(self.client)
         if self.options.keys:
-            # awa has no call for this; its ADR gives the statement.
+            # awa has no call to set the number of shards; its ADR contains this statement.
             async with await self.client.transaction() as transaction:
                 await transaction.execute(
                     f"insert into awa.queue_meta (queue, enqueue_shards) values ('{QUEUE}', {SHARDS}) "
@@ -49,7 +49,8 @@ class Contender:
         try:
             await self.client.insert(message, queue=QUEUE, ordering_key=key)
         except awa.UniqueConflict:
-            # At a queue's first messages concurrent callers create the same rows, and awa refuses all callers but one, without an insert.
+            # At a queue's first messages, concurrent callers create the same rows. awa then refuses
+            # all callers except one, and inserts nothing for them.
             await self.client.insert(message, queue=QUEUE, ordering_key=key)
 
     async def send_many(self, messages: list[load_protocol.Message]) -> None:

@@ -1,4 +1,5 @@
-// graphile-worker by its documented calls. There is no call by which a handler ends its job in a transaction of its own.
+// Runs graphile-worker through its documented calls. It has no call with which a handler ends its
+// job in the handler's own transaction.
 import { EventEmitter } from "node:events";
 import { SLOTS, WORK, persist, run, told } from "../history_protocol.mjs";
 import { Logger, open, send, startInstance, version } from "./peer.mjs";
@@ -27,7 +28,7 @@ await run({
     return {
       async send(_queue, texts) {
         const jobs = await send(sending, WORK, texts.map((text) => ({ text })), options);
-        // addJobs returns jobs in another order than it was given.
+        // addJobs returns jobs in a different order from the one that it was given.
         const ids = new Map(jobs.map((job) => [job.payload?.text, Number(job.id)]));
         return texts.map((text) => ids.get(text));
       },

@@ -4,14 +4,15 @@ import { Logger, open, send, startInstance, version } from "./peer.mjs";
 const TASK = "bench";
 
 run(async ({ url, producers, consumers, rate, keys }) => {
-  // As in graphile-worker's benchmark: four instances for throughput, one for latency, because each new job wakes every instance.
+  // graphile-worker's benchmark does the same: four instances for throughput, one for latency,
+  // because each new job wakes every instance.
   const instances = consumers > 0 || rate !== undefined ? 1 : 4;
   const concurrentJobs = consumers || 24;
   const size = Math.max(500, concurrentJobs + 1);
 
   let stopping = false;
   const logger = new Logger(() => (level, message) => {
-    // A stopping worker logs the jobs that it gives up.
+    // A worker that is being stopped logs the jobs that it gives up.
     if (level === "error" && !stopping) fail(message);
   });
   const consumer = {

@@ -1,4 +1,5 @@
-// pg-boss by its documented calls: work() ends jobs by itself, or with an effect in one transaction.
+// Runs pg-boss through its documented calls: work() ends jobs by itself, or together with an effect
+// in one transaction.
 import { EXACT, EXACT_SLOTS, SLOTS, WORK, persist, run, told } from "../history_protocol.mjs";
 import { open, send, version } from "./peer.mjs";
 
@@ -10,7 +11,10 @@ function start(options) {
   return open({ connectionString: told.url, ...times, ...options }, { error });
 }
 
-/** The first 13 hexadecimal digits of the job's id: a number that JavaScript and PostgreSQL both represent exactly. */
+/**
+ * Returns the first 13 hexadecimal digits of the job's id. JavaScript and PostgreSQL both represent
+ * a number of this size exactly.
+ */
 const numberOf = (id) => Number.parseInt(id.replaceAll("-", "").slice(0, 13), 16);
 
 await run({

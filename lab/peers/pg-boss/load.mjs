@@ -4,18 +4,20 @@ import { open, send, version } from "./peer.mjs";
 const QUEUE = "bench";
 
 run(async ({ url, batch, producers, consumers, rate, wait, keys }) => {
-  // Commits with a NOTIFY wait for each other. So pg-boss' default, no NOTIFY, is the best for throughput.
+  // Commits with a NOTIFY wait for each other. So pg-boss' default, which sends no NOTIFY, is best
+  // for throughput.
   const paced = rate !== undefined;
   const notify = wait === "notify" || (wait === "best" && paced);
   // Each new job wakes all workers of the queue.
   const workers = consumers || (paced ? 2 : 4);
-  // A worker waits after a batch that is not full; with a batchSize of 1, after every job.
+  // A worker waits after a batch that is not full. With a batchSize of 1 it would wait after every
+  // job.
   const batchSize = consumers > 0 && batch > 1 ? batch : 1000;
 
   const options = {
     connectionString: url,
     max: Math.max(producers, 4) + workers,
-    // Calls that wait for a connection are late, not lost.
+    // Calls that have to wait for a connection are late, but not lost.
     connectionTimeoutMillis: 0,
     useListenNotify: notify,
   };

@@ -1,4 +1,7 @@
-"""PgQueuer by its documented calls: its supervisor, heartbeats, retries in the database, and failed jobs on hold."""
+"""Runs PgQueuer through its documented calls.
+
+It uses PgQueuer's supervisor, heartbeats, and retries in the database. Failed jobs stay on hold.
+"""
 
 import asyncio
 import sys
@@ -20,7 +23,7 @@ import history_protocol
 import peer
 from history_protocol import SLOTS, WORK, Handle, Send, Told
 
-BATCH = SLOTS // 2  # max_concurrent_tasks has to be two of them
+BATCH = SLOTS // 2  # max_concurrent_tasks has to be at least two batches
 RESTART = timedelta(seconds=1)
 
 
@@ -59,7 +62,8 @@ class Contender:
 
                 @manager.entrypoint(WORK, on_failure="hold", executor_factory=self.executor)
                 async def work(job: Job) -> None:
-                    # PgQueuer's attempts count failures: a job picked again after a stale heartbeat has the same number.
+                    # PgQueuer's attempts count failures. A job that is picked again after a stale
+                    # heartbeat has the same number.
                     await handle(job.id, job.attempts + 1, (job.payload or b"").decode(), micros(job.updated), is_numbered=False)
 
                 yield manager

@@ -1,4 +1,4 @@
-"""PGQueuer, driven for the benchmark. README.md beside this file says where each setting comes from."""
+"""Runs PGQueuer for the benchmark. README.md in this folder gives the source of each setting."""
 
 import asyncio
 import json

@@ -9,7 +9,7 @@ ASYNCPG = f"asyncpg {version('asyncpg')}"
 
 
 async def send(queries: Queries, entrypoint: str, payloads: list[bytes]) -> list[int]:
-    """Sends one message or many in one call."""
+    """Sends one message or many messages in one call."""
     if len(payloads) == 1:
         return await queries.enqueue(entrypoint, payloads[0])
     count = len(payloads)

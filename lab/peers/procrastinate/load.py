@@ -1,4 +1,4 @@
-"""procrastinate, driven for the benchmark. README.md beside this file says where each setting comes from."""
+"""Runs procrastinate for the benchmark. README.md in this folder gives the source of each setting."""
 
 import asyncio
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import load_protocol
 
 QUEUE = "bench"
-# A worker fetches one job at a time, so only several workers fetch concurrently.
+# A worker fetches one job at a time, so fetches are concurrent only if there are several workers.
 WORKERS = 4
 CONCURRENCY = 32
 POLL_SECONDS = 0.05
@@ -67,7 +67,7 @@ class Contender:
             workers = [group.create_task(self.worker(concurrency)) for concurrency in self.concurrencies]
             await stop.wait()
             for worker in workers:
-                worker.cancel()  # which asks it to end once its jobs have ended
+                worker.cancel()  # this asks the worker to end once its jobs have ended
 
     async def worker(self, concurrency: int) -> None:
         await self.app.run_worker_async(

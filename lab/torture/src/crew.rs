@@ -1,4 +1,4 @@
-//! The processes of a run: started, stopped, killed, and started again.
+//! Starts, stops, kills and restarts the processes of a run.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::folder::Folder;
 
-/// The time for a process to end, enough for a worker to wait for its handlers.
+/// The time that a process may take to end, enough for a worker to wait for its handlers.
 const END: Duration = Duration::from_secs(20);
 
 /// A process to start: its part, its number in the run, and the file of its history.
@@ -51,7 +51,7 @@ pub struct Crew {
     launch: Launch,
     next_nr: u64,
     pub members: Vec<Member>,
-    /// Reports of processes that ended unasked, or did not end when asked to.
+    /// Reports of processes that ended unasked, or did not end when they were asked to.
     pub misbehaved: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Crew {
         let words = File::create(self.folder.words(&name)).map_err(failed)?;
         let start = Start { part, nr: self.next_nr, history: self.folder.history(&name) };
         let mut command = (self.launch)(&start).map_err(failed)?;
-        // The process ends at the end of its input, and so also when this process is gone.
+        // The process ends when its input ends, and so also when this process has ended.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(words);
         self.next_nr += 1;
         command.spawn().map_err(failed)
@@ -97,7 +97,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Notes the processes that ended unasked, and starts them again.
+    /// Records the processes that ended unasked, and restarts them.
     pub fn look_after(&mut self) -> Result<(), String> {
         for at in 0..self.members.len() {
             if let Ok(Some(status)) = self.members[at].child.try_wait() {

@@ -1,4 +1,4 @@
-//! The files of a run. They suffice to check the run again.
+//! The files of a run, which suffice to check the run again.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ pub struct About {
     pub ended: Micros,
     /// Processes that ended unasked, or did not end when asked to.
     pub misbehaved: Vec<String>,
-    /// Faults that this machine cannot produce, and why.
+    /// Faults that this machine cannot produce, each with the reason.
     pub skipped: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl Folder {
 #[derive(Debug, Clone)]
 pub struct Evidence {
     pub about: About,
-    /// The operations, in the order of their beginnings.
+    /// The operations, ordered by their start.
     pub ops: Vec<Op>,
     pub faults: Vec<Happened>,
     pub tables: Tables,

@@ -9,9 +9,9 @@ use trunkline_embedded::{Cluster, DelayProxy};
 
 use crate::{faults::Fault, history::now, plan};
 
-/// Few enough for a fault to use up.
+/// A number of connections that is small enough for a fault to use up.
 const MAX_CONNECTIONS: &str = "110";
-/// The faults that need a library between the server and the C library.
+/// The faults that need a preloaded library between the server and the C library.
 const OF_THE_MACHINE: [Fault; 3] = [Fault::SlowDisk, Fault::FullDisk, Fault::Clock];
 
 pub struct Ground {
@@ -19,7 +19,7 @@ pub struct Ground {
     pub proxy: DelayProxy,
     /// The server's disk and clock, if a fault needs them and this machine supports them.
     pub disk: Option<Disk>,
-    /// Faults that this machine cannot produce, and why.
+    /// Faults that this machine cannot produce, each with the reason.
     pub skipped: Vec<(Fault, String)>,
 }
 
@@ -72,12 +72,13 @@ impl Ground {
         Ok(())
     }
 
-    /// Returns the processes' connection string: through the proxy, as a role that is no superuser.
+    /// Returns the processes' connection string. It leads through the proxy, as a role that is not
+    /// a superuser.
     pub fn url(&self) -> String {
         format!("host=127.0.0.1 port={} user=torture dbname=postgres connect_timeout=5", self.proxy.addr().port())
     }
 
-    /// Returns the same as a URI.
+    /// Returns the same connection string as a URI.
     pub fn uri(&self) -> String {
         format!("postgresql://torture@127.0.0.1:{}/postgres", self.proxy.addr().port())
     }
@@ -91,7 +92,7 @@ impl Ground {
         client(&self.direct()).await
     }
 
-    /// Creates the role of the processes' connections.
+    /// Creates the role with which the processes connect.
     pub async fn enroll(&self) -> Result<Client, String> {
         let client = self.client().await?;
         let role = "create role torture login; grant create on database postgres to torture; grant all on schema public to torture";
@@ -159,7 +160,7 @@ impl Ground {
     }
 }
 
-/// Creates the schedules. They make up for each missed tick, so no tick may be missing in the end.
+/// Creates the schedules. Because missed ticks are made up for, no tick may be missing at the end.
 async fn schedules(db: &Db) -> trunkline::Result<()> {
     db.create_queue(plan::TICKS, &Settings::of::<String>()).await?;
     let queue = db.queue::<String>(plan::TICKS).await?;
@@ -171,7 +172,7 @@ async fn schedules(db: &Db) -> trunkline::Result<()> {
     Ok(())
 }
 
-/// Returns the target folder, in which this program lies.
+/// Returns the target folder that contains this program.
 fn target() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
     program.ancestors().nth(2).map(PathBuf::from).ok_or("this program lies in no target folder".to_owned())
@@ -183,7 +184,7 @@ pub async fn client(url: &str) -> Result<Client, String> {
         .map_err(|_| "no connection in time".to_owned())?
         .map_err(|error| format!("no connection: {error}"))?;
     tokio::spawn(async move {
-        let _ = connection.await; // its client gets the error
+        let _ = connection.await; // the client receives the error
     });
     Ok(client)
 }

@@ -1,8 +1,7 @@
-//! The history of a process: a line before each operation and a line after it, in a file of its
-//! own.
+//! The history of a process: a line before each operation and a line after it, in a separate file.
 //!
-//! Each line is one `write` to a file that is open for appending, so lines from before a SIGKILL
-//! are there after it.
+//! Each line is one `write` to a file that is open for appending. So lines that were written before
+//! a SIGKILL are still in the file afterwards.
 
 mod became;
 
@@ -18,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::became::Became;
 
-/// Microseconds since the epoch by this machine's clock, which all processes share and no fault
-/// touches.
+/// A time in microseconds since the epoch, by this machine's clock, which all processes share and
+/// no fault changes.
 pub type Micros = u64;
 
 pub fn now() -> Micros {
@@ -28,22 +27,22 @@ pub fn now() -> Micros {
 
 /// A message as it was delivered: id, attempt, tag.
 pub type Got = (i64, i32, u64);
-/// A lease that a call names: id, attempt.
+/// A lease as a call names it: id, attempt.
 pub type Named = (i64, i32);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
     Enqueue,
-    /// Enqueues in a transaction of the caller's, which commits or rolls back.
+    /// Enqueues in a transaction of the caller, which commits or rolls back.
     EnqueueIn,
     HandOver,
-    /// Enqueues with a unique key. `Replace` replaces the message that waits under it.
+    /// Enqueues with a unique key. `Replace` replaces the waiting message with that key.
     EnqueueUnique,
     Replace,
     Take,
-    /// Takes by a consumer, which repeats a take whose connection broke. The messages of the first
-    /// try are lost, and the caller gets no error.
+    /// Takes with a consumer, which repeats a take if its connection broke. The messages of the
+    /// first try are lost, and the caller receives no error.
     TakeWaiting,
     HandedOver,
     Lease,
@@ -59,7 +58,7 @@ pub enum Verb {
     Release,
     /// Runs a worker's handler. The history does not show how its message was settled.
     Handle,
-    /// Handles a message that a client leased along a lane.
+    /// A client, not a worker, handles a message that it leased along a lane.
     Start,
     Cancel,
     Reschedule,
@@ -69,22 +68,22 @@ pub enum Verb {
     Prune,
     Pause,
     Resume,
-    /// Reads: peek, stats, find, pages of dead letters.
+    /// Any call that only reads: peek, stats, find, pages of dead letters.
     Read,
 }
 
 impl Verb {
-    /// Returns whether the call gives messages out, by a statement that another call waits for.
+    /// Returns true if the call delivers messages with a statement that other calls may wait for.
     pub fn dequeues(self) -> bool {
         self.takes() || matches!(self, Self::Lease | Self::TakeIn)
     }
 
-    /// Returns whether the call gives messages out at most once.
+    /// Returns true if the call delivers messages at most once.
     pub fn takes(self) -> bool {
         matches!(self, Self::Take | Self::TakeWaiting | Self::HandedOver)
     }
 
-    /// Returns whether an `Ok` leaves open which messages an earlier try took.
+    /// Returns true if an `Ok` does not show which messages an earlier try took.
     pub fn repeats(self) -> bool {
         matches!(self, Self::TakeWaiting | Self::HandedOver)
     }
@@ -93,7 +92,7 @@ impl Verb {
         matches!(self, Self::Ack | Self::AckIn | Self::Archive | Self::Retry | Self::Bury | Self::Release)
     }
 
-    /// Returns whether a successful call has removed its messages from the queue's table.
+    /// Returns true if a successful call has removed its messages from the queue's table.
     pub fn removes(self) -> bool {
         matches!(self, Self::Ack | Self::AckIn | Self::Archive | Self::Bury)
     }
@@ -103,23 +102,24 @@ impl Verb {
 pub struct Call {
     pub verb: Verb,
     pub queue: String,
-    /// The most messages that a dequeue returns.
+    /// The maximum number of messages that a dequeue returns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n: u64,
-    /// Tags of the messages to enqueue, or of the messages that a handler gets.
+    /// Tags of the messages to enqueue, or of the messages that a handler receives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<u64>,
-    /// Leases. Calls by id have an attempt of 0.
+    /// The leases. Calls by id have an attempt of 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<Named>,
-    /// A delay, or the length of a lease, in milliseconds.
+    /// A delay, or the duration of a lease, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ms: u64,
-    /// The time at which a handler's message was given out, by its job. Not all libraries report
-    /// it.
+    /// The time at which a handler's message was delivered, according to its job. Not all libraries
+    /// report that time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub since: Micros,
-    /// The latest time at which the hold on a lane ends, for a call that reads on along it.
+    /// The latest time at which the hold on a lane ends, for a call that continues to read that
+    /// lane.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over: Micros,
 }
@@ -159,8 +159,8 @@ impl Call {
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     Invoked(Call),
-    /// The messages of a transaction that is not committed yet. A later line replaces it, because
-    /// the work was tried again.
+    /// The messages of a transaction that is not committed yet. If the work is tried again, a later
+    /// line replaces this one.
     Took(Vec<Got>),
     /// The ids of enqueued or changed messages, the deliveries, and the ids whose lease was
     /// refused. The call took effect on all other ids.
@@ -176,11 +176,11 @@ pub enum Said {
     Held(i64),
     /// The new message replaced the one with the unique key.
     Replaced(i64),
-    /// Nothing has happened, as the library or the server reports.
+    /// Nothing was done, as the library or the server reports.
     Failed(String),
-    /// All of it has happened, or nothing.
+    /// Either everything was done, or nothing.
     Unknown(String),
-    /// The caller dropped the call; its messages must come back.
+    /// The caller dropped the call. Its messages must come back.
     Dropped,
 }
 
@@ -219,14 +219,14 @@ impl Log {
         Ok(Self { file, next: AtomicU64::new(1) })
     }
 
-    /// Notes that an operation begins; returns its number.
+    /// Records that an operation begins, and returns its number.
     pub fn invoked(&self, call: Call) -> u64 {
         let op = self.next.fetch_add(1, Ordering::Relaxed);
         self.say(op, Said::Invoked(call));
         op
     }
 
-    /// Writes a line. The process ends if that fails, because a history with gaps proves nothing.
+    /// Writes a line. If that fails, the process ends, because a history with gaps proves nothing.
     pub fn say(&self, op: u64, said: Said) {
         let written =
             serde_json::to_vec(&Line { at: now(), op, said }).map_err(io::Error::other).and_then(|mut line| {
@@ -240,12 +240,12 @@ impl Log {
     }
 }
 
-/// The end of an operation, as far as its process knew.
+/// The end of an operation, as its process knew it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
     Failed,
-    /// Also if the process died before the operation ended.
+    /// The outcome is unknown, or the process died before the operation ended.
     Unknown,
     Dropped,
 }
@@ -257,7 +257,7 @@ pub struct Op {
     pub nr: u64,
     pub call: Call,
     pub began: Micros,
-    /// The time of the end; `Micros::MAX` if the process did not see the end.
+    /// The end time; `Micros::MAX` if the process did not see the end.
     pub ended: Micros,
     pub outcome: Outcome,
     pub ids: Vec<i64>,
@@ -273,14 +273,14 @@ impl Op {
         format!("{}:{}", self.process, self.nr)
     }
 
-    /// Returns whether any part of it may have happened.
+    /// Returns true if any part of the operation may have happened.
     pub fn may_have_happened(&self) -> bool {
         self.outcome != Outcome::Failed
     }
 }
 
-/// Returns the operations of a history, in the order of their beginnings. Ignores a last line that
-/// a kill cut short.
+/// Returns the operations of a history, ordered by their start. Ignores a last line that a kill cut
+/// short.
 pub fn read(process: &str, text: &str) -> Result<Vec<Op>, String> {
     let mut ops: Vec<Op> = Vec::new();
     let mut at = std::collections::HashMap::new();

@@ -1,7 +1,7 @@
-//! Runs Trunkline under faults of every kind, and checks from its users' histories that its
-//! promises held.
+//! Runs Trunkline under faults of every kind. Checks from its users' histories that it kept its
+//! promises.
 
-// `say` accepts a reader that goes away, such as `head`; `println!` would panic.
+// `say` accepts that its reader goes away, as `head` does; `println!` would panic.
 #![deny(clippy::print_stdout)]
 
 mod random;

@@ -1,5 +1,5 @@
-//! Seeded defects. The checker has to find each of them; a defect that it does not find is a hole
-//! in the checker.
+//! Seeded defects. The checker has to find each defect; one that it does not find shows a hole in
+//! the checker.
 
 mod list;
 mod of_keys;
@@ -44,7 +44,7 @@ pub fn find(name: &str) -> Result<&'static Mutant, String> {
     })
 }
 
-/// Runs the mutants; returns whether the checker found all of them.
+/// Runs the mutants. Returns true if the checker found all of them.
 pub fn run(mutants: &Mutants) -> Result<bool, String> {
     let chosen: Vec<&Mutant> = match &*mutants.only {
         [] => all().collect(),
@@ -71,7 +71,7 @@ pub fn run(mutants: &Mutants) -> Result<bool, String> {
     Ok(survived == 0)
 }
 
-/// Returns the rules that found the mutant. Only the rules that it breaks count.
+/// Returns the rules that found the mutant. Only the rules that the mutant is meant to break count.
 fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<Vec<String>, String> {
     let faults: Vec<String> = mutant.faults.iter().map(|fault| fault.name()).collect();
     let mut command = Command::new(program);
@@ -95,7 +95,7 @@ fn find_out(mutant: &Mutant, program: &Path, into: &Path, seed: u64) -> Result<V
     Ok(broken.map(|finding| format!("{} ({})", finding.rule, finding.count)).collect())
 }
 
-/// Builds this program with the defects in it; each process chooses one of them.
+/// Builds this program with the defects in it. Each process chooses one defect.
 fn build(folder: &Path) -> Result<PathBuf, String> {
     let target = folder.join("build");
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -1,31 +1,34 @@
-//! The queues of a run, and their use.
+//! Defines the queues of a run, and their use.
 
 use std::time::Duration;
 
-/// The length of leases, shorter than the time for which a fault stops a process.
+/// The duration of leases, shorter than the time for which a fault stops a process.
 pub const LEASE: Duration = Duration::from_secs(2);
 pub const MAX_ATTEMPTS: u32 = 5;
-/// The longest delay of a message, short enough for a run of a minute.
+/// The maximum delay of a message, short enough for a run of a minute.
 pub const DELAY_MS: u64 = 2_500;
 
-/// The reason of every burial. Any other dead letter has used up its attempts.
+/// The reason given for every burial. Any other dead letter has used up its attempts.
 pub const BURIED: &str = "no use";
 
-/// A queue with takes: at most once.
+/// A queue from which messages are taken: at most once.
 pub const ONCE: &str = "once";
-/// A queue with priorities and leases, by consumers and by SQL clients: at least once.
+/// A queue with priorities, whose messages are leased by consumers and by SQL clients: at least
+/// once.
 pub const LEAST: &str = "least";
-/// A queue with takes or acknowledgements in transactions, with entries in a ledger: exactly once.
+/// A queue whose messages are taken or acknowledged in transactions with entries in a ledger:
+/// exactly once.
 pub const EXACT: &str = "exact";
-/// A worker's queue: at least once.
+/// A queue for a worker: at least once.
 pub const WORKS: &str = "works";
 /// A queue with many producers and one consumer with one task, to check the order.
 pub const FIFO: &str = "fifo";
 /// A queue with rare messages, and one consumer that only listens.
 pub const BELL: &str = "bell";
-/// A queue that is purged now and then.
+/// A queue that is purged from time to time.
 pub const PURGED: &str = "purged";
-/// A queue with priorities, and one consumer with one task, which now and then lets a backlog grow.
+/// A queue with priorities, and one consumer with one task. The consumer lets a backlog grow from
+/// time to time.
 pub const RANKED: &str = "ranked";
 /// A queue with a limit of leased messages, which several processes reach.
 pub const CAPPED: &str = "capped";
@@ -33,28 +36,28 @@ pub const CAPPED: &str = "capped";
 pub const METERED: &str = "metered";
 /// A queue with keys and lanes, for workers and for clients of the SQL functions.
 pub const KEYED: &str = "keyed";
-/// A queue with unique keys, for which enqueues race.
+/// A queue with unique keys, for which enqueues compete.
 pub const UNIQUE: &str = "unique";
 
-/// A queue with ticks of schedules only, which has no consumer.
+/// A queue that receives only ticks of schedules, and has no consumer.
 pub const TICKS: &str = "ticks";
-/// The number of schedules. Each of them ticks every second.
+/// The number of schedules. Each schedule ticks every second.
 pub const SCHEDULES: usize = 40;
 pub const PRIORITIES: u32 = 3;
 /// The head start of each step of priority in [`RANKED`]. In a backlog, the oldest message of the
 /// lowest priority comes before the newest of the highest.
 pub const HEAD_START: Duration = Duration::from_millis(400);
-/// The limit of [`CAPPED`].
+/// The maximum number of leased messages of [`CAPPED`].
 pub const MAX_LEASED: u32 = 6;
-/// The limits of [`METERED`], somewhat lower than the rate of its enqueues.
+/// The rate and burst of [`METERED`]. The rate is somewhat lower than that of its enqueues.
 pub const PER_SECOND: f64 = 40.0;
 pub const BURST: u32 = 10;
 
-/// The number of keys of [`KEYED`], and of its lanes. There are fewer lanes, so that keys share
-/// them.
+/// The numbers of keys and lanes of [`KEYED`]. There are fewer lanes than keys, so that keys share
+/// lanes.
 pub const KEYS: u64 = 12;
 pub const LANES: u32 = 8;
-/// The most lanes that the queue gets when it is altered.
+/// The maximum number of lanes that the queue receives when it is altered.
 pub const MOST_LANES: u32 = 64;
 /// The time for which a lane is held after a read.
 pub const HOLD: Duration = Duration::from_secs(3);

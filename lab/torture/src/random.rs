@@ -1,12 +1,12 @@
-//! Random numbers from a seed: the same on every machine, in every version.
+//! Random numbers from a seed, the same on every machine and in every version.
 
 /// Splitmix64.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the numbers of one part of a run. Each part has its own, so that one more draw in
-    /// one part changes nothing in another.
+    /// Returns the numbers for one part of a run. Each part has its own numbers, so that one more
+    /// draw in one part changes nothing in another.
     pub fn of(seed: u64, part: u64) -> Self {
         let mut random = Self(seed ^ part.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         random.next();
@@ -21,17 +21,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number less than `end`, which is more than zero.
+    /// Returns a number less than `end`, which must be more than zero.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// Returns a number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, including both.
     pub fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// Returns true in `percent` of a hundred cases.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

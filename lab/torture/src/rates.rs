@@ -1,5 +1,5 @@
 //! The benchmark of rates: many keys with a rate each, and workers that are killed one after
-//! another. No key may exceed its rate, and little of the rate may be lost.
+//! another. No key may exceed its rate, and only a little of the rate may be lost.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
@@ -55,7 +55,7 @@ pub struct Rates {
     folder: PathBuf,
 }
 
-/// Runs the benchmark; returns whether no key was too fast.
+/// Runs the benchmark. Returns true if no key was too fast.
 pub fn run(rates: &Rates) -> Result<bool, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(measure(rates))
@@ -107,7 +107,7 @@ async fn furnish(url: &str, rates: &Rates) -> trunkline::Result<()> {
     db.create_queue(QUEUE, &settings).await?;
     db.limit_queue(QUEUE, &Limits::none().key_per_second(rates.rate).key_burst(rates.burst)).await?;
     let queue: Queue<String> = db.queue(QUEUE).await?;
-    // More than can begin before the processes end.
+    // This is more than the handlers can begin before the processes end.
     let each = (rates.rate * (f64::from(rates.seconds) + 30.0)) as u64 + u64::from(rates.burst);
     for _ in 0..each {
         queue.enqueue_many((1..=rates.keys).map(|key| Draft::new(String::new()).key(format!("key {key}")))).await?;
@@ -154,14 +154,14 @@ fn begun(folder: &Folder) -> Result<BTreeMap<u64, Vec<Micros>>, String> {
     Ok(begun)
 }
 
-/// Returns the seconds by which a message of a key began before it was allowed to, at most. In any
-/// time, no more messages may begin than the burst and the rate allow.
+/// Returns the maximum number of seconds by which a message of a key began too early. In any
+/// period, no more messages may begin than the burst and the rate allow.
 fn early(begun: &[Micros], rate: f64, burst: u32) -> f64 {
     let (mut worst, mut least): (f64, f64) = (0.0, f64::INFINITY);
     for (nr, at) in begun.iter().enumerate() {
         let first = begun[0];
-        // The key's lead over its rate at this message. Where the lead is least, the bucket was as
-        // full as it can be.
+        // `ahead` is the key's lead over its rate at this message. When the lead was smallest, the
+        // bucket was as full as it can be.
         let ahead = nr as f64 / rate - (at - first) as f64 / 1e6;
         least = least.min(ahead);
         worst = worst.max(ahead - least - (f64::from(burst) - 1.0) / rate);
@@ -181,7 +181,7 @@ mod tests {
         let burst: Vec<u64> = (0..5).map(|_| 10_000_000).chain((1..20).map(|nr| 10_000_000 + nr * 100_000)).collect();
         assert!(early(&burst, 10.0, 5).abs() < 1e-9);
         assert!((early(&burst, 10.0, 4) - 0.1).abs() < 1e-9);
-        // A rest does not fill a bucket beyond its burst.
+        // A pause does not fill a bucket beyond its burst.
         let after_rest = [0, 10_000_000, 10_000_000, 10_000_000];
         assert!((early(&after_rest, 10.0, 2) - 0.1).abs() < 1e-9);
         assert!(early(&after_rest, 10.0, 3).abs() < 1e-9);

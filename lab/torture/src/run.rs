@@ -1,4 +1,4 @@
-//! A run from its beginning to its verdict.
+//! Makes a run, from its start to its verdict.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,7 +36,7 @@ const CREW: [Role; 12] = [
     Role::Ticker,
     Role::Ticker,
 ];
-/// The time to empty the queues at the end.
+/// The time in which the queues must be empty at the end.
 const DRAIN: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, clap::Args)]
@@ -74,7 +74,7 @@ impl Run {
     }
 }
 
-/// Runs and checks; returns whether every promise was kept.
+/// Runs and checks. Returns true if every promise was kept.
 pub fn run(run: &Run) -> Result<bool, String> {
     let faults = run.faults()?;
     let mutant = run.mutant.as_deref().map(mutants::find).transpose()?;
@@ -150,7 +150,7 @@ async fn act(run: &Run, folder: &Folder, seed: u64, faults: &[Fault], mutant: Op
     folder.keep("tables.json", &tables)
 }
 
-/// Returns the launcher of processes: this program again, in a role.
+/// Returns the launcher of processes. Each process is this program again, in a role.
 pub fn launch(url: String, environment: Vec<(String, String)>, seed: u64) -> Launch {
     Box::new(move |start| {
         let mut command = Command::new(std::env::current_exe()?);
@@ -160,7 +160,7 @@ pub fn launch(url: String, environment: Vec<(String, String)>, seed: u64) -> Lau
     })
 }
 
-/// Reads the tables once the processes' connections have gone, or after five seconds.
+/// Reads the tables once the processes' connections are closed, or after five seconds.
 async fn left(scene: &mut Scene) -> Result<Tables, String> {
     for _ in 0..100 {
         let tables = Tables::read(scene.client().await?).await?;
@@ -172,7 +172,7 @@ async fn left(scene: &mut Scene) -> Result<Tables, String> {
     Tables::read(scene.client().await?).await
 }
 
-/// Checks the files of an earlier run; returns whether every promise was kept.
+/// Checks the files of an earlier run. Returns true if every promise was kept.
 pub fn check(folder: &Path) -> Result<bool, String> {
     let folder = Folder::open(folder);
     let evidence = folder.read()?;

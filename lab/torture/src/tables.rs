@@ -1,11 +1,11 @@
-//! The rows that are left in the tables at the end.
+//! Reads the rows that the tables contain at the end.
 
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
 use crate::{plan, tag};
 
-/// A message that waits or is leased.
+/// A message that is waiting or leased.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     pub queue: String,
@@ -39,12 +39,13 @@ pub struct Tables {
     pub dead: Vec<Kept>,
     pub archive: Vec<Kept>,
     pub ledger: Vec<Entry>,
-    /// Number, sum, entries.
+    /// The number, sum and count of entries of each account.
     pub accounts: Vec<(i32, i64, i64)>,
-    /// Ticks that were made: the schedule, and the second since 1970.
+    /// The ticks that were made, each with its schedule and its second since 1970.
     #[serde(default)]
     pub ticks: Vec<(String, i64)>,
-    /// Connections of the processes, and locks that they hold, after they have gone.
+    /// The number of connections of the processes, and the number of locks, after the processes
+    /// have ended.
     pub connections: i64,
     pub locks: i64,
 }

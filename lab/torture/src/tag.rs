@@ -1,11 +1,11 @@
-//! The payloads: a number that no other message of the run has, and a filling that follows from it,
-//! so that damage shows.
+//! The payloads: a number that is unique in the run, and a filling derived from it, so that damage
+//! shows.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::plan::{KEYS, PRIORITIES, UNIQUE_KEYS};
 
-/// The tag of a payload that is damaged, or that no process of the run made.
+/// The tag of a payload that is damaged, or was made by no process of the run.
 pub const DAMAGED: u64 = 0;
 
 /// The tags of a process. `nr` is the process's number in the run, at least 1.
@@ -22,7 +22,8 @@ impl Tags {
     }
 }
 
-/// Returns the length of the filling. Most are short; the server stores the longest out of line.
+/// Returns the length of the filling. Most fillings are short; the server stores the longest out of
+/// line.
 fn filling(tag: u64) -> usize {
     let number = tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     if number.is_multiple_of(61) { 5_000 } else { (number % 90) as usize }
@@ -40,7 +41,7 @@ fn tag(payload: &str) -> u64 {
     }
 }
 
-/// Returns the text in the metadata, under [`BESIDE`]. Most messages have none.
+/// Returns the text in the metadata, under [`BESIDE`]. Most messages have no such text.
 pub fn beside(tag: u64) -> Option<String> {
     tag.is_multiple_of(7).then(|| tag.to_string())
 }
@@ -54,18 +55,18 @@ pub fn of(payload: &str, found: Option<&str>) -> u64 {
 
 pub const BESIDE: &str = "tag";
 
-/// Returns the priority in queues with priorities.
+/// Returns the message's priority in queues with priorities.
 pub fn priority(tag: u64) -> u8 {
     (tag % u64::from(PRIORITIES)) as u8
 }
 
-/// Returns the key in the queue with keys.
+/// Returns the message's key in the queue with keys.
 pub fn key(tag: u64) -> String {
     format!("key {}", tag % KEYS)
 }
 
-/// Returns the key in the queue with unique keys. Consecutive tags of one process race for the same
-/// key.
+/// Returns the message's key in the queue with unique keys. Consecutive tags of one process race
+/// for the same key.
 pub fn unique(tag: u64) -> String {
     format!("unique {}", tag / 4 % UNIQUE_KEYS)
 }
@@ -75,7 +76,7 @@ pub fn amount(tag: u64) -> i64 {
     (tag % 89) as i64 + 1
 }
 
-/// Returns one of the 16 accounts.
+/// Returns the message's account, one of 16.
 pub fn account(tag: u64) -> i32 {
     (tag % 16) as i32
 }

@@ -1,5 +1,5 @@
-//! The benchmark of schedules: many that tick each second, and processes that make the ticks and
-//! are killed one after another. Each tick must be made once, and soon.
+//! The benchmark of schedules: many schedules that tick each second, and processes that make the
+//! ticks and are killed one after another. Each tick must be made once, and soon.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -30,7 +30,7 @@ pub struct Ticks {
     folder: PathBuf,
 }
 
-/// Runs the benchmark; returns whether each tick was made once.
+/// Runs the benchmark. Returns true if each tick was made once.
 pub fn run(ticks: &Ticks) -> Result<bool, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(measure(ticks))
@@ -38,7 +38,7 @@ pub fn run(ticks: &Ticks) -> Result<bool, String> {
 
 async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let folder = Folder::create(&ticks.folder)?;
-    // With this setting each row shows when other sessions could see it.
+    // With this setting, the server records when each row became visible to other sessions.
     let cluster = Cluster::temporary().setting("track_commit_timestamp", "on").start();
     let cluster = cluster.map_err(|error| format!("no server: {error}"))?;
     let url = cluster.url("postgres");
@@ -52,7 +52,7 @@ async fn measure(ticks: &Ticks) -> Result<bool, String> {
     let (first, began) = first_tick(&sql).await?;
     let mut killed = 0;
     for second in (ticks.kill_every..ticks.seconds).step_by(ticks.kill_every.max(1) as usize) {
-        // In the middle of the work.
+        // By then the process is in the middle of its work.
         sleep_until(began + Duration::from_secs(second.into()) + Duration::from_millis(10)).await;
         crew.kill(killed % ticks.processes as usize)?;
         killed += 1;
@@ -86,7 +86,7 @@ async fn furnish(url: &str, schedules: u32) -> trunkline::Result<()> {
     Ok(())
 }
 
-/// Returns the first tick that counts, in seconds since 1970, and its time by our clock.
+/// Returns the first tick that counts, in seconds since 1970, and its time by this process's clock.
 async fn first_tick(sql: &Client) -> Result<(i64, Instant), String> {
     let row = sql.query_one("select extract(epoch from clock_timestamp())::float8", &[]).await;
     let clock: f64 = row.map_err(|error| error.to_string())?.get(0);

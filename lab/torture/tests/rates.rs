@@ -1,18 +1,18 @@
-//! Runs the benchmark of rates for some seconds.
+//! Runs the benchmark of rates for a few seconds.
 
 use std::process::Command;
 
 #[test]
 fn no_key_exceeds_its_rate_while_workers_are_killed() {
     // On a busy machine a handler may rest for longer than the benchmark allows for, or a key may
-    // not have had its turn yet: then it runs again, for longer. A rate that is not kept is
-    // exceeded in each attempt.
+    // not have had its turn yet. Then the benchmark runs again, for longer. A rate that is not kept
+    // is exceeded in each attempt.
     let failed: Vec<String> = [4, 8, 16].into_iter().map_while(|seconds| attempt(seconds).err()).collect();
     assert!(failed.len() < 3, "{failed:#?}");
 }
 
-/// Returns the output as an error if a key was too fast or had no turn. Any other failure panics at
-/// once.
+/// Returns the output as an error if a key was too fast or had no turn. Any other failure causes a
+/// panic immediately.
 fn attempt(seconds: u32) -> Result<(), String> {
     let folder = std::env::temp_dir().join(format!("trunkline-rates-{}", std::process::id()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline-torture"));
@@ -22,7 +22,7 @@ fn attempt(seconds: u32) -> Result<(), String> {
     let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(said.contains(&format!("{} processes were killed", seconds - 1)), "{said}{complaint}");
     let _ = std::fs::remove_dir_all(&folder);
-    // Reports of processes that misbehaved would follow the last figure.
+    // If processes misbehaved, their reports would follow the last figure.
     assert!(said.trim_end().ends_with(" ms"), "{said}{complaint}");
     if output.status.success() { Ok(()) } else { Err(said.into_owned()) }
 }

@@ -1,4 +1,4 @@
-//! Runs Trunkline's own row of the comparison for some seconds.
+//! Runs Trunkline's own row of the comparison for a few seconds.
 
 use std::process::Command;
 

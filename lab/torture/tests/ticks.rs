@@ -1,4 +1,4 @@
-//! Runs the benchmark of schedules for some seconds.
+//! Runs the benchmark of schedules for a few seconds.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The callers of a contender, and what each of them sends.
+//! The callers of a contender, and the payloads that each caller sends.
 
 use std::sync::{
     Arc,
@@ -12,8 +12,8 @@ use crate::{
     tally::BACKLOG,
 };
 
-/// The callers of a contender. Where messages have keys, each caller has its own and sends them in
-/// turn, so the order of each key is that of its caller's calls.
+/// The callers of a contender. If messages have keys, each caller has its own keys and uses them in
+/// turn. So the order of each key's messages is the order of its caller's calls.
 pub(crate) struct Callers<C> {
     contender: Arc<C>,
     settings: Settings,
@@ -32,8 +32,8 @@ impl<C: Contender> Callers<C> {
         Arc::new(Self { contender: contender.clone(), settings: settings.clone(), sent })
     }
 
-    /// Puts the backlog in by up to 16 concurrent calls of 1,000 messages. A keyed backlog takes
-    /// one call at a time, because its order counts.
+    /// Sends the backlog in calls of 1,000 messages, up to 16 of them at a time. A keyed backlog is
+    /// sent one call at a time, because its order matters.
     pub async fn seed(&self) -> Result<(), Failure> {
         let Settings { backlog, payload: bytes, keys, .. } = self.settings;
         if keys > 0 {
@@ -66,7 +66,7 @@ impl<C: Contender> Callers<C> {
         }
     }
 
-    /// Returns the payloads of a caller's next call, with `at` as the time at which they were due.
+    /// Returns the payloads of a caller's next call. `at` is the time at which they were due.
     pub fn next(&self, caller: usize, at: u64) -> Next {
         let Settings { batch, payload: bytes, keys, producers, .. } = self.settings;
         if keys == 0 {
@@ -86,8 +86,8 @@ impl<C: Contender> Callers<C> {
     }
 }
 
-/// Returns, for each key by its number, whether its latencies count. An empty list means that all
-/// of them count.
+/// Returns one flag per key: true if the latencies of the key's messages count. If the list is
+/// empty, the latencies of all keys count.
 pub(crate) async fn timed<C: Contender>(contender: &C, settings: &Settings) -> Result<Vec<bool>, Failure> {
     if settings.timed == Timed::All {
         return Ok(Vec::new());

@@ -11,7 +11,7 @@ use crate::{
     produce, say,
 };
 
-/// The time that consumers have to stop after the end.
+/// The time that consumers have to stop after the end of the measurement.
 const STOP: Duration = Duration::from_secs(5);
 
 /// Measures producers and consumers at the same time.
@@ -33,7 +33,7 @@ pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
         say::ready(&ready).await?;
         consuming
     } else {
-        // With a backlog, a warm-up would already consume it.
+        // If there is a backlog, a warm-up would already consume messages of it.
         say::ready(&ready).await?;
         tokio::spawn(consume)
     };
@@ -75,7 +75,7 @@ async fn produce<C: Contender>(callers: Arc<Callers<C>>, settings: Settings, tal
     }
 }
 
-/// The reason why consumers stopped before the end.
+/// Returns the reason why the consumers stopped before the end, as an error.
 pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     match ended {
         Ok(Ok(())) => "the consumers stopped by themselves".into(),
@@ -84,8 +84,8 @@ pub fn too_early(ended: Result<Result<(), Failure>, JoinError>) -> Failure {
     }
 }
 
-/// Waits for the task's end, and aborts the task after `STOP`: its unfinished calls no longer
-/// count.
+/// Waits for the task to end, at most for `STOP`. Then aborts the task; its unfinished calls no
+/// longer count.
 pub async fn stopped(mut task: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
     if let Ok(ended) = tokio::time::timeout(STOP, &mut task).await {
         return ended?;

@@ -7,7 +7,7 @@ use crate::{
     say,
 };
 
-/// Measures consumers alone, over a backlog.
+/// Measures only consumers, on a backlog.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));

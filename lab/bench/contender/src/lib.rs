@@ -1,5 +1,5 @@
-//! The frame of a contender of the benchmark suite, in Rust; the protocol is in
-//! `lab/peers/README.md`.
+//! The framework for contenders of the benchmark suite, in Rust. `lab/peers/README.md` describes
+//! the protocol.
 //!
 //! A contender implements how to install itself, send and consume. [`run`] does the rest: it reads
 //! the settings, keeps the clock, counts, and reports to the runner.
@@ -25,20 +25,20 @@ pub use crate::{
     tally::Tally,
 };
 
-/// Any error: it is printed, and ends the contender.
+/// Any error. It is printed, and it ends the contender.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The description of a contender, which it sends to the runner.
+/// A contender's description of itself for the runner.
 #[derive(Debug, Clone)]
 pub struct Ready {
-    /// Its name and version.
+    /// The contender's name and version.
     pub version: String,
-    /// The settings that it chose, in a few words.
+    /// The settings that the contender chose, in a few words.
     pub settings: String,
 }
 
-/// The reason why a contender cannot run here, as an error of [`Contender::install`]. Its row shows
-/// the reason instead of figures.
+/// The reason why a contender cannot run here, as an error of [`Contender::install`]. The
+/// contender's row shows the reason instead of figures.
 #[derive(Debug)]
 pub struct Missing(pub String);
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// A queue that is measured. Payloads are JSON texts.
+/// A queue to measure. Its payloads are JSON texts.
 pub trait Contender: Sized + Send + Sync + 'static {
     /// A message that [`read`](Contender::read) returned, to delete or archive.
     type Handle: Send;
@@ -58,11 +58,11 @@ pub trait Contender: Sized + Send + Sync + 'static {
     /// Installs the schema in the empty database and connects.
     fn install(settings: &Settings) -> impl Future<Output = Result<(Self, Ready), Failure>> + Send;
 
-    /// Sends the payloads by the call for one message or for many, and returns when they are
-    /// durable. Callers are numbered from 0.
+    /// Sends the payloads with the queue's call for one message or for many. Returns when the
+    /// messages are durable. Callers are numbered from 0.
     fn send(&self, caller: usize, payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Sends a message with a key; messages of one key are handled one after another.
+    /// Sends a message with a key. Messages with the same key are handled one after another.
     fn send_keyed(
         &self,
         _caller: usize,
@@ -72,13 +72,13 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// Sends the payloads before the clock starts, as [`seed`](Contender::seed) does, all with one
-    /// key and in their order.
+    /// Sends the payloads before the clock starts, as [`seed`](Contender::seed) does, all with the
+    /// same key and in their order.
     fn seed_keyed(&self, _key: String, _payloads: Vec<String>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("its messages have no keys".into()) }
     }
 
-    /// Returns the lane of each key, where keys have lanes.
+    /// Returns the lane of each key, if the contender's keys have lanes.
     fn lanes(&self, _keys: Vec<String>) -> impl Future<Output = Result<Vec<i16>, Failure>> + Send {
         async { Err("its keys have no lanes".into()) }
     }
@@ -88,18 +88,18 @@ pub trait Contender: Sized + Send + Sync + 'static {
         self.send(0, payloads)
     }
 
-    /// Consumes with all its consumers until [`Tally::over`], and counts every message in the
-    /// tally.
+    /// Runs all of the contender's consumers until [`Tally::over`] returns, and counts every
+    /// message in the tally.
     fn consume(self: Arc<Self>, tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Consumes as [`consume`](Contender::consume) does, but takes each batch and writes it to the
-    /// table `ledger (id bigint, body jsonb)` in one transaction. Each message is then there once,
-    /// whatever breaks.
+    /// table `ledger (id bigint, body jsonb)` in one transaction. So the table contains each
+    /// message once, whatever fails.
     fn record(self: Arc<Self>, _tally: Arc<Tally>) -> impl Future<Output = Result<(), Failure>> + Send {
         async { Err("it has no call to take messages inside a transaction of the caller's".into()) }
     }
 
-    /// Reads `n` messages under a lease, without waiting for them.
+    /// Reads `n` messages under a lease, without waiting for messages.
     fn read(&self, _caller: usize, _n: usize) -> impl Future<Output = Result<Vec<Self::Handle>, Failure>> + Send {
         async { Err("it has no call to read under a lease".into()) }
     }
@@ -114,13 +114,13 @@ pub trait Contender: Sized + Send + Sync + 'static {
         async { Err("it has no call to archive".into()) }
     }
 
-    /// Takes `n` messages out in one call, and returns how many there were.
+    /// Takes `n` messages in one call, and returns how many messages the call took.
     fn pop(&self, _caller: usize, _n: usize) -> impl Future<Output = Result<usize, Failure>> + Send {
         async { Err("it has no call to take messages out".into()) }
     }
 
-    /// Waits for at most `patience` until there are messages, and reads `n` of them. Returns none
-    /// if none came.
+    /// Waits at most `patience` for messages, and reads `n` of them. Returns no messages if none
+    /// arrived.
     fn read_with_poll(
         &self,
         _caller: usize,
@@ -131,7 +131,7 @@ pub trait Contender: Sized + Send + Sync + 'static {
     }
 }
 
-/// Builds a runtime with `BENCH_THREADS` threads, or one for each processor.
+/// Builds a runtime with `BENCH_THREADS` threads, or with one per processor.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     match settings::told_or("BENCH_THREADS", 0)? {
@@ -143,14 +143,14 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(runtime.enable_all().build()?)
 }
 
-/// Runs a contender from start to end: its `main` returns this.
+/// Runs a contender from start to end. The contender's `main` returns the result.
 #[must_use]
 pub fn run<C: Contender>(measure: Measure) -> ExitCode {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(failure) => return say::failure(&failure),
     };
-    // Spawned: work on the thread that blocks would cost twice as much.
+    // The race is spawned, because work on the thread of `block_on` would cost twice as much.
     let race = runtime.spawn(async move {
         let settings = Settings::from_environment()?;
         match settings.case.as_str() {
@@ -161,7 +161,7 @@ pub fn run<C: Contender>(measure: Measure) -> ExitCode {
         }
     });
     let outcome = runtime.block_on(race).unwrap_or_else(|panic| Err(panic.into()));
-    // Connections that are still busy are not waited for.
+    // The shutdown does not wait for connections that are still busy.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,11 +1,11 @@
-//! Checks that the messages of each key come one after another.
+//! Checks that the messages of each key arrive in order.
 
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
-/// The number of each key's next message.
+/// The number of the message that each key expects next, and the number of violations.
 #[derive(Debug)]
 pub(crate) struct Order {
     next: Mutex<Vec<u64>>,
@@ -13,13 +13,13 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Expects messages of `keys` keys and of the backlog's key.
+    /// Expects messages of `keys` keys, and of the backlog's key.
     pub fn of(keys: usize) -> Self {
         Self { next: Mutex::new(vec![0; keys + 1]), broken: AtomicU64::new(0) }
     }
 
-    /// Notes that a handler got message `nr` of the key. A message that comes twice, or before an
-    /// earlier one, breaks the order.
+    /// Records that a handler received message `nr` of the key. A message that arrives twice, or
+    /// before an earlier one, breaks the order.
     pub fn saw(&self, key: usize, nr: u64) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let is_next = next.get(key) == Some(&nr);

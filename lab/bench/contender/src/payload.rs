@@ -5,14 +5,14 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Letters and digits without a pattern, because a pattern would be compressed, and most of all by
-/// a queue that stores many messages together. Each payload has another piece of them.
+/// Characters without a pattern. A pattern would be compressed, most of all by a queue that stores
+/// many messages together. Each payload uses a different part of these characters.
 static PAD: LazyLock<String> = LazyLock::new(|| {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     (0..1 << 20).map(|_| char::from(LETTERS[random() as usize % LETTERS.len()])).collect()
 });
 
-/// xorshift64*, with one state per thread.
+/// Returns a random number by xorshift64*, with one state per thread.
 pub(crate) fn random() -> u64 {
     thread_local! {
         static STATE: Cell<u64> = Cell::new(now() | 1);
@@ -37,14 +37,15 @@ pub(crate) fn payload(at: u64, bytes: usize) -> String {
     padded(format_args!("\"at\":{at}"), bytes)
 }
 
-/// Returns such an object with its key, and its number among the messages of that key.
+/// Returns an object like [`payload`] does, with its key and its number among the messages of that
+/// key.
 pub(crate) fn keyed(at: u64, key: usize, nr: u64, bytes: usize) -> String {
     padded(format_args!("\"at\":{at},\"key\":{key},\"nr\":{nr}"), bytes)
 }
 
 fn padded(members: fmt::Arguments<'_>, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes.max(64));
-    let _ = write!(text, "{{{members},\"pad\":\""); // a string takes whatever is written
+    let _ = write!(text, "{{{members},\"pad\":\""); // writing to a string cannot fail
     let mut left = bytes.saturating_sub(text.len() + 2);
     while left > 0 {
         let at = random() as usize % PAD.len();
@@ -56,23 +57,23 @@ fn padded(members: fmt::Arguments<'_>, bytes: usize) -> String {
     text
 }
 
-/// Microseconds since 1970.
+/// Returns the current time in microseconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// The time at which the payload was due.
+/// Returns the time at which the payload was due.
 pub(crate) fn sent_at(payload: &[u8]) -> Option<u64> {
     number(payload, b"\"at\":")
 }
 
-/// The payload's key, and its number among the messages of that key.
+/// Returns the payload's key, and its number among the messages of that key.
 pub(crate) fn place(payload: &[u8]) -> Option<(usize, u64)> {
     Some((number(payload, b"\"key\":")? as usize, number(payload, b"\"nr\":")?))
 }
 
-/// Parses the number behind a name. The database may have rewritten the payload, with spaces and in
-/// another order.
+/// Parses the number that follows a name. The database may have added spaces to the payload and
+/// changed the order of its members.
 fn number(payload: &[u8], name: &[u8]) -> Option<u64> {
     let at = payload.windows(name.len()).position(|part| part == name)? + name.len();
     let digits = payload[at..].iter().skip_while(|byte| **byte == b' ').take_while(|byte| byte.is_ascii_digit());

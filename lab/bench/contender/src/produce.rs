@@ -25,15 +25,15 @@ pub async fn warm_up<C: Contender>(callers: &Arc<Callers<C>>, settings: &Setting
     Ok(())
 }
 
-/// Sends each caller's next call as soon as the last is answered, until the end. Returns the times
-/// of the calls.
+/// Makes each caller send its next call as soon as the previous call is answered, until the end.
+/// Returns the durations of the calls.
 pub async fn closed_loop<C: Contender>(
     sending: Arc<Callers<C>>,
     settings: Settings,
     tally: Arc<Tally>,
 ) -> Result<Histogram<u64>, Failure> {
-    // A histogram has 170 KB, which are touched when it is made: one per caller would take part of
-    // the measured time of a thousand callers.
+    // Creating a histogram touches all of its 170 KB. With a thousand callers, a histogram for each
+    // would take up part of the measured time.
     let histograms: Arc<[_]> = (0..settings.producers.min(HISTOGRAMS)).map(|_| Mutex::new(histogram())).collect();
     let mut callers = JoinSet::new();
     for caller in 0..settings.producers {
@@ -64,8 +64,8 @@ pub async fn closed_loop<C: Contender>(
     Ok(all)
 }
 
-/// Sends at a steady rate, however long the answers take. A thread of its own keeps the pace,
-/// because a runtime's timers have a resolution of a millisecond.
+/// Sends at a steady rate, regardless of how long the answers take. A separate thread keeps the
+/// pace, because a runtime's timers have a resolution of a millisecond.
 pub async fn open_loop<C: Contender>(
     sending: Arc<Callers<C>>,
     settings: Settings,

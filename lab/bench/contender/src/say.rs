@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Failure, Missing, Ready, Tally};
 
-/// Prints a line. Errors are ignored: without the runner, no one is left to report them to.
+/// Prints a line. Ignores errors: without the runner, there is no one to report them to.
 fn line(value: &Value) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{value}").and_then(|()| out.flush());
@@ -31,7 +31,7 @@ pub async fn ready(ready: &Ready) -> Result<(), Failure> {
     .await?
 }
 
-/// Sends the counts twice a second, without end.
+/// Sends the counts twice a second, until the task is aborted.
 pub async fn progress(tally: Arc<Tally>) {
     let mut tick = tokio::time::interval(Duration::from_millis(500));
     loop {
@@ -58,7 +58,7 @@ pub fn done(sent: u64, received: u64, seconds: f64, disordered: Option<u64>) {
     line(&json!({ "done": done }));
 }
 
-/// Reports the end of a step, with its allocations where they were counted.
+/// Reports the end of a step, with its allocations if they were counted.
 pub fn done_with(count: u64, seconds: f64, allocated: Option<(u64, u64)>) {
     let mut done = json!({ "sent": count, "received": count, "seconds": seconds });
     if let Some((allocations, bytes)) = allocated {
@@ -68,7 +68,7 @@ pub fn done_with(count: u64, seconds: f64, allocated: Option<(u64, u64)>) {
     line(&json!({ "done": done }));
 }
 
-/// Waits until the runner has checked everything and closes standard input.
+/// Waits until the runner closes standard input, which it does after its checks.
 pub async fn end() -> Result<(), Failure> {
     tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin().lock().by_ref(), &mut std::io::sink()))
         .await??;

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Instant};
 
 use crate::{Contender, Failure, Settings, Tally, callers::Callers, produce, say};
 
-/// Measures producers alone.
+/// Measures only producers.
 pub async fn run<C: Contender>(settings: Settings) -> Result<(), Failure> {
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));

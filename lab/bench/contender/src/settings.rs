@@ -7,49 +7,50 @@ use crate::Failure;
 pub struct Settings {
     /// The connection string of the fresh database.
     pub url: String,
-    /// `send`, `drain`, `cycle`, or a single step.
+    /// The case to measure: `send`, `drain`, `cycle`, or a single step.
     pub case: String,
-    /// Bytes of a payload.
+    /// The size of a payload in bytes.
     pub payload: usize,
-    /// Messages per call.
+    /// The number of messages per call.
     pub batch: usize,
-    /// Messages per fetch of a consumer; 0 means `batch`.
+    /// The number of messages per fetch of a consumer; 0 means `batch`.
     pub dequeue_batch: usize,
-    /// Threads of the runtime; 0 means one for each processor.
+    /// The number of threads of the runtime; 0 means one per processor.
     pub threads: usize,
     /// The number of concurrent callers.
     pub producers: usize,
     /// The number of concurrent consumers; 0 means the contender's own best documented setting.
     pub consumers: usize,
-    /// Messages per second of all callers together; `None` means as fast as possible.
+    /// The rate of all callers together, in messages per second. `None` means as fast as possible.
     pub rate: Option<f64>,
-    /// Messages that are there before the clock starts.
+    /// The number of messages in the queue before the clock starts.
     pub backlog: usize,
     /// The number of keys; 0 means messages without keys. Each caller has its own keys and uses
     /// them in turn, so that the order of each key is known.
     pub keys: usize,
     /// The messages whose latencies count.
     pub timed: Timed,
-    /// The number of rows that were deleted before the clock starts, while another session holds a
+    /// The number of rows that are deleted before the clock starts, while another session holds a
     /// snapshot.
     pub dead: u64,
-    /// The number of parts of the time with a latency histogram each.
+    /// The number of parts into which the measured time is divided. Each part has its own latency
+    /// histogram.
     pub windows: u32,
-    /// The time to measure.
+    /// The duration of the measurement.
     pub time: Duration,
     /// The way in which consumers find messages.
     pub wait: Wait,
 }
 
-/// The messages whose latencies count, where the backlog of one key delays some keys and not the
-/// rest.
+/// The messages whose latencies count. The backlog of one key delays only the keys that share its
+/// lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timed {
-    /// All of them.
+    /// All messages.
     All,
     /// Messages whose keys share a lane with the backlog's key.
     ItsLane,
-    /// Messages whose keys have another lane.
+    /// Messages whose keys are in another lane.
     OtherLanes,
 }
 
@@ -110,20 +111,21 @@ impl Settings {
         })
     }
 
-    /// Messages per fetch of a consumer, where the contender may not choose.
+    /// Returns the number of messages per fetch of a consumer, for a contender that may not choose
+    /// this number.
     #[must_use]
     pub fn fetched(&self) -> usize {
         if self.dequeue_batch == 0 { self.batch } else { self.dequeue_batch }
     }
 
-    /// The number of consumers, which is `best` where the contender may choose.
+    /// Returns the number of consumers, which is `best` if the contender may choose.
     #[must_use]
     pub fn consumers_or(&self, best: usize) -> usize {
         if self.consumers == 0 { best } else { self.consumers }
     }
 }
 
-/// Reads a variable that a runner of an older protocol version does not set.
+/// Reads a variable that runners with an older protocol version do not set.
 pub(crate) fn told_or<T: FromStr>(name: &str, otherwise: T) -> Result<T, Failure>
 where
     T::Err: std::fmt::Display,

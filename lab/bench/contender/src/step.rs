@@ -8,17 +8,18 @@ use tokio::task::JoinSet;
 
 use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::random, payloads, say, tally::histogram};
 
-/// Returns the allocations and their bytes so far, for a contender that counts them.
+/// A function that returns the number of allocations and of allocated bytes so far, for a contender
+/// that counts them.
 pub type Measure = Option<fn() -> (u64, u64)>;
-/// A contender that does not count its allocations.
+/// The value for a contender that does not count its allocations.
 pub const NO_MEASURE: Measure = None;
 
-/// One kind of call, which each caller repeats as soon as the last is answered.
+/// One kind of call, which each caller repeats as soon as the previous call is answered.
 #[derive(Clone, Copy)]
 enum Step {
     Send,
     Read,
-    /// A reader that begins before the messages are sent, and waits for at most this time.
+    /// A read that begins before the messages are sent, and waits for at most this time.
     ReadWithPoll(Duration),
     Delete,
     Archive,
@@ -28,7 +29,7 @@ enum Step {
 
 impl Step {
     fn parse(case: &str) -> Result<Self, Failure> {
-        // `delete-batch-100` is a delete: its number of messages is in the settings.
+        // `delete-batch-100` is a delete; the settings contain its number of messages.
         Ok(match case.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-') {
             "send-single" | "send-batch" | "send-payload" => Self::Send,
             "read-single" | "read-batch" => Self::Read,
@@ -42,8 +43,8 @@ impl Step {
         })
     }
 
-    /// Runs the step once, and returns the cost of its measured part. The messages that the part
-    /// needs are sent before, outside the time.
+    /// Runs the step once, and returns the cost of its measured part. The messages that this part
+    /// needs are sent beforehand, outside the measured time.
     async fn once<C: Contender>(
         self,
         contender: &C,
@@ -67,7 +68,7 @@ impl Step {
         let (allocated, began) = (measure.map(|measure| measure()), Instant::now());
         let count = match self {
             Self::Send => contender.send(caller, payloads).await.map(|()| n)?,
-            // A step that waits has returned above.
+            // Steps that wait have returned above.
             Self::Read | Self::ReadWithPoll(_) => contender.read(caller, n).await?.len(),
             Self::Delete => (read.len(), contender.delete(caller, read).await?).0,
             Self::Archive => (read.len(), contender.archive(caller, read).await?).0,
@@ -83,7 +84,7 @@ impl Step {
             let after = measure();
             (after.0 - before.0, after.1 - before.1)
         });
-        // A row that claims 10 messages over an empty queue would be worse than no row.
+        // A row that claims to read 10 messages from an empty queue would be worse than no row.
         if count != n {
             return Err(format!("asked for {n} messages and had {count}").into());
         }
@@ -91,10 +92,10 @@ impl Step {
     }
 }
 
-/// Measures a read that begins on an empty queue. The messages are sent after a tenth to a fifth of
-/// a second, at a random moment, so that every phase of a poll interval of 100 ms is met alike. The
-/// time runs from the beginning of that send until the reader has the messages: a reader that
-/// listens may have them before the send returns.
+/// Measures a read that begins on an empty queue. The messages are sent after a random delay of 100
+/// to 200 ms. So a poll interval of 100 ms is hit at every phase equally often. The measured time
+/// runs from the start of that send until the reader has the messages. A reader that listens may
+/// have the messages before the send returns.
 async fn wait<C: Contender>(
     contender: &C,
     caller: usize,
@@ -116,7 +117,7 @@ async fn wait<C: Contender>(
     if read.len() != n {
         return Err(format!("asked for {n} messages and had {}", read.len()).into());
     }
-    // The queue is empty again for the next reader.
+    // Empties the queue for the next reader.
     contender.delete(caller, read).await?;
     Ok(Cost { time: had.duration_since(sent), ..Cost::default() })
 }
@@ -141,9 +142,9 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
     let (contender, tally) = (Arc::new(contender), Arc::new(Tally::new(false, 0, Vec::new())));
-    // A reader that waits must find nothing before its messages are sent. For all other steps there
-    // are more messages than all callers ask for at once, so that no read is short because another
-    // caller was first.
+    // A reader that waits must find nothing before its messages are sent. For all other steps, the
+    // queue contains more messages than all callers request at once. Otherwise a read could return
+    // too few messages because another caller was first.
     if !matches!(step, Step::ReadWithPoll(_)) {
         let backlog = settings.backlog.max(2 * settings.batch * settings.producers);
         Callers::of(&contender, &Settings { backlog, ..settings.clone() }).seed().await?;
@@ -177,10 +178,10 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     }
     progress.abort();
     say::latencies(&all);
-    // The callers' own time in the step: the preparation does not count.
+    // Only the callers' time in the step counts, not their preparation.
     let seconds = match step {
-        // Most of the time of a wait is deliberate delay, so a rate by the rest would be one that
-        // no user can have.
+        // Most of the time of a wait is deliberate delay. A rate computed from the rest would be
+        // one that no user can reach.
         Step::ReadWithPoll(_) => began.elapsed().as_secs_f64(),
         _ => total.time.as_secs_f64() / settings.producers as f64,
     };

@@ -11,7 +11,7 @@ use crate::{
     payload::{now, place, sent_at},
 };
 
-/// The counts of messages that were sent and received while the clock runs, and the signal to stop.
+/// Counts the messages that are sent and received while the clock runs, and signals the stop.
 #[derive(Debug)]
 pub struct Tally {
     sent: AtomicU64,
@@ -21,19 +21,20 @@ pub struct Tally {
     enough: Notify,
     /// The number of messages that were received before the clock started.
     before: AtomicU64,
-    /// Times from a message's `at` to its receipt, in microseconds, if they are asked for.
+    /// The times from a message's `at` to its receipt, in microseconds, if latencies are requested.
     latencies: Option<Mutex<Histogram<u64>>>,
-    /// Flags by key number: true where the latencies of the key count. If empty, all keys count.
+    /// One flag per key: true if the latencies of the key's messages count. If empty, all keys
+    /// count.
     timed: Vec<bool>,
-    /// The order of each key, where messages have keys.
+    /// The order of each key's messages, if messages have keys.
     order: Option<Order>,
     over: watch::Sender<bool>,
 }
 
-/// The key of a backlog.
+/// The key of all messages of a keyed backlog.
 pub(crate) const BACKLOG: usize = 0;
 
-/// An empty histogram of microseconds up to 16 minutes, with three digits.
+/// Returns an empty histogram for up to 16 minutes in microseconds, with three digits.
 pub(crate) fn histogram() -> Histogram<u64> {
     let mut latencies = Histogram::new_with_max(1_000_000_000, 3).expect("bounds that hdrhistogram takes");
     latencies.auto(true);
@@ -55,20 +56,20 @@ impl Tally {
         }
     }
 
-    /// The number of messages that came out of the order of their keys.
+    /// Returns the number of messages that arrived out of the order of their keys.
     pub(crate) fn disordered(&self) -> Option<u64> {
         self.order.as_ref().map(Order::broken)
     }
 
-    /// Counts a payload when the handler has it.
+    /// Counts a payload that a handler has received.
     pub fn received(&self, payload: impl AsRef<[u8]>) {
         self.received_many(std::iter::once(payload));
     }
 
-    /// Counts payloads when the handler has them.
+    /// Counts payloads that a handler has received.
     pub fn received_many<P: AsRef<[u8]>>(&self, payloads: impl IntoIterator<Item = P>) {
         let mut count = 0;
-        // The backlog of a key of its own is not counted, but its order is checked.
+        // The messages of a keyed backlog are not counted, but their order is checked.
         let payloads = payloads.into_iter().filter(|payload| {
             let Some((order, (key, nr))) =
                 self.order.as_ref().and_then(|order| Some((order, place(payload.as_ref())?)))
@@ -114,7 +115,7 @@ impl Tally {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// The number of messages that were received since the clock started.
+    /// Returns the number of messages that were received since the clock started.
     pub(crate) fn received_now(&self) -> u64 {
         self.all_received().saturating_sub(self.before.load(Ordering::Relaxed))
     }
@@ -128,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// Waits until `wanted` messages were received in all.
+    /// Waits until `wanted` messages have been received in all.
     pub(crate) async fn has(&self, wanted: usize) {
         self.wanted.store(wanted as u64, Ordering::Relaxed);
         while self.all_received() < wanted as u64 {
@@ -153,7 +154,7 @@ impl Tally {
 
     /// Waits until consumers should stop.
     pub async fn over(&self) {
-        // An error would mean that the sender, which is `self`, is gone.
+        // An error would mean that the sender was dropped, but the sender is part of `self`.
         let _ = self.over.subscribe().wait_for(|over| *over).await;
     }
 }

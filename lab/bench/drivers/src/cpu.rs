@@ -7,7 +7,7 @@ use nix::sys::{
 
 use crate::{Failure, measured::Turn};
 
-/// The wall clock and the processor time at the beginning of a turn.
+/// The wall clock and the processor time at the start of a turn.
 pub struct Began {
     at: Instant,
     used: Duration,
@@ -24,7 +24,7 @@ impl Began {
     }
 }
 
-/// Returns the processor time of this process so far, in all of its threads. The server and the
+/// Returns the processor time that all threads of this process have used so far. The server and the
 /// delaying proxy are other processes.
 fn used() -> Result<Duration, Failure> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;

@@ -6,13 +6,13 @@ use crate::{
     work::{Done, Work},
 };
 
-/// Work under way.
+/// The future that [`Driver::run`] returns.
 pub type Doing<'a> = Pin<Box<dyn Future<Output = Result<Option<Done>, Failure>> + Send + 'a>>;
 
 /// A way of driving Postgres.
 pub trait Driver: Send + Sync {
-    /// Does the work once, and returns when all of it is answered and, where it writes, committed.
-    /// Returns none where this way has no form of its own for such work.
+    /// Does the work once. Returns when every answer has arrived and every write is committed.
+    /// Returns `None` if this way has no form of its own for such work.
     fn run<'a>(&'a self, work: &'a Work<'a>) -> Doing<'a>;
 }
 
@@ -22,8 +22,8 @@ pub type Opening = Pin<Box<dyn Future<Output = Result<Box<dyn Driver>, Failure>>
 /// A way of driving Postgres, before it is connected.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
-    /// The name in the tables.
+    /// The way's name in the tables.
     pub name: &'static str,
-    /// Connects, and prepares the statements.
+    /// A function that connects and prepares the statements.
     pub open: fn(Place) -> Opening,
 }

@@ -1,4 +1,5 @@
-//! Compares ways of driving Postgres: the same workloads, in one process, on one server, in turns.
+//! Compares ways of driving Postgres: they run the same workloads, in one process, on one server,
+//! in turns.
 
 mod person;
 mod work;
@@ -30,5 +31,5 @@ pub use self::{
     work::{Done, Kind, Work},
 };
 
-/// Any error: it is printed, and ends the run.
+/// Any error. It is printed, and it ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

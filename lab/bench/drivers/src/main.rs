@@ -1,4 +1,4 @@
-//! Ways of driving Postgres, side by side; `lab/peers/drivers` has three more.
+//! Compares ways of driving Postgres; `lab/peers/drivers` adds three more ways.
 
 fn main() -> Result<(), trunkline_drivers::Failure> {
     trunkline_drivers::main(trunkline_drivers::ways())

@@ -8,7 +8,7 @@ pub struct Turn {
     pub cpu: Duration,
 }
 
-/// All turns of a way at a workload, at one delay.
+/// All turns of a way at a workload, with one delay.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The delay of the network in each direction.
@@ -18,14 +18,14 @@ pub struct Measured {
     pub turns: Vec<Turn>,
 }
 
-/// The median of several values, and how far they spread.
+/// The median and the spread of several values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     pub median: f64,
     pub least: f64,
     pub most: f64,
-    /// The bounds without the first and the last tenth, because a single turn may have been held
-    /// up.
+    /// The bounds without the lowest and the highest tenth, because a single turn may have been
+    /// held up.
     pub low: f64,
     pub high: f64,
 }
@@ -42,21 +42,21 @@ impl Spread {
 }
 
 impl Spread {
-    /// Returns true if the turns, without a tenth at each end, differ more than threefold. Their
-    /// median then means nothing.
+    /// Returns true if the turns differ more than threefold, even without the lowest and the
+    /// highest tenth. Their median then means nothing.
     pub fn scatters(&self) -> bool {
         self.high > 3.0 * self.low
     }
 }
 
 impl Measured {
-    /// Milliseconds per turn.
+    /// Returns the milliseconds per turn.
     pub fn milliseconds(&self) -> Option<Spread> {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }
 
-    /// Microseconds of the client's processor per statement, over all turns: the counter is too
-    /// coarse for a single turn.
+    /// Returns the client's processor time per statement, in microseconds, over all turns. The
+    /// counter is too coarse for a single turn.
     pub fn cpu(&self) -> Option<f64> {
         let all: f64 = self.turns.iter().map(|turn| turn.cpu.as_secs_f64() * 1e6).sum();
         (!self.turns.is_empty()).then(|| all / (self.turns.len() * self.workload.statements) as f64)

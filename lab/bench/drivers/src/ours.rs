@@ -1,4 +1,4 @@
-//! Trunkline's own driver.
+//! Drives Postgres with Trunkline's own driver.
 
 mod pipelined;
 mod arrays;

@@ -3,15 +3,15 @@ use trunkline::postgres::{FromRow, Values};
 /// A row that the workloads read and write.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Person {
-    /// A key.
+    /// The row's id.
     pub id: i64,
-    /// Some 20 bytes.
+    /// A text of about 20 bytes.
     pub name: String,
-    /// Some 30 bytes.
+    /// A text of about 30 bytes.
     pub email: String,
     /// The age in years.
     pub age: i32,
-    /// A number with digits behind the point.
+    /// A number with a fractional part.
     pub score: f64,
     /// A flag that is true for every third person.
     pub active: bool,
@@ -45,7 +45,7 @@ impl Person {
         (0..count).map(person).collect()
     }
 
-    /// Returns a number that depends on every column, so that no column is left undecoded.
+    /// Returns a number that depends on every column, so that every column has to be decoded.
     #[must_use]
     pub fn sum(&self) -> i64 {
         let lengths = self.name.len() + self.email.len();

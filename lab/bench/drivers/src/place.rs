@@ -9,7 +9,7 @@ use crate::Failure;
 pub struct Place {
     /// A host name, or the folder of a socket.
     pub host: String,
-    /// The port; a socket has one, too.
+    /// The port, which is also part of a socket's name.
     pub port: u16,
     /// The user: a superuser, or a role that may create databases.
     pub user: String,
@@ -49,7 +49,7 @@ impl Place {
         format!("host={host} port={port} user={user} dbname={database}{secret}")
     }
 
-    /// Connects with `tokio_postgres`; a task of its own drives the connection.
+    /// Connects with `tokio_postgres`; a spawned task drives the connection.
     pub async fn connect(&self) -> Result<Client, Failure> {
         let (client, connection) = tokio_postgres::connect(&self.words(), NoTls).await?;
         tokio::spawn(connection);

@@ -28,7 +28,8 @@ struct Arguments {
     /// Turns of each way at each workload
     #[arg(long, value_name = "N", default_value_t = 31)]
     rounds: usize,
-    /// Seconds at a workload after which a way has no more turns, once it had five
+    /// Stop giving a way turns at a workload once it has had five and has spent this many seconds
+    /// there
     #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
     seconds: f64,
     /// Only workloads whose name has this in it; may be repeated
@@ -69,11 +70,12 @@ pub fn main(ways: Vec<Way>) -> Result<(), Failure> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.worker_threads(arguments.threads.max(1)).enable_all().build()?;
-    // A task on a thread of the runtime: a thread outside would have to be woken for every answer.
+    // The work is a task on a thread of the runtime: a thread outside would have to be woken for
+    // every answer.
     runtime.block_on(async { tokio::spawn(run(arguments, ways)).await? })
 }
 
-/// The arguments that the report shows. They contain no path of this machine.
+/// Returns the arguments that the report shows. They contain no path of this machine.
 fn made(arguments: &Arguments) -> Made {
     let mut words: Vec<String> = vec![
         format!("--delays {}", arguments.delays.iter().map(f64::to_string).collect::<Vec<_>>().join(",")),

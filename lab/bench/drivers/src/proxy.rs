@@ -8,8 +8,8 @@ use trunkline_embedded::{DelayProxy, Upstream};
 
 use crate::{Failure, place::Place};
 
-/// A process that delays the traffic to a server, so that its processor time is not counted in the
-/// client's. It ends when this value is dropped.
+/// A process that delays the traffic to a server. A separate process keeps the proxy's processor
+/// time out of the client's. The process ends when this value is dropped.
 pub struct Far {
     pub place: Place,
     child: Child,

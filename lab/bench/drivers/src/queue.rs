@@ -1,4 +1,4 @@
-//! Measures the queue's own verbs, from one caller, at a distance.
+//! Measures the queue's own verbs for one caller, at each network delay.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub struct Verb {
 }
 
 impl Verb {
-    /// Milliseconds per turn.
+    /// Returns the milliseconds per turn.
     pub fn milliseconds(&self) -> Option<Spread> {
         Spread::of(self.turns.iter().map(|turn| turn.time.as_secs_f64() * 1e3).collect())
     }
@@ -46,7 +46,7 @@ pub async fn migrate(place: &Place) -> Result<()> {
     Db::connect(&place.words()).await?.migrate().await.map(drop)
 }
 
-/// Runs all verbs in turns, each on a queue of its own.
+/// Runs all verbs in turns, each on its own queue.
 pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::result::Result<Vec<Verb>, Failure> {
     let db = Db::connect(&place.words()).await?;
     let mut verbs = VERBS.map(|(name, messages)| Verb { delay, name, messages, turns: Vec::new() });
@@ -63,7 +63,7 @@ pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::r
             stage.set(at).await?;
             let turn = stage.turn(at).await?;
             if round > 0 {
-                verbs[at].turns.push(turn); // the first one prepared its statements
+                verbs[at].turns.push(turn); // the first turn prepared the statements
             }
         }
         if began.elapsed() > patience.enough * 4 && round >= 3 {
@@ -73,7 +73,7 @@ pub async fn verbs(place: &Place, delay: Duration, patience: Patience) -> std::r
     Ok(verbs.into())
 }
 
-/// A verb's queue, and the messages that are leased there.
+/// A verb's queue, and the queue's leased messages.
 struct Stage {
     queue: Queue<Payload>,
     held: Vec<Message<Payload>>,
@@ -84,7 +84,7 @@ fn payloads(count: usize) -> Vec<Payload> {
 }
 
 impl Stage {
-    /// Prepares the messages of the next turn, outside the time.
+    /// Prepares the messages of the next turn, outside the measured time.
     async fn set(&mut self, verb: usize) -> Result<()> {
         if [3, 4, 6, 7].contains(&verb) && self.held.is_empty() {
             self.queue.enqueue_many(&payloads(100)).await?;
@@ -143,7 +143,7 @@ async fn together(
     let sent = queue.send_enqueue_many(&transaction, payloads).await?;
     let acked = queue.send_ack(&transaction, done).await?;
     let leased = queue.send_lease(&transaction, 100).await?;
-    // One round trip; a lost lease would be reported beside the commit.
+    // All of this takes one round trip. A lost lease would be reported in addition to the commit.
     let ((), _, (), leased) = tokio::try_join!(biased; transaction.commit(), sent, acked, leased)?;
     Ok(leased)
 }

@@ -24,7 +24,7 @@ pub struct Report {
 #[derive(Debug, Clone, Default)]
 pub struct Made {
     pub arguments: String,
-    /// The commit, which the starting process passes; a `+` behind it means that the sources had
+    /// The commit, which the parent process passes. A trailing `+` means that the sources had
     /// changes.
     pub commit: String,
     pub rounds: usize,
@@ -52,7 +52,7 @@ impl Report {
         text
     }
 
-    /// The delays, from the shortest to the longest.
+    /// Returns the delays, the shortest first.
     fn delays(&self) -> Vec<Duration> {
         let measured = self.measured.iter().map(|row| row.delay);
         let mut delays: Vec<Duration> = measured.chain(self.verbs.iter().map(|row| row.delay)).collect();
@@ -66,7 +66,7 @@ impl Report {
         self.measured.iter().find(is_it)
     }
 
-    /// The median in milliseconds, unless the turns scatter too much.
+    /// Returns the median in milliseconds, unless the turns scatter too much.
     fn time(&self, delay: Duration, workload: &str, way: &str) -> Option<f64> {
         let spread = self.row(delay, workload, way)?.milliseconds()?;
         (!spread.scatters()).then_some(spread.median)

@@ -13,13 +13,13 @@ use crate::{
 const TABLES: &str = include_str!("tables.sql");
 
 pub struct Server {
-    /// The private server, unless a URL was named; with default durability.
+    /// The private server, with default durability; `None` if a URL was named.
     cluster: Option<Cluster>,
     pub place: Place,
     admin: Client,
     /// The connection to the fresh database.
     client: Client,
-    /// The last id that was given to a turn.
+    /// The last id that was assigned to a turn.
     used: i64,
 }
 
@@ -47,7 +47,7 @@ impl Server {
         Ok(format!("{settings}; {processors} processors; {:.0} durable writes of 8 KiB a second", self.fsyncs()?))
     }
 
-    /// Measures how many writes of 8 KiB the disk makes durable per second.
+    /// Measures how many 8 KiB writes per second the disk makes durable.
     fn fsyncs(&self) -> Result<f64, Failure> {
         use std::io::{Seek, Write};
         let folder = self.cluster.as_ref().map_or_else(std::env::temp_dir, Cluster::data_dir);
@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// Fills the table with rows, and analyzes it. On an empty table the planner would choose a
-    /// scan of all rows, and ways that had their first turns then would keep that plan.
+    /// scan of all rows. The ways that ran first would then keep that plan.
     pub async fn populate(&mut self) -> Result<(), Failure> {
         const POPULATE: &str = "insert into person (id, name, email, age, score, active)
             select -k, 'there', 'there@example.org', 1, 0.5, false from generate_series(1, 50000) as k;
@@ -81,7 +81,7 @@ impl Server {
         Ok(self.client.batch_execute(POPULATE).await?)
     }
 
-    /// Returns the next turn's work and inserts the rows that it needs, outside the time.
+    /// Returns the next turn's work and inserts the rows that it needs, outside the measured time.
     pub async fn next<'a>(&mut self, workload: &Workload, people: &'a [crate::Person]) -> Result<Work<'a>, Failure> {
         const THERE: &str = "insert into person (id, name, email, age, score, active)
             select $1::int8 + k, 'before', 'before@example.org', 1, 0.5, false from generate_series(0, $2::int8 - 1) as k
@@ -96,7 +96,8 @@ impl Server {
         Ok(work)
     }
 
-    /// Describes the database after a turn, in numbers that are equal if two turns did the same.
+    /// Describes the database after a turn by numbers, which are equal for two turns that did the
+    /// same.
     pub async fn effect(&self, kind: Kind) -> Result<String, Failure> {
         const EFFECT: &str =
             "select concat_ws(' ', count(*), sum(age), sum(length(name)), sum(length(email)), sum(score),

@@ -6,7 +6,7 @@ pub const SELECT: &str = "select $1::int8";
 pub const GET: &str = "select id, name, email, age, score, active from roster where id = $1";
 /// Selects rows by their keys.
 pub const IN: &str = "select id, name, email, age, score, active from roster where id = any($1)";
-/// Selects rows by another key.
+/// Selects rows by a key that many rows share.
 pub const LIST: &str = "select id, name, email, age, score, active from roster where team = $1";
 /// Selects all rows.
 pub const RESULTS: &str = "select id, name, email, age, score, active from roster";
@@ -50,11 +50,11 @@ pub const DELETE: &str = "delete from person where id = $1";
 pub const DELETE_ARRAY: &str = "delete from person where id = any($1)";
 /// Deletes a range of rows.
 pub const DELETE_WHERE: &str = "delete from person where id >= $1 and id < $2";
-/// Selects the rows of a range that are left.
+/// Selects the remaining rows of a range.
 pub const LEFT: &str = "select id, name, email, age, score, active from person where id >= $1 and id < $2";
 /// Evaluates all parameters and returns no row.
 pub const PARAMETERS: &str = "select 1 where ($1::int8, $2::text, $3::text, $4::int4, $5::float8, $6::bool) is null";
-/// Takes the sum of a transfer from an account.
+/// Takes the amount of a transfer from an account.
 pub const TAKE: &str = "update account set balance = balance - $2 where id = $1 returning balance";
-/// Adds the sum of a transfer to an account.
+/// Adds the amount of a transfer to an account.
 pub const GIVE: &str = "update account set balance = balance + $2 where id = $1 returning balance";

@@ -1,4 +1,4 @@
-//! Drives Postgres with `tokio_postgres`, in each of the ways in which it is used.
+//! Drives Postgres with `tokio_postgres`, in each of the ways in which people use it.
 
 mod statements;
 mod people;

@@ -13,16 +13,17 @@ use crate::{
 /// The limits of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Turns per way.
+    /// The maximum number of turns per way.
     pub rounds: usize,
-    /// The time after which a way has no more turns at a workload, once it had five.
+    /// The time after which a way has no more turns at a workload, once it has had five.
     pub enough: Duration,
 }
 
-/// A way whose first turn takes longer has no other turn: the preparations of a first turn do not
-/// matter in it.
+/// A way whose first turn takes longer than this has no other turn. In a turn of this length, the
+/// one-time preparations do not matter.
 const LONG: Duration = Duration::from_secs(3);
-/// The number of turns that warm up a way: PostgreSQL caches a generic plan at the sixth use.
+/// The number of turns that warm up a way: PostgreSQL caches a generic plan at a statement's sixth
+/// execution.
 const WARM: usize = 6;
 
 pub struct Open {
@@ -30,8 +31,7 @@ pub struct Open {
     pub driver: Box<dyn Driver>,
 }
 
-/// Gives all ways turns at a workload, on one server. Before that it checks that all of them do the
-/// same.
+/// Gives all ways turns at a workload, on one server. First checks that all ways do the same.
 pub async fn turns(
     server: &mut Server,
     open: &[Open],
@@ -65,7 +65,7 @@ pub async fn turns(
     }
     let count = rows.len();
     for round in 0..patience.rounds {
-        // The order rotates, so that no way always follows the same one.
+        // The order rotates, so that a way does not always follow the same other way.
         for at in 0..count {
             let (driver, row) = &mut rows[(at + round) % count];
             let spent: Duration = row.turns.iter().map(|turn| turn.time).sum();

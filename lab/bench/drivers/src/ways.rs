@@ -1,6 +1,6 @@
 use crate::{driver::Way, ours, theirs};
 
-/// Trunkline's ways, with which all ways are compared.
+/// Trunkline's own ways, with which all ways are compared.
 pub const OURS: &str = "trunkline";
 pub const OUR_ARRAYS: &str = "trunkline, arrays";
 /// The ways of tokio-postgres.
@@ -11,7 +11,7 @@ pub const PIPELINED: &str = "tokio-postgres pipelined";
 pub const PIPELINED_TOGETHER: &str = "tokio-postgres pipelined, one transaction";
 pub const THEIR_ARRAYS: &str = "tokio-postgres, arrays";
 
-/// Returns the ways that need no other dependencies than the workspace's.
+/// Returns the ways that need no dependencies other than the workspace's.
 #[must_use]
 pub fn ways() -> Vec<Way> {
     vec![

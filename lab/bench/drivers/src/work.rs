@@ -15,17 +15,17 @@ pub enum Kind {
     In,
     /// Inserts rows, and returns the id of each.
     Insert,
-    /// Inserts rows into a table without an index: the least that an insert can cost.
+    /// Inserts rows into a table without an index: the minimum that an insert can cost.
     Append,
-    /// Inserts or updates rows, of which half exist.
+    /// Inserts or updates rows, half of which exist.
     Upsert,
-    /// Inserts all rows at once, in the form that the driver has for that.
+    /// Inserts all rows at once, in the form that the driver provides for bulk inserts.
     InsertMany,
     /// Deletes every other row.
     Delete,
-    /// Deletes every other row, and then selects the rows that are left.
+    /// Deletes every other row, and then selects the remaining rows.
     DeleteThenSelect,
-    /// Inserts, updates, deletes and upserts, and then selects the rows that are left.
+    /// Inserts, updates, deletes and upserts, and then selects the remaining rows.
     MixedThenSelect,
     /// Updates one column.
     Update,
@@ -37,12 +37,12 @@ pub enum Kind {
     Results,
     /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
-    /// Runs two updates with answers in a transaction, one transaction after another.
+    /// Runs transactions of two updates that return values, one transaction after another.
     Transfers,
 }
 
 impl Kind {
-    /// Returns true if there is something to commit.
+    /// Returns true if the operation changes the database.
     #[must_use]
     pub fn writes(self) -> bool {
         !matches!(self, Self::Select | Self::Get | Self::List | Self::In | Self::Results | Self::Parameters)
@@ -54,11 +54,11 @@ impl Kind {
 pub struct Work<'a> {
     /// The operation.
     pub kind: Kind,
-    /// The number of operations or rows.
+    /// The number of operations, or of rows.
     pub count: usize,
-    /// The first of the ids that belong to this turn.
+    /// The first id that belongs to this turn.
     pub first: i64,
-    /// The values to write; there are enough of them.
+    /// The values to write, at least as many as the work needs.
     pub people: &'a [Person],
 }
 
@@ -74,13 +74,13 @@ impl<'a> Work<'a> {
         self.first..self.first + self.count as i64
     }
 
-    /// Returns ids of rows of `roster`, in no order.
+    /// Returns ids of rows of `roster`, in no particular order.
     #[must_use]
     pub fn known(&self) -> Vec<i64> {
         (0..self.count as i64).map(|k| 1 + k * 97 % ROSTER).collect()
     }
 
-    /// Returns lists of such ids, a hundred each.
+    /// Returns lists of ids of `roster`, each with a hundred ids.
     #[must_use]
     pub fn lists(&self) -> Vec<Vec<i64>> {
         let list = |k: i64| (0..100).map(|at| 1 + (k * 500 + at * 37) % ROSTER).collect();
@@ -100,26 +100,26 @@ impl<'a> Work<'a> {
         self.people[..self.count].iter().enumerate().map(move |(k, person)| (first + k as i64, person))
     }
 
-    /// Returns every other id, out of twice as many rows.
+    /// Returns every other id of a range that is twice as long.
     #[must_use]
     pub fn others(&self) -> impl ExactSizeIterator<Item = i64> + Clone + use<> {
         let first = self.first;
         (0..self.count).map(move |k| first + 2 * k as i64)
     }
 
-    /// Returns the first ids of ranges of three.
+    /// Returns the first id of each range of three ids.
     #[must_use]
     pub fn starts(&self) -> impl ExactSizeIterator<Item = i64> + Clone + use<> {
         let first = self.first;
         (0..self.count).map(move |k| first + 3 * k as i64)
     }
 
-    /// Returns the accounts and the sum of each transfer.
+    /// Returns the two accounts and the amount of each transfer.
     pub fn transfers(&self) -> impl Iterator<Item = (i64, i64, i64)> + use<> {
         (0..self.count as i64).map(|k| (1 + k % ACCOUNTS, 1 + (k * 7 + 1) % ACCOUNTS, 1 + k % 5))
     }
 
-    /// Returns the id after the last one that this turn may use.
+    /// Returns the end of the ids that this turn may use, which is not included.
     #[must_use]
     pub fn end(&self) -> i64 {
         self.first + 3 * self.count as i64
@@ -129,27 +129,29 @@ impl<'a> Work<'a> {
 /// The result of a turn, which must be the same for all ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
-    /// The number of rows that were returned or touched.
+    /// The number of rows that were returned or changed.
     pub rows: u64,
     /// A checksum of the rows that were returned.
     pub sum: i64,
 }
 
 impl Done {
-    /// Returns the result of `rows` touched rows, or of returned rows with nothing to compare.
+    /// Returns the result of a statement that changed `rows` rows, or returned rows without values
+    /// to compare.
     #[must_use]
     pub fn touched(rows: u64) -> Self {
         Self { rows, sum: 0 }
     }
 
-    /// Returns the result of these rows; the ids of this turn's rows count from `first`.
+    /// Returns the result for these rows. Ids are counted from `first`, so that every turn has the
+    /// same sum.
     pub fn people<'a>(people: impl IntoIterator<Item = &'a Person>, first: i64) -> Self {
         people
             .into_iter()
             .fold(Self::default(), |done, person| Self { rows: done.rows + 1, sum: done.sum + person.sum() - first })
     }
 
-    /// Returns the result of these numbers.
+    /// Returns the result for these numbers.
     pub fn numbers(numbers: impl IntoIterator<Item = i64>) -> Self {
         numbers.into_iter().fold(Self::default(), |done, number| Self { rows: done.rows + 1, sum: done.sum + number })
     }

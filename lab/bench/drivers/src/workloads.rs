@@ -1,20 +1,20 @@
 use crate::work::Kind;
 
-/// A workload: one row of every table.
+/// A kind of operation, and how many of them a turn runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
     pub name: &'static str,
     pub kind: Kind,
     pub count: usize,
-    /// Statements per turn if each is sent by itself; costs are shown per statement.
+    /// The number of statements per turn if each is sent separately. Costs are shown per statement.
     pub statements: usize,
-    /// Also measured with a network delay.
+    /// Set if the workload is also measured with a network delay.
     pub far: bool,
-    /// The rows that exist before a turn: their number `n`, and `k` if every `k`-th of them is
-    /// missing, else 0.
+    /// The rows that exist before a turn, as `(n, k)`: `n` is their number. If `k` is not 0, every
+    /// `k`-th of them is missing.
     pub there: (usize, usize),
-    /// Commits wait for the disk, which is the default. Where each statement is a transaction, the
-    /// disk decides, and not the driver.
+    /// Set if commits wait for the disk, which is the default. If each statement is a transaction,
+    /// the disk decides the result, not the driver.
     pub durable: bool,
 }
 
@@ -50,7 +50,7 @@ pub const WORKLOADS: &[Workload] = &[
     near(workload(GETS, Kind::Get, 1000)),
 ];
 
-/// The workloads with a bar of their own.
+/// The workloads that bars refer to by name.
 pub const ENTRIES: &str = "insert ×1000, two columns";
 pub const INSERTS: &str = "insert ×1000 returning";
 pub const SELECTS: &str = "select ×1000";

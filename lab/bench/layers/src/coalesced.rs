@@ -10,7 +10,7 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The library with one call per message: concurrent calls share batches and statements.
+/// The library with one call per message. Concurrent calls share batches and statements.
 pub struct Coalesced<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

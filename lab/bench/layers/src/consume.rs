@@ -6,9 +6,9 @@ use trunkline_contender::{Failure, Settings, Tally};
 
 use crate::{open::wait, payload::Text};
 
-/// Messages per lease, where the contender may choose.
+/// The number of messages per lease, if the contender may choose it.
 const LEASE: usize = 8192;
-/// The number of consumers, where the contender may choose.
+/// The number of consumers, if the contender may choose it.
 const CONSUMERS: usize = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub enum Promise {
     AtMostOnce,
 }
 
-/// Dequeues and counts messages with the asked number of consumers, and acknowledges them if the
-/// promise is at least once.
+/// Dequeues and counts messages with the requested number of consumers. Acknowledges the messages
+/// if the promise is at least once.
 pub async fn consume<T: Text>(
     queue: Queue<T>,
     promise: Promise,
@@ -40,8 +40,8 @@ pub async fn consume<T: Text>(
     Ok(())
 }
 
-/// Acknowledges a batch while it leases the next, or, where nothing else was due, together with the
-/// next lease.
+/// Acknowledges a batch while it leases the next batch. If nothing else was due, acknowledges the
+/// batch together with the next lease.
 async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) -> Result<(), Failure> {
     let (mut acks, mut done) = (JoinSet::new(), Vec::new());
     let over = tally.over();
@@ -59,7 +59,7 @@ async fn lease<T: Text>(mut consumer: Consumer<T>, n: usize, tally: Arc<Tally>) 
             () = &mut over => break,
             messages = next => messages?,
         };
-        // Not in the select: a cancelled lease gives its messages back.
+        // This is not part of the select, because a cancelled lease gives its messages back.
         while let Some(acked) = acks.try_join_next() {
             acked??;
         }

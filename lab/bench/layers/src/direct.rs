@@ -9,7 +9,7 @@ use crate::{
     payload::{Text, all},
 };
 
-/// Sends messages inside the notifications that wake their waiters.
+/// Sends each message inside the notification that wakes the consumer that waits for it.
 pub struct HandOver<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,

@@ -28,7 +28,7 @@ pub trait Kind: Send + Sync + 'static {
     fn draft<T>(payload: T, nr: u64) -> Draft<T>;
 }
 
-/// Drafts with four priorities in turn.
+/// Drafts that use four priorities in turn.
 pub struct Priorities;
 
 impl Kind for Priorities {
@@ -43,7 +43,7 @@ impl Kind for Priorities {
     }
 }
 
-/// Drafts with a unique key each, which is kept for ten minutes.
+/// Drafts that each have a unique key, which is kept for ten minutes.
 pub struct Unique;
 
 impl Kind for Unique {

@@ -1,4 +1,4 @@
-//! Measures a queue whose messages have keys, and workers that keep the order of each key.
+//! Measures a queue whose messages have keys, with workers that keep the order of each key.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -11,16 +11,16 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The number of the queue's lanes: the guide's advice.
+/// The number of the queue's lanes, as the guide recommends.
 const LANES: u32 = 64;
 
-/// The lanes of keys, in the order of the keys.
+/// Selects the lanes of keys, in the order of the keys.
 static LANES_OF: Statement<(Vec<String>, i32), Vec<(i16,)>> = Statement::new(
     "select trunkline.lane_of(k.key, $2) from unnest($1::text[]) with ordinality k(key, nr) order by k.nr",
 );
 
-/// Sends messages one by one, coalesced, to `WORKERS` workers with connections and lanes of their
-/// own.
+/// Sends messages one by one, coalesced, to `WORKERS` workers. Each worker has its own connections
+/// and lanes.
 pub struct Keyed<T: Text, const WORKERS: usize> {
     queue: Queue<T>,
     told: Settings,

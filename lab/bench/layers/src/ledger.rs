@@ -12,8 +12,8 @@ use crate::{open::wait, payload::Text};
 static RECORD: Statement<(Vec<i64>, Vec<String>), u64> =
     Statement::new("insert into ledger select id, body::jsonb from unnest($1::int8[], $2::text[]) as new (id, body)");
 
-/// Takes each batch and writes it in the same transaction. A message counts when the transaction is
-/// committed.
+/// Takes each batch and writes it to the ledger in the same transaction. A message counts once the
+/// transaction is committed.
 pub async fn record<T: Text>(queue: Queue<T>, told: &Settings, tally: &Arc<Tally>) -> Result<(), Failure> {
     let mut consumers = JoinSet::new();
     for _ in 0..told.consumers_or(1) {

@@ -1,6 +1,6 @@
-//! Trunkline's own layers as contenders: `layers sql`, `layers queue [take | bytea]`, `layers
-//! coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`, `layers keys [4]`, `layers
-//! priorities`, `layers unique`, `layers sharded [jobs | round-robin]`.
+//! Trunkline's own layers as contenders. The command line is one of `layers sql`, `layers queue
+//! [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`,
+//! `layers keys [4]`, `layers priorities`, `layers unique`, `layers sharded [jobs | round-robin]`.
 
 mod sql;
 mod payload;

@@ -6,8 +6,8 @@ use crate::payload::{Text, all};
 /// Creates the table in which each taken message must appear once.
 static LEDGER: Statement<(), ()> = Statement::new("create table ledger (id bigint primary key, body jsonb not null)");
 
-/// Copies the row that is there. The copies are then deleted, as if under a snapshot that was held
-/// all the time.
+/// Copies the existing row `$1` times. `EMPTY` then deletes all rows under the runner's snapshot,
+/// so the dead rows are those that a long-held snapshot would have left.
 static FILL: Statement<(i64,), ()> = Statement::new(
     "insert into trunkline.queue_bench (size, payload) select q.size, q.payload from trunkline.queue_bench q, generate_series(1, $1::bigint)",
 );
@@ -19,7 +19,7 @@ pub async fn open<T: Text>(told: &Told, how: &str) -> Result<(Queue<T>, Ready), 
     open_as(told, how, &Settings::new(T::TYPE)).await
 }
 
-/// Opens the queue as [`open`] does, with these settings.
+/// Opens the queue like [`open`], but with these settings.
 pub async fn open_as<T: Text>(told: &Told, how: &str, settings: &Settings) -> Result<(Queue<T>, Ready), Failure> {
     let db = Db::connect(&told.url).await?;
     db.migrate().await?;

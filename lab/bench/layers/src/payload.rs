@@ -10,10 +10,10 @@ pub trait Text: Payload + Clone {
     fn bytes(&self) -> &[u8];
 }
 
-/// The type that the peers store, too.
+/// The payload type that the peers also store.
 pub type Document = Json<Box<RawValue>>;
 
-/// The queue's default type, which the server does not parse.
+/// The queue's default payload type, which the server does not parse.
 pub type Bytes = Binary;
 
 impl Text for Document {

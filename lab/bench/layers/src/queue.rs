@@ -10,7 +10,8 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The library with one statement per call. Consumers lease and acknowledge, or they take.
+/// The library with one statement per call. Consumers lease and acknowledge, or they take if `TAKE`
+/// is set.
 pub struct Queue<T: Text, const TAKE: bool = false> {
     queue: trunkline::Queue<T>,
     told: Settings,

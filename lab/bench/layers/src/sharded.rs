@@ -9,11 +9,11 @@ use crate::{
     payload::{Text, all},
 };
 
-/// Messages per lease, where the contender may choose.
+/// The number of messages per lease, if the contender may choose it.
 const LEASE: usize = 8192;
 
-/// The library with one call per message, on the servers of `BENCH_STRIPES`, one per line. A row of
-/// `JOBS` is one message.
+/// The library with one call per message, on the servers of `BENCH_STRIPES`, one per line. With
+/// `JOBS`, each row contains one message.
 pub struct OnShards<T: Text, const JOBS: bool = false, const ROUND_ROBIN: bool = false> {
     queue: shards::Queue<T>,
     told: Settings,

@@ -17,10 +17,10 @@ const RECORD: &str = "with taken as (select id, payload from trunkline.take('ben
     insert into ledger select id, payload::jsonb from taken returning body::text";
 const ARCHIVE_MANY: &str = "select trunkline.archive_many('bench', $1, $2)";
 
-/// The number of sessions, which callers share.
+/// The number of sessions, which the callers share.
 const SESSIONS: usize = 16;
 
-/// The SQL functions, called through tokio-postgres as from any other language.
+/// The SQL functions, called through tokio-postgres as any other language would call them.
 pub struct Sql {
     sessions: Vec<Session>,
     told: Settings,
@@ -60,7 +60,7 @@ impl Session {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
     }
 
-    /// Uses the statement for one message or for many.
+    /// Runs the statement for one message or the statement for many.
     async fn settle(&self, one: &Statement, many: &Statement, read: Vec<(i64, i32)>) -> Result<(), Failure> {
         if let [(id, attempt)] = read[..] {
             self.client.execute(one, &[&id, &attempt]).await?;

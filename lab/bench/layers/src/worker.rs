@@ -13,17 +13,17 @@ use crate::{
     payload::{Text, all},
 };
 
-/// The time that a caller waits for its own jobs: less than the runner waits for a silent
-/// contender.
+/// The time that a caller waits for its own jobs. It is less than the time that the runner waits
+/// for a silent contender.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Sends jobs as `coalesced` sends messages; a worker runs an empty function for each.
+/// Sends jobs as `coalesced` sends messages. A worker runs an empty function for each job.
 pub struct Worker<T: Text> {
     queue: trunkline::Queue<T>,
     told: Settings,
-    /// Jobs that a caller sent and has not waited for yet.
+    /// The ids of jobs that a caller has sent and not waited for yet.
     sent: Mutex<HashMap<usize, Vec<i64>>>,
-    /// Jobs that were called, where callers wait for theirs.
+    /// The ids of jobs whose function was called, until their caller has seen them.
     called: watch::Sender<HashSet<i64>>,
 }
 
@@ -84,12 +84,13 @@ impl<T: Text> Contender for Worker<T> {
         Ok(())
     }
 
-    /// Waits until the caller's own jobs were called, and returns the jobs that were.
+    /// Waits until all of the caller's jobs were called, or `PATIENCE` has passed. Returns the jobs
+    /// that were called.
     async fn read(&self, caller: usize, _: usize) -> Result<Vec<i64>, Failure> {
         let own = self.sent.lock().unwrap_or_else(PoisonError::into_inner).remove(&caller).unwrap_or_default();
         let mut jobs = self.called.subscribe();
         let all = jobs.wait_for(|called| own.iter().all(|id| called.contains(id)));
-        // After a timeout there are too few jobs: the harness compares their number.
+        // After a timeout there are too few jobs, which the harness detects by their number.
         let _ = tokio::time::timeout(PATIENCE, all).await;
         let mut had = own;
         self.called.send_if_modified(|called| {

@@ -64,8 +64,8 @@ pub const EACH: &[Claim] = &[
     },
 ];
 
-/// Returns microseconds per statement. A rollback removes the writes, so that the next turn does
-/// not find them.
+/// Returns the microseconds per statement. A rollback removes the writes, so that the next turn
+/// does not find them.
 pub async fn turn(client: &Client, sql: &str, rows: u32) -> Result<Turn, Failure> {
     let statement = client.prepare(sql).await?;
     let takes = !statement.params().is_empty();

@@ -11,7 +11,7 @@ pub const COLUMNS: &[Column] = &[
     ("the next look at what is due", number::time),
 ];
 
-/// The turn removes nine tenths of the rows; the rest is due last.
+/// The turn removes nine tenths of the rows; the remaining rows are due last.
 const TABLES: &str = "create table deleted (id bigint, at bigint, value text);
     create index on deleted (at);
     create table dropped (id bigint, at bigint, value text) partition by range (at);
@@ -29,8 +29,8 @@ const DELETE: &str = "delete from deleted where at < 9";
 const DROP: &str =
     "drop table dropped_0, dropped_1, dropped_2, dropped_3, dropped_4, dropped_5, dropped_6, dropped_7, dropped_8";
 
-/// Fills the table while another session holds a snapshot, empties it with the statement, and looks
-/// for the next due row.
+/// Fills the table while another session holds a snapshot, empties it with the statement, and
+/// searches for the next due row.
 pub async fn turn(client: &Client, ground: &Ground, database: &str, sql: &str, rows: u32) -> Result<Turn, Failure> {
     let table = if sql == DROP { "dropped" } else { "deleted" };
     if table == "dropped" {

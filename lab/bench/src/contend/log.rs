@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// The standard error of a contender: a file, because a pipe could fill up.
+/// The standard error of a contender. It is a file, because a pipe could fill up.
 pub struct Log {
     pub file: File,
     path: PathBuf,
@@ -21,7 +21,7 @@ impl Log {
         Ok(Self { file, path })
     }
 
-    /// Returns the last lines.
+    /// Returns the last 4 KiB of the output.
     pub fn end(&mut self) -> String {
         let mut said = Vec::new();
         let length = self.file.metadata().map_or(0, |metadata| metadata.len());

@@ -2,9 +2,9 @@ use std::time::Instant;
 
 use super::*;
 
-/// Reports that it is ready, and waits for its start.
+/// A script that reports that it is ready, and waits for `go`.
 const READY: &str = r#"echo '{"ready":{"version":"Fake 1"}}'; read go;"#;
-/// Longer than any of these contenders needs, even on a busy machine.
+/// A limit that none of these contenders reaches, even on a busy machine.
 const PATIENT: Duration = Duration::from_secs(60);
 
 fn told() -> Told {
@@ -40,7 +40,7 @@ fn start(script: &str, silence: Duration) -> Contending {
         .expect("there is a shell")
 }
 
-/// A whole talk, as in a round.
+/// Runs a whole conversation with a contender, as a round does.
 async fn talk(script: &str, silence: Duration) -> Result<(Ready, Done, Option<Latency>), Ended> {
     let mut contending = start(script, silence);
     let ready = contending.ready().await?;
@@ -182,8 +182,8 @@ async fn long_log_neither_blocks_contender_nor_fills_row() {
     assert!(why.ends_with("no such table") && why.len() < 5000, "{} bytes", why.len());
 }
 
-/// Returns true if the process has not ended. Until its parent waits for it, Linux shows it as a
-/// zombie.
+/// Returns true if the process has not exited. Linux shows an exited process as a zombie until its
+/// parent waits for it.
 #[cfg(target_os = "linux")]
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

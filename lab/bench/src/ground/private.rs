@@ -1,4 +1,4 @@
-//! Starts a private server to be measured.
+//! Starts a private server to measure.
 
 use std::path::Path;
 

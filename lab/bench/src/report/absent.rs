@@ -1,4 +1,4 @@
-//! The contenders that could not be measured, each with its message.
+//! Lists the contenders that could not be measured, each with its message.
 
 use crate::{
     report::{

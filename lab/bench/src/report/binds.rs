@@ -1,5 +1,5 @@
-//! The bottleneck of each row: processors, disk, locks, or the network between client and server,
-//! with the measured figures.
+//! Shows the bottleneck of each row, with the measured figures: processors, disk, locks, or the
+//! network between client and server.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::{
 /// The share of all processors in use at which the processors are the bottleneck.
 const FULL: f64 = 0.85;
 
-/// One line per row.
+/// Makes a table with one line per row.
 pub fn table(rows: &[&Row]) -> String {
     let mut table = Table::of_words(["case", "contender", "bound by", "as was measured"]);
     for row in rows.iter().filter(|row| is_measured(row)) {
@@ -37,7 +37,7 @@ struct Sessions {
     client: f64,
 }
 
-/// Returns `None` if the wait states were not sampled.
+/// Returns the bottleneck and its figures, or `None` if the wait states were not sampled.
 fn told(row: &Row) -> Option<(&'static str, String)> {
     let looks: Vec<&_> = row.rounds.iter().map(|round| &round.waits).filter(|waits| !waits.is_empty()).collect();
     let mut sessions = Sessions::default();
@@ -50,7 +50,7 @@ fn told(row: &Row) -> Option<(&'static str, String)> {
             wait if wait.starts_with("Lock:") || wait.starts_with("LWLock:") || wait.starts_with("BufferPin:") => {
                 &mut sessions.locks
             }
-            // Sessions that sleep, or communicate with another process of the server.
+            // These sessions sleep, or communicate with another process of the server.
             _ => continue,
         };
         *kind += count / looks.len() as f64;

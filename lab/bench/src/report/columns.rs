@@ -1,4 +1,4 @@
-//! The columns of the suites' tables. A table omits a column in which no row has a figure.
+//! The columns of the suites' tables. A table omits columns in which no row has a figure.
 
 use crate::{
     report::{
@@ -114,7 +114,7 @@ const IDLE: &[Column] = &[
 
 const LAYER_ORDER: [&str; 4] = ["sql", "queue", "coalesced", "worker"];
 
-/// The columns of a suite's tables, the most important first.
+/// Returns the columns of a suite's tables, the most important first.
 pub fn of(suite: &str) -> &'static [Column] {
     match suite {
         "layer-comparison" => LAYERS,
@@ -124,7 +124,7 @@ pub fn of(suite: &str) -> &'static [Column] {
     }
 }
 
-/// The rows of a race in the order of its table.
+/// Returns the rows of a race in the order of its table.
 pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     let suite = race.first().suite.as_str();
     match suite {
@@ -141,8 +141,8 @@ pub fn ranked<'a>(race: &Race<'a>) -> Vec<&'a Row> {
     }
 }
 
-/// The measure that ranks contenders without a requested rate: the time of single calls, the rate
-/// of races.
+/// Returns the measure that ranks contenders without a requested rate: the time for single calls,
+/// the rate for races.
 pub fn chief(race: &Race) -> &'static Measure {
     let steps = matches!(race.first().suite.as_str(), "send" | "read" | "ack" | "distance");
     let timed = race.measured().any(|row| measure::MEAN.median(row).is_some());
@@ -151,7 +151,7 @@ pub fn chief(race: &Race) -> &'static Measure {
 
 fn ratio(race: &Race, row: &Row) -> Option<String> {
     let chief = chief(race);
-    // A contender that reaches the requested rate is no faster than others that do.
+    // A contender that reaches the requested rate is no faster than other contenders that reach it.
     if chief.more && row.told.rate.is_some() {
         return None;
     }

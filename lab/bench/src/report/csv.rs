@@ -1,5 +1,5 @@
-//! One line per round, so that readers can compute their own medians. A row without rounds has one
-//! line.
+//! Writes one line per round, so that readers can compute their own medians. A row without rounds
+//! has one line.
 
 use crate::results::{Outcome, Results, Round, Row};
 
@@ -80,7 +80,7 @@ const COLUMNS: &[Column] = &[
     ("arguments", |row, _| row.made.arguments.clone()),
     ("build", |row, _| row.made.build.clone()),
 ];
-/// The columns of a round: empty, not zero, in a row without rounds.
+/// The columns of a round. In a row without rounds they are empty, not zero.
 const ROUND: std::ops::Range<&str> = "sent".."version";
 
 pub fn csv(results: &Results) -> String {
@@ -125,7 +125,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     cells.collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// Empty where there is none, or where it is not a number.
+/// Formats a figure. The text is empty if there is no figure, or if it is not a number.
 fn figure(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default()
 }

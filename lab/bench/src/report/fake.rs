@@ -1,8 +1,8 @@
-//! Results as a run of all suites might leave them, for tests.
+//! Makes results like those of a run of all suites, for tests.
 
 use crate::results::{Header, Latency, Made, Outcome, Results, Round, Row, Sample, Server, Told};
 
-/// Names and how fast they are.
+/// The names of the contenders, and how fast each is.
 pub const CONTENDERS: [(&str, f64); 15] = [
     ("trunkline", 430_000.0),
     ("trunkline-bytea", 1_441_000.0),
@@ -25,7 +25,7 @@ fn made() -> Made {
     Made { commit: "0123456789ab".into(), arguments: "publication".into(), build: "release".into() }
 }
 
-/// A run that is whole.
+/// Returns the results of a complete run.
 pub fn whole() -> Results {
     let mut results = results();
     for row in &mut results.rows {
@@ -92,7 +92,8 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
     }
 }
 
-/// A round of ten seconds: `rate` messages per second, each with a `latency` in microseconds.
+/// Returns a round of ten seconds with `rate` messages per second, each with a latency of `latency`
+/// microseconds.
 pub fn round(rate: f64, latency: f64) -> Round {
     Round {
         sent: (rate * 10.0) as u64,
@@ -123,17 +124,17 @@ pub fn round(rate: f64, latency: f64) -> Round {
     }
 }
 
-/// The same contender three times, each time a little different.
+/// Adds three rounds to the row, each a little different.
 pub fn measured(mut row: Row, rate: f64, latency: f64) -> Row {
     row.rounds = [1.0, 0.9, 1.04].map(|luck| round(rate * luck, latency / luck)).to_vec();
     row
 }
 
-/// A minute under a held snapshot, in which a message costs more and more.
+/// Returns the samples of a minute under a held snapshot, in which a message costs more and more.
 pub fn series(rate: f64, from: f64, to: f64) -> Vec<Sample> {
     let sample = |second: u32| {
         let (at, share) = (f64::from(second), f64::from(second) / 60.0);
-        // No two seconds are alike.
+        // The noise makes every second different.
         let noise = 1.0 + 0.08 * (at * 2.7).sin();
         Sample {
             at,
@@ -147,7 +148,8 @@ pub fn series(rate: f64, from: f64, to: f64) -> Vec<Sample> {
     (1..=60).map(sample).collect()
 }
 
-/// Every suite, with a peer that is missing, one that stalled and one that was disturbed.
+/// Returns rows of every suite, with one peer that is missing, one that stalled and one that was
+/// disturbed.
 pub fn results() -> Results {
     let mut rows = Vec::new();
     for (at, (name, speed)) in CONTENDERS[..13].iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The captions above and below a table: the settings that all rows share, the disturbed
+//! Writes the captions above and below a table: the settings that all rows share, the disturbed
 //! contenders and the missing ones.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::{
     results::Row,
 };
 
-/// The explanation of the double daggers.
+/// Explains the double daggers.
 pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     let rows: Vec<String> = rows.map(|row| format!("{} {}", code(&row.contender), code(&row.case))).collect();
     match rows.is_empty() {
@@ -24,7 +24,7 @@ pub fn scatter<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     }
 }
 
-/// The settings that all of these rows share, and the speed of the disk.
+/// Returns the settings that all of these rows share, and the speed of the disk.
 pub fn in_common(rows: &[&Row]) -> String {
     let disk = settings::disk(rows).map_or_else(String::new, |(least, _, most)| {
         format!("; {} to {} durable writes/s around it", number::rate(least), number::rate(most))
@@ -32,7 +32,7 @@ pub fn in_common(rows: &[&Row]) -> String {
     format!("{}{disk}.\n\n", settings::same(rows))
 }
 
-/// The explanation of the daggers, and the contenders without figures.
+/// Explains the daggers, and lists the contenders without figures.
 pub fn foot(rows: &[&Row]) -> String {
     let mut text = String::new();
     let disturbed: Vec<String> = rows.iter().filter_map(|row| disturbance(row)).collect();
@@ -54,7 +54,7 @@ pub fn foot(rows: &[&Row]) -> String {
     text
 }
 
-/// The contenders that kept the order of keys, and those that broke it.
+/// Lists the contenders that kept the order of keys, and those that broke it.
 fn order(rows: &[&Row]) -> String {
     let broken = |row: &Row| row.rounds.iter().filter_map(|round| round.disordered).reduce(|all, count| all + count);
     let told = |row: &&Row| {

@@ -1,4 +1,4 @@
-//! The rate and latency of each contender and number of callers, by the time of an fsync.
+//! Shows the rate and latency of each contender and number of callers by the duration of an fsync.
 
 use crate::{
     report::{
@@ -36,14 +36,14 @@ pub fn series<'a>(rows: &[&'a Row]) -> Vec<Series<'a>> {
     all
 }
 
-/// The time of an fsync without an added delay, in milliseconds, from the disk's durable writes per
-/// second around the rows.
+/// Returns the duration of an fsync without an added delay, in milliseconds. It is computed from
+/// the disk's durable writes per second around the rows.
 pub fn as_it_is(rows: &[&Row]) -> f64 {
     const COMMON: f64 = 0.05;
     settings::disk(rows).map_or(COMMON, |(_, median, _)| 1000.0 / median).min(0.9)
 }
 
-/// The contenders without any figure, each with the reason.
+/// Lists the contenders without any figure, each with the reason.
 pub fn absent(series: &[Series]) -> Vec<String> {
     let why = |of: &Series| {
         let (what, words) = excuse(of.rows[0])?;
@@ -70,7 +70,7 @@ impl<'a> Series<'a> {
         if self.says_callers { format!("{contender}, {callers} callers") } else { contender.to_owned() }
     }
 
-    /// The least times of an fsync that were set for its rows, in milliseconds.
+    /// Returns the minimum durations of an fsync that were set for these rows, in milliseconds.
     pub fn leasts(&self) -> Vec<f64> {
         let mut leasts: Vec<f64> = self.rows.iter().filter_map(|row| row.told.fsync_ms).collect();
         leasts.sort_by(f64::total_cmp);
@@ -84,7 +84,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// The figure as a table.
+/// Shows the figure's values as a table.
 pub fn table(rows: &[&Row]) -> String {
     let series = series(rows);
     let mut leasts: Vec<f64> = series.iter().flat_map(Series::leasts).collect();

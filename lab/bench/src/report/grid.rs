@@ -1,4 +1,4 @@
-//! Producers × consumers in the format of hasql-queue's README: enqueues/s / dequeues/s.
+//! Shows producers × consumers in the format of hasql-queue's README: enqueues/s / dequeues/s.
 
 use crate::{
     report::{
@@ -10,7 +10,7 @@ use crate::{
     results::Row,
 };
 
-/// One table per way to wait and per batch size.
+/// Makes one table per way to wait and per batch size.
 pub fn tables(races: &[Race]) -> String {
     let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
     let mut apart: Vec<Vec<&Row>> = Vec::new();
@@ -59,7 +59,6 @@ fn table(rows: &[&Row]) -> String {
     format!("{heading}{}{}{scattered}{}{}", foot::in_common(rows), table.text(), binding(rows), foot::foot(rows))
 }
 
-/// The bottleneck of each row.
 fn binding(rows: &[&Row]) -> String {
     binds::table(rows)
 }

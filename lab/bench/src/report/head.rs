@@ -1,4 +1,4 @@
-//! The origin of the results: their run, commit, arguments and build.
+//! Shows the origin of the results: their run, commit, arguments and build.
 
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ fn of_one(run: &Header) -> String {
     text
 }
 
-/// Rows that were put together from several runs.
+/// Describes rows that come from several runs.
 fn of_several(rows: &[Row]) -> String {
     let unknown = rows.iter().filter(|row| row.made == Made::default()).count();
     let mut runs: Vec<&str> = rows.iter().map(|row| row.run.as_str()).filter(|run| !run.is_empty()).collect();

@@ -1,4 +1,5 @@
-//! The comparisons in which a peer was better than the best of ours. They come first in the report.
+//! Lists the comparisons in which a peer was better than the best of ours. They come first in the
+//! report.
 
 use std::fmt::Write;
 
@@ -21,17 +22,18 @@ const COMPARED: &[(Measure, &str)] = &[
     (measure::SERVER_CPU, "server CPU a message"),
     (tenths::LATE_SERVER_CPU, "server CPU a message in the last tenth of the time"),
 ];
-/// The costs of waiting, which are not divided by the number of messages: it may be zero.
+/// The costs of waiting. They are not divided by the number of messages, which may be zero.
 const IDLE: &[(Measure, &str)] = &[
     (measure::SERVER_USE, "server CPU while waiting"),
     (measure::STATEMENTS_PER_SECOND, "statements/s while waiting"),
     (measure::WAL_PER_SECOND, "WAL/s while waiting"),
 ];
-/// Shares of a processor and statements per second below this count as zero.
+/// The value below which shares of a processor and statements per second count as zero.
 const NOTHING: f64 = 1e-3;
-/// A smaller ratio does not show in the third digit, and counts as equal.
+/// The ratio below which two values count as equal, because the difference does not show in the
+/// third digit.
 const SAME: f64 = 1.005;
-/// A contender that reaches this share of the requested rate loses to no faster one.
+/// The share of the requested rate from which a contender does not lose to faster ones.
 const KEPT_UP: f64 = 0.99;
 
 /// A comparison in which a peer was ahead of the best of ours.
@@ -41,7 +43,7 @@ struct Lost<'a> {
     what: &'static str,
     /// The best of ours, if one was measured.
     ours: Option<(&'a Row, f64)>,
-    /// The row, value and ratio of each peer that was ahead, the furthest first.
+    /// The row, value and ratio of each peer that was ahead, largest ratio first.
     ahead: Vec<(&'a Row, f64, f64)>,
 }
 
@@ -64,7 +66,7 @@ pub fn section(results: &Results) -> String {
     text + &without(&races)
 }
 
-/// Rows that could not be compared, because their rounds differ too much.
+/// Lists rows that could not be compared, because their rounds differ too much.
 fn scattered(races: &[Race]) -> String {
     let mut names: Vec<String> = Vec::new();
     for race in races.iter().filter(|race| has_both(race)) {
@@ -86,7 +88,7 @@ fn compared(race: &Race) -> impl Iterator<Item = &'static (Measure, &'static str
     COMPARED.iter().chain(if race.first().suite == "idle" { IDLE } else { &[] })
 }
 
-/// The suites without a lost comparison, and those without any comparison.
+/// Lists the suites without a lost comparison, and those without any comparison.
 fn without(races: &[Race]) -> String {
     let (mut won, mut alone) = (Vec::new(), Vec::new());
     let mut suites: Vec<&str> = Vec::new();
@@ -131,7 +133,8 @@ fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, p
     let ours = race.our_best(measure);
     let peers = race.measured().filter(|row| !is_ours(&row.contender) && !measure.scatters(row));
     if !race.measured().any(|row| is_ours(&row.contender)) {
-        // Ours ran and did not finish: lost without a figure, listed for one measure only.
+        // Ours ran and did not finish. The comparison is lost without a figure, and listed for one
+        // measure only.
         let ahead: Vec<_> = peers.filter_map(|row| Some((row, measure.median(row)?, f64::INFINITY))).collect();
         return (measure.more && !ahead.is_empty()).then_some(Lost { place, measure, what, ours, ahead });
     }
@@ -159,7 +162,7 @@ impl Lost<'_> {
         let show = self.measure.show;
         let callers = |row: &Row| match self.same_callers() {
             true => String::new(),
-            // More callers send more messages, and each waits longer.
+            // With more callers, more messages are sent and each waits longer.
             false => format!(" with {} callers", row.told.producers),
         };
         let told = |(row, value, ratio): &(&Row, f64, f64)| {

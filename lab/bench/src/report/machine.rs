@@ -1,4 +1,4 @@
-//! The machine and server of the measurements, and how steady they were.
+//! Describes the machine and the server of the measurements, and how steady they were.
 
 use std::fmt::Write;
 
@@ -51,7 +51,8 @@ fn processor(server: &Server) -> &str {
     if server.processor.is_empty() { "a processor without a name" } else { &server.processor }
 }
 
-/// The time of the measurements, the speed of the disk, and the number of disturbed rounds.
+/// Describes the time of the measurements, the speed of the disk, and the number of disturbed
+/// rounds.
 fn steadiness(results: &Results) -> String {
     let mut text = String::new();
     let times = results.rows.iter().map(|row| row.measured_at);

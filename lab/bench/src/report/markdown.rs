@@ -1,4 +1,4 @@
-//! The little Markdown that the report is written in.
+//! Writes the few elements of Markdown that the report uses.
 
 use std::fmt::Write;
 

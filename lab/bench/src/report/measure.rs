@@ -66,7 +66,7 @@ impl Measure {
         self.median(row).map(self.show)
     }
 
-    /// Returns the median, and the least and the most if they differ.
+    /// Returns the median, with the minimum and the maximum if they differ.
     pub fn spread(&self, row: &Row) -> Option<String> {
         let Spread { median, least, most } = (self.of)(row)?;
         let show = self.show;
@@ -77,13 +77,14 @@ impl Measure {
         }
     }
 
-    /// Returns the ratio by which the first is better than the second.
+    /// Returns the ratio by which the first value is better than the second.
     pub fn better(&self, first: f64, second: f64) -> f64 {
         if self.more { first / second } else { second / first }
     }
 }
 
-/// Received messages per second; in cases that only send, sent messages per second.
+/// Returns the received messages per second. In cases that only send, returns the sent messages per
+/// second.
 fn rate(row: &Row) -> Option<Spread> {
     match row.told.case.starts_with("send") {
         true => over(row, Round::sent_per_second),
@@ -95,7 +96,7 @@ fn latency(row: &Row, figure: fn(&Latency) -> Option<f64>) -> Option<Spread> {
     over(row, |round| round.latency.as_ref().and_then(figure))
 }
 
-/// Skips rounds whose figure is a division by zero.
+/// Collects a figure over all rounds, without rounds whose figure is a division by zero.
 fn over(row: &Row, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
     row.over(|round| figure(round).filter(|value| value.is_finite()))
 }

@@ -38,8 +38,8 @@ use crate::{Failure, results::Results};
 
 pub use self::{csv::csv, json::json, number::date};
 
-/// Reads the results in the file, or in the compressed file beside it, which is what the tree
-/// keeps. Without either, the results are empty.
+/// Reads the results from the file, or from the compressed file next to it, which is what the
+/// source tree contains. If neither exists, the results are empty.
 pub fn read(file: &Path) -> Result<Results, Failure> {
     match fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -52,7 +52,8 @@ pub fn read(file: &Path) -> Result<Results, Failure> {
     }
 }
 
-/// Compresses a file to an eighth of its size and removes it, because the source tree keeps it.
+/// Compresses a file to an eighth of its size and removes the original, because the results become
+/// part of the source tree.
 pub fn pack(file: &Path) -> Result<(), Failure> {
     let mut packer = GzEncoder::new(fs::File::create(packed(file))?, Compression::best());
     std::io::copy(&mut fs::File::open(file)?, &mut packer)?;

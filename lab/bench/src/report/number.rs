@@ -1,19 +1,19 @@
-//! Numbers for readers: three digits and a unit.
+//! Formats numbers for readers, with three digits and a unit.
 
 /// The placeholder for a missing figure.
 pub const NONE: &str = "–";
 
-/// `1.44 M`, `555 k`, `12.3`.
+/// Formats a number: `1.44 M`, `555 k`, `12.3`.
 pub fn rate(value: f64) -> String {
     scaled(value, &[(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")])
 }
 
-/// `0.73 µs`, `4.75 ms`, `12.0 s`.
+/// Formats a time: `0.73 µs`, `4.75 ms`, `12.0 s`.
 pub fn time(microseconds: f64) -> String {
     scaled(microseconds, &[(1e6, " s"), (1e3, " ms"), (1.0, " µs")])
 }
 
-/// A range of times, with one unit if both have the same: `1.38–8.28 ms`.
+/// Formats a range of times, with one unit if both have the same: `1.38–8.28 ms`.
 pub fn span(from: f64, to: f64) -> String {
     let (from, to) = (time(from), time(to));
     match (from.split_once(' '), to.split_once(' ')) {
@@ -26,7 +26,7 @@ pub fn bytes(value: f64) -> String {
     scaled(value, &[(1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")])
 }
 
-/// `×1.84`, or `1/312` for a ratio below 0.1.
+/// Formats a ratio: `×1.84`, or `1/312` below 0.1.
 pub fn times(ratio: f64) -> String {
     match ratio {
         ratio if !ratio.is_finite() => NONE.into(),
@@ -35,7 +35,7 @@ pub fn times(ratio: f64) -> String {
     }
 }
 
-/// `12.3 %`.
+/// Formats a share: `12.3 %`.
 pub fn percent(share: f64) -> String {
     match share.is_finite() {
         true => format!("{} %", three(share * 100.0)),
@@ -43,7 +43,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A whole number, not rounded, because settings are exact: `100`, `20,000`.
+/// Formats a number with all of its digits, because settings are exact: `100`, `20,000`.
 pub fn whole(value: f64) -> String {
     if value.fract() != 0.0 {
         return three(value);
@@ -66,7 +66,7 @@ pub fn short(figure: &str) -> String {
     format!("{digits}{unit}")
 }
 
-/// The day and minute of a Unix time in seconds.
+/// Formats the day and minute of a Unix time in seconds.
 pub fn date(seconds: u64) -> String {
     let (mut days, minutes) = (seconds / 86_400, seconds % 86_400 / 60);
     let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);

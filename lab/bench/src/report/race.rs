@@ -1,4 +1,5 @@
-//! Races: the rows of one case on the same server, which may be compared.
+//! Groups rows into races. A race has the rows of one case on the same server, which may be
+//! compared.
 
 use crate::{
     contenders::CONTENDERS,
@@ -29,7 +30,7 @@ pub fn is_ours(contender: &str) -> bool {
     CONTENDERS.iter().any(|known| known.name == contender && known.is_own()) || contender.starts_with("trunkline")
 }
 
-/// A contender's name as code; ours are bold.
+/// Returns a contender's name as code. The names of ours are bold.
 pub fn shown(contender: &str) -> String {
     if is_ours(contender) { format!("**{}**", code(contender)) } else { code(contender) }
 }
@@ -38,7 +39,7 @@ pub fn is_measured(row: &Row) -> bool {
     row.outcome == Outcome::Measured && !row.rounds.is_empty()
 }
 
-/// The outcome of a row that was not measured, and the reason.
+/// Returns the outcome of a row that was not measured, and the reason.
 pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
     match &row.outcome {
         Outcome::Measured if row.rounds.is_empty() => Some(("not measured", "it has no round")),
@@ -49,8 +50,8 @@ pub fn excuse(row: &Row) -> Option<(&'static str, &str)> {
     }
 }
 
-/// The rows of a suite on the server that most of its rows used, because a figure has no room to
-/// name servers.
+/// Returns the rows of a suite on the server that most of its rows used, because a figure has no
+/// room to name servers.
 pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
     let rows: Vec<&Row> = results.rows.iter().filter(|row| row.suite == suite).collect();
     let met = |row: &Row| rows.iter().filter(|other| other.server == row.server).count();
@@ -60,7 +61,7 @@ pub fn on_one_server<'a>(results: &'a Results, suite: &str) -> Vec<&'a Row> {
 
 impl<'a> Race<'a> {
     pub fn first(&self) -> &'a Row {
-        // A race begins with a row and never loses one.
+        // A race starts with one row, and rows are never removed from it.
         self.rows[0]
     }
 
@@ -68,7 +69,8 @@ impl<'a> Race<'a> {
         self.rows.iter().copied().filter(|row| is_measured(row))
     }
 
-    /// The measured rows, the best first: by `open` if a rate was requested, else by `fast`.
+    /// Returns the measured rows, the best first: by `open` if a rate was requested, otherwise by
+    /// `fast`.
     pub fn ranked(&self, fast: &Measure, open: &Measure) -> Vec<&'a Row> {
         let by = if self.first().told.rate.is_some() { open } else { fast };
         let mut rows: Vec<&Row> = self.measured().collect();
@@ -77,14 +79,14 @@ impl<'a> Race<'a> {
         rows
     }
 
-    /// The best of our own rows by this measure, with its median.
+    /// Returns the best of our own rows by this measure, with its median.
     pub fn our_best(&self, by: &Measure) -> Option<(&'a Row, f64)> {
         let ours = self.measured().filter(|row| is_ours(&row.contender) && !by.scatters(row));
         ours.filter_map(|row| Some((row, by.median(row)?)))
             .max_by(|a, b| if by.more { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) })
     }
 
-    /// The case, and the settings that distinguish the race from others of the same case.
+    /// Returns the case, and the settings that distinguish the race from others of the same case.
     pub fn name(&self, among: &[Race]) -> String {
         let row = self.first();
         let namesakes: Vec<&Row> =
@@ -98,8 +100,8 @@ impl<'a> Race<'a> {
 }
 
 fn comparable(a: &Row, b: &Row) -> bool {
-    // Each contender has its best number of callers and a sufficient backlog; neither changes its
-    // task.
+    // Each contender has its own best number of callers and a sufficient backlog. Neither changes
+    // the contender's task.
     let told = |row: &Row| {
         let told = Told { seconds: 0.0, producers: 0, consumers: 0, backlog: 0, settle: 0.0, ..row.told.clone() };
         // The suite `idle` compares ways to wait.

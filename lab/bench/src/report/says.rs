@@ -1,4 +1,4 @@
-//! Sentences that restate figures. A sentence is left out if its rows are missing.
+//! Writes sentences that restate figures. A sentence is left out if its rows are missing.
 
 use crate::{
     report::{
@@ -30,7 +30,7 @@ pub fn section(results: &Results) -> String {
     if told.is_empty() { String::new() } else { format!("## What the figures say\n\n{}\n\n", told.join("\n")) }
 }
 
-/// The contenders of single steps, ours first.
+/// Returns the contenders of single steps, ours first.
 fn contenders(results: &Results) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for row in results.rows.iter().filter(|row| STEPS.contains(&row.suite.as_str())) {
@@ -42,7 +42,7 @@ fn contenders(results: &Results) -> Vec<&str> {
     names
 }
 
-/// The cost of each layer's steps, as a range of ratios to the SQL.
+/// States the cost of each layer's steps, as a range of ratios to the SQL.
 fn layers(results: &Results) -> Vec<String> {
     let mut ratios: Vec<(&str, Vec<(f64, &str)>)> = Vec::new();
     for race in races(results.rows.iter().filter(|row| row.suite == "layer-comparison")) {
@@ -70,7 +70,7 @@ fn layers(results: &Results) -> Vec<String> {
     ratios.into_iter().filter_map(say).collect()
 }
 
-/// The cost of a message alone and in a batch.
+/// States the cost of a message alone and in a batch.
 fn batches(results: &Results, contender: &str) -> Vec<String> {
     let say = |(verb, done): (&str, &str)| {
         let mean = |row: &Row| MEAN.median(row).map(|mean| mean / row.told.batch.max(1) as f64);
@@ -111,7 +111,7 @@ fn reads(results: &Results, contender: &str) -> Vec<String> {
     }
 }
 
-/// The time of a send by size of payload, from the smallest to the largest.
+/// States the time of a send by size of payload, from the smallest to the largest.
 fn payloads(results: &Results, contender: &str) -> Vec<String> {
     let mut sized: Vec<&Row> = rows(results, contender).filter(|row| row.case.starts_with("send-payload-")).collect();
     sized.sort_by_key(|row| row.told.payload);
@@ -128,7 +128,7 @@ fn payloads(results: &Results, contender: &str) -> Vec<String> {
     vec![format!("{} sends {size} in {}, {}.", code(contender), number::time(*least), grew.join(", "))]
 }
 
-/// The time of a full cycle compared to the time of its send.
+/// States the time of a full cycle compared to the time of its send.
 fn cycles(results: &Results, contender: &str) -> Vec<String> {
     let cycle = mean(results, contender, "full-cycle");
     let send = mean(results, contender, "send-single");
@@ -151,7 +151,7 @@ fn step<'a>(results: &'a Results, contender: &'a str, case: &str) -> Option<&'a 
     rows(results, contender).find(|row| row.case == case)
 }
 
-/// The measured rows of single steps.
+/// Returns the measured rows of single steps.
 fn rows<'a>(results: &'a Results, contender: &'a str) -> impl Iterator<Item = &'a Row> {
     let of = move |suite: &'static str| results.rows.iter().filter(move |row| row.suite == suite);
     STEPS

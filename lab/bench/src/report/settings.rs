@@ -1,5 +1,5 @@
-//! The settings of rows and of their servers. A caption states the settings that all rows share;
-//! settings that differ have a column each.
+//! Shows the settings of rows and of their servers. A caption states the settings that all rows
+//! share; settings that differ have a column each.
 
 use crate::{
     report::{markdown::code, number},
@@ -45,7 +45,8 @@ const SETTINGS: &[Setting] = &[
     Setting { name: "processor", of: |row| row.server.processor.clone() },
 ];
 
-/// The duration, rounds and origin of a row: in each table's caption, but in no name of a case.
+/// The duration, rounds and origin of a row. Each table's caption states them, but no name of a
+/// case does.
 const PROVENANCE: &[Setting] = &[
     Setting { name: "seconds a round", of: |row| number::whole(row.told.seconds) },
     Setting { name: "rounds", of: |row| row.rounds.len().to_string() },
@@ -54,15 +55,16 @@ const PROVENANCE: &[Setting] = &[
     Setting { name: "build", of: |row| kept(&row.made.build) },
 ];
 
-/// Rows of old runs do not have the words.
+/// Returns `not kept` for an empty text, which is what rows of old runs have.
 fn kept(words: &str) -> String {
     if words.is_empty() { "not kept".into() } else { words.into() }
 }
 
-/// A value that captions omit.
+/// The value that captions omit.
 const UNSAID: &str = "none";
 
-/// The settings that all rows share, as a sentence without the machine, which has its own section.
+/// Returns the settings that all rows share, as a sentence. It omits the machine, which has its own
+/// section.
 pub fn same(rows: &[&Row]) -> String {
     let same = SETTINGS
         .iter()
@@ -74,17 +76,18 @@ pub fn same(rows: &[&Row]) -> String {
     told.join(", ")
 }
 
-/// The settings that differ between the rows, including their origin.
+/// Returns the settings that differ between the rows, including their origin.
 pub fn varied(rows: &[&Row]) -> Vec<&'static Setting> {
     SETTINGS.iter().chain(PROVENANCE).filter(|setting| setting.varies(rows)).collect()
 }
 
-/// The settings that differ between the rows, without their origin.
+/// Returns the settings that differ between the rows, without their origin.
 pub fn apart(rows: &[&Row]) -> Vec<&'static Setting> {
     SETTINGS.iter().filter(|setting| setting.varies(rows)).collect()
 }
 
-/// The least, median and most durable writes per second of the disk around these rows' rounds.
+/// Returns the minimum, median and maximum of the disk's durable writes per second around these
+/// rows' rounds.
 pub fn disk(rows: &[&Row]) -> Option<(f64, f64, f64)> {
     let rounds = rows.iter().flat_map(|row| &row.rounds);
     let mut rates: Vec<f64> =

@@ -1,5 +1,5 @@
-//! One section per suite: its figure and one table per case, each followed by the disturbed and
-//! missing contenders.
+//! Writes one section per suite: its figure and one table per case, each followed by the disturbed
+//! and missing contenders.
 
 use std::fmt::Write;
 
@@ -51,10 +51,10 @@ const SUITES: &[(&str, &str)] = &[
     ("burst", "A large backlog drained."),
     ("soak", "For a long time."),
 ];
-/// The most contenders per case for which all cases share one table.
+/// The maximum number of contenders per case for which all cases share one table.
 const A_FEW: usize = 4;
 
-/// The sections of all suites that have rows; `figures` are the drawn files, `SUITE.svg`.
+/// Returns the sections of all suites that have rows; `figures` are the drawn files, `SUITE.svg`.
 pub fn sections(results: &Results, figures: &[&str]) -> String {
     let mut names: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();
     for row in &results.rows {
@@ -92,7 +92,7 @@ fn section(results: &Results, suite: &str, figures: &[&str]) -> String {
     text
 }
 
-/// The sort key of a single step: the call, then the payload, then the batch.
+/// Returns the sort key of a single step: the call, then the payload, then the batch.
 fn step(row: &Row) -> (&str, usize, usize) {
     let call = row.case.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
     let call = ["-single", "-batch", "-payload"].iter().find_map(|kind| call.strip_suffix(kind)).unwrap_or(call);
@@ -120,7 +120,7 @@ fn tables(races: &[Race]) -> String {
     races.iter().map(one).collect()
 }
 
-/// One table of several races, with a column for the case if `cases` is set.
+/// Makes one table of several races, with a column for the case if `cases` is set.
 fn table(races: &[Race], cases: bool) -> String {
     let rows: Vec<&Row> = races.iter().flat_map(|race| race.rows.iter().copied()).collect();
     let varied = settings::varied(&rows);
@@ -155,12 +155,12 @@ fn table(races: &[Race], cases: bool) -> String {
     )
 }
 
-/// A double dagger if the rounds differ too much for a comparison.
+/// Returns a double dagger if the rounds differ too much for a comparison.
 fn scattered(chief: &Measure, row: &Row) -> &'static str {
     if chief.scatters(row) { " ‡" } else { "" }
 }
 
-/// The contender's name, with a dagger if a round was disturbed.
+/// Returns the contender's name, with a dagger if a round was disturbed.
 fn name(row: &Row) -> String {
     let name = shown(&row.contender);
     if row.rounds.iter().any(|round| round.disturbed.is_some()) { name + " †" } else { name }

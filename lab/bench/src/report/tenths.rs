@@ -1,4 +1,4 @@
-//! The first tenth of a long run compared to its last.
+//! Compares the first tenth of a long run with its last tenth.
 
 use crate::{
     report::{markdown::Table, measure::Measure, number, race::shown},
@@ -23,12 +23,13 @@ pub struct Tenth {
     pub size: f64,
 }
 
-/// The samples of the first round that has any.
+/// Returns the samples of the first round that has any.
 pub fn series(row: &Row) -> &[Sample] {
     row.rounds.iter().map(|round| round.series.as_slice()).find(|series| !series.is_empty()).unwrap_or_default()
 }
 
-/// Returns `None` if there are too few samples to distinguish the beginning from the end.
+/// Returns the first and the last tenth, or `None` if there are too few samples to distinguish
+/// them.
 pub fn tenths(row: &Row) -> Option<(Tenth, Tenth)> {
     let series = series(row);
     let length = (series.len() / 10).max(1);
@@ -49,14 +50,15 @@ fn tenth(samples: &[Sample]) -> Tenth {
     }
 }
 
-/// A percentile of the first and of the last window of the run.
+/// Formats a percentile of the first and of the last window of the run.
 fn parts(row: &Row, of: fn(&Latency) -> Option<u64>) -> Option<String> {
     let parts = row.rounds.iter().map(|round| &round.windows).find(|parts| parts.len() > 1)?;
     let shown = |part: Option<&Latency>| part.and_then(of).map(|us| number::time(us as f64));
     Some(format!("{} → {}", shown(parts.first())?, shown(parts.last())?))
 }
 
-/// One row per contender, the least cost in the last tenth first; empty without a series.
+/// Makes a table with one row per contender, the cheapest in the last tenth first. The table is
+/// empty if no row has samples.
 pub fn table(rows: &[&Row]) -> String {
     let mut rows: Vec<_> = rows.iter().filter_map(|row| tenths(row).map(|tenths| (*row, tenths))).collect();
     let late = |tenth: &Tenth| tenth.cpu.unwrap_or(f64::INFINITY);

@@ -20,7 +20,7 @@ fn race(rows: &[(&str, f64)]) -> Results {
     Results { run: None, rows: rows.iter().map(row).collect() }
 }
 
-/// A folder of this test's own, gone with it.
+/// A folder for one test, removed with this value.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -188,7 +188,7 @@ fn csv_has_one_line_per_round_or_row_without_rounds() {
     let text = csv(&results);
     let lines = |row: &Row| row.rounds.len().max(1);
     assert_eq!(text.lines().count(), 1 + results.rows.iter().map(lines).sum::<usize>());
-    // No cell of these has a comma of its own but for the cases of two suites, which are quoted.
+    // Only the cases of two suites have commas in their cells, and those cells are quoted.
     let columns = text.lines().next().expect("titles").split(',').count();
     for line in text.lines().filter(|line| !line.contains('"')) {
         assert_eq!(line.split(',').count(), columns, "{line}");
@@ -226,7 +226,7 @@ fn no_results_give_a_clear_page_and_no_figures() {
     assert_eq!(left, ["README.md", "results.csv", "results.json"]);
 }
 
-/// A race whose rounds have `count` samples each.
+/// Returns a race whose rounds have `count` latencies each.
 fn sampled(count: u64) -> Results {
     let mut results = race(&[("trunkline", 1000.0), ("pgq", 900.0)]);
     for round in results.rows.iter_mut().flat_map(|row| &mut row.rounds) {

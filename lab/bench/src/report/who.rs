@@ -1,4 +1,4 @@
-//! The contenders, with their versions and settings.
+//! Lists the contenders, with their versions and settings.
 
 use crate::{
     report::{
@@ -15,7 +15,7 @@ pub fn section(results: &Results) -> String {
             names.push(&row.contender);
         }
     }
-    // Ours first, and each in the order in which it ran.
+    // Ours come first. Within each group, the contenders keep the order in which they ran.
     names.sort_by_key(|name| !is_ours(name));
     let mut table = Table::of_words(["contender", "version", "runtime", "settings that it chose"]);
     for name in names {

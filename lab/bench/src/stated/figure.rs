@@ -2,12 +2,12 @@ use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Messages, statements: `555 k`.
+    /// A number of messages or statements: `555 k`.
     Count,
-    /// Microseconds.
+    /// A time in microseconds.
     Time,
     Bytes,
-    /// A share of 1: `12 %`.
+    /// A share of a whole: `12 %` is 0.12.
     Share,
     /// The ratio of two rows: `×12`, or `12 times`.
     Ratio,
@@ -17,7 +17,7 @@ pub enum Unit {
 pub struct Value {
     pub number: f64,
     pub unit: Unit,
-    /// The most by which the measured value may differ, because it comes from rounded figures.
+    /// The maximum error of the measured value, which was computed from rounded figures.
     pub rounded: f64,
 }
 
@@ -55,19 +55,19 @@ const UNITS: [(&str, Unit, f64); 12] = [
     ("%", Unit::Share, 0.01),
 ];
 
-/// A number as it is printed.
+/// A number as a document prints it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     pub text: String,
     value: f64,
-    /// The value of one unit of its last digit.
+    /// The value of one unit in the last digit.
     step: f64,
     /// The unit, if the text has one.
     unit: Option<Unit>,
 }
 
 impl Figure {
-    /// Finds the last figure of this text. A digit behind a letter belongs to a name: `p99`.
+    /// Finds the last figure of this text. A digit after a letter belongs to a name: `p99`.
     pub fn last(text: &str) -> Option<Self> {
         let mut last = None;
         let mut before = ' ';

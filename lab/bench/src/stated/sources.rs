@@ -7,7 +7,7 @@ use crate::{
     results::{Results, Row, Spread},
 };
 
-/// A measure's name in a mark, and its unit.
+/// The name of each measure in a mark, and its unit.
 const MEASURES: &[(&str, &measure::Measure, Unit)] = &[
     ("messages_per_s", &measure::RATE, Unit::Count),
     ("sent_per_s", &measure::SENT, Unit::Count),
@@ -29,7 +29,7 @@ const MEASURES: &[(&str, &measure::Measure, Unit)] = &[
     ("allocated_bytes", &measure::ALLOCATED, Unit::Bytes),
     ("client_memory", &measure::CLIENT_MEMORY, Unit::Bytes),
 ];
-/// The measure of the ways of driving Postgres.
+/// The name of the measure for ways of driving Postgres.
 const MILLISECONDS: &str = "ms";
 
 /// The published results, in which figures are looked up.
@@ -90,8 +90,8 @@ impl Sources {
     }
 }
 
-/// The cells of the page's tables, by `drivers/WORKLOAD/WAY`; with a delay of 5 ms, by
-/// `drivers@5/WORKLOAD/WAY`.
+/// Returns the cells of the page's tables by `drivers/WORKLOAD/WAY`, or by `drivers@5/WORKLOAD/WAY`
+/// with a delay of 5 ms.
 fn drivers(page: &str) -> BTreeMap<String, String> {
     let (mut cells, mut workload, mut titles) = (BTreeMap::new(), "", Vec::new());
     for line in page.lines() {

@@ -83,7 +83,7 @@ fn ways_of_driving_postgres_are_rows_too() {
         "0.65 ms<!-- row: drivers/get ×100/trunkline ms -->",
         "11.2 ms<!-- row: drivers@5/get ×100/trunkline ms -->",
         "11.0 ms<!-- row: drivers@5/ack 100/trunkline queue ms -->",
-        // 27.0 and 0.65 are rounded: the quotient of what was measured is between 41.1 and 41.9.
+        // 27.0 and 0.65 are rounded: the exact quotient is between 41.1 and 41.9.
         "×41.8<!-- row: drivers/get ×100/slow ms over drivers/get ×100/trunkline -->",
     ] {
         assert_eq!(check(right, &sources()), (1, Vec::new()), "{right}");

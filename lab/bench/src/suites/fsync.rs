@@ -1,9 +1,9 @@
-//! Plans messages that are sent while each fsync takes a least time.
+//! Plans rows that send messages while each fsync takes a minimum time.
 
 use super::{NEAREST, Plan, named, plan, throughput::among};
 use crate::Choice;
 
-/// The least milliseconds of an fsync; 0 leaves the disk as it is.
+/// The minimum durations of an fsync in milliseconds; 0 leaves the disk as it is.
 const LEAST: [f64; 4] = [0.0, 1.0, 5.0, 20.0];
 const OURS: [&str; 2] = ["trunkline", "trunkline-bytea"];
 /// A number of callers that every peer can have, because each of its callers is a connection.

@@ -1,5 +1,5 @@
-//! Plans rows for the costs of priorities, keys and unique keys, each with and without them, and
-//! for the costs of a busy key to other keys.
+//! Plans rows for the costs of priorities, keys and unique keys, each compared with messages
+//! without them. Other rows show the costs of a busy key to other keys.
 
 use super::{Plan, named, plan};
 use crate::Choice;
@@ -24,7 +24,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    // Each caller awaits its message and has keys of its own, so the order of each key is known and
+    // Each caller awaits its message and has its own keys, so the order of each key is known and
     // can be checked.
     for name in ["keys", "keys-4-workers", "pgmq", "graphile-worker", "pg-boss", "awa"] {
         let contender = named(name);
@@ -32,7 +32,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
         (plan.told.producers, plan.told.keys) = (contender.callers, 10_000);
         plans.push(plan);
     }
-    // The cost of a busy key to keys in its lane, and to keys in other lanes.
+    // These rows show the cost of a busy key to keys in its lane, and to keys in other lanes.
     for (case, backlog, timed) in [
         ("1000-a-second, keys", 0, ""),
         ("1000-a-second, keys, a million in one, its lane", 1_000_000, "its-lane"),

@@ -1,4 +1,4 @@
-//! Plans single steps of a message, by the contenders that have a call for each.
+//! Plans single steps of a message, for the contenders that have a call for each step.
 
 use super::{LAYERS, Plan, or, step, throughput::among};
 use crate::Choice;
@@ -28,7 +28,7 @@ pub(super) fn read(choice: &Choice) -> Vec<Plan> {
         plans.extend(LAYERS.map(|contender| step("read", sized("read", *n), contender, choice)));
     }
     for (patience, n) in [("1s", 10), ("5s", 50)].iter().filter(|_| choice.poll) {
-        // The SQL functions do not wait.
+        // The SQL functions do not wait for messages, so `sql` has no row here.
         let case = format!("read-with-poll-{patience}-{n}");
         plans.extend(["queue", "pgmq"].map(|contender| step("read", case.clone(), contender, choice)));
     }
@@ -46,8 +46,8 @@ pub(super) fn ack(choice: &Choice) -> Vec<Plan> {
 }
 
 pub(super) fn layer_comparison(choice: &Choice) -> Vec<Plan> {
-    // A layer without a call of its own for a case has no row in it. The library reads in the same
-    // way, whether it coalesces sends or not.
+    // A layer without its own call for a case has no row for that case. The library reads in the
+    // same way, whether it coalesces sends or not.
     const OWN: [(&str, &[&str]); 6] = [
         ("send-single", &["sql", "queue", "coalesced", "pgmq"]),
         ("send-batch-100", &["sql", "queue", "coalesced", "pgmq"]),

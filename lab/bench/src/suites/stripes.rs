@@ -1,15 +1,16 @@
-//! Plans messages to a queue on several servers, whose disks are equally slow.
+//! Plans rows that send messages to a queue on several servers, whose disks are equally slow.
 
 use super::{Plan, named, plan};
 use crate::Choice;
 
 const SERVERS: [usize; 4] = [1, 2, 3, 4];
-/// The least milliseconds of an fsync. The disk must be the bottleneck, and not the processors,
-/// which all servers share here.
+/// The minimum duration of an fsync in milliseconds. The disk must be the bottleneck, not the
+/// processors, which all servers share here.
 const FSYNC: f64 = 5.0;
-/// Callers that fill all commits of a server: a row is a job, and eight rows are in flight.
+/// The number of callers that fill all commits of a server: each row is one job, and eight rows are
+/// in flight.
 const MANY: usize = 1024;
-/// Callers per server, and callers in all.
+/// The numbers of callers per server, and in total.
 const EACH: usize = 64;
 const IN_ALL: usize = 256;
 
@@ -29,7 +30,7 @@ pub(super) fn stripes(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
-    // Rows of a kind are next to each other.
+    // Rows of the same kind are next to each other.
     plans.sort_by_key(|plan| plan.case.split(", ").take(2).map(str::to_owned).collect::<Vec<_>>());
     plans
 }

@@ -22,7 +22,7 @@ fn choice() -> Choice {
     }
 }
 
-/// Returns the names of the rows that only the first selection has.
+/// Returns the names of the rows that only the first choice selects.
 fn lost(from: &Choice, to: &Choice) -> HashSet<String> {
     let names = |choice| all(choice).iter().map(name).collect::<HashSet<String>>();
     &names(from) - &names(to)

@@ -3,8 +3,8 @@
 use super::{Plan, WORKERS, named, plan, racers, step};
 use crate::Choice;
 
-/// Returns a case's name with the number of callers, where that is not each contender's own best
-/// number.
+/// Returns a case's name with the number of callers, for cases that do not use each contender's own
+/// best number.
 pub(super) fn among(case: &str, callers: usize) -> String {
     match callers {
         1 => format!("{case}, 1 caller"),

@@ -1,15 +1,15 @@
-//! A row with a missing program says so, and the other rows run.
+//! A row with a missing program reports that, and the other rows run.
 
 use std::{os::unix::fs::symlink, path::Path};
 
 use crate::fixture::{Folder, name, run};
 
-/// Links everything that the PATH has into a folder, except this program.
+/// Links every program in the PATH into a folder, except this one.
 fn without(program: &str, folder: &Path) {
     let path = std::env::var_os("PATH").expect("a PATH");
     for file in std::env::split_paths(&path).filter_map(|part| part.read_dir().ok()).flatten().flatten() {
         if file.file_name() != program {
-            // The first file of a name counts, as in the PATH.
+            // The first file with a name wins, as in the PATH.
             let _ = symlink(file.path(), folder.join(file.file_name()));
         }
     }

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio_postgres::{Client, NoTls};
 use trunkline_embedded::Cluster;
 
-/// Our own layers, as in the last part of a row's name.
+/// Our own contenders, by the last part of their rows' names.
 pub const OWN: [&str; 18] = [
     "trunkline",
     "trunkline-bytea",
@@ -34,11 +34,11 @@ pub const OWN: [&str; 18] = [
     "exactly-once-sql",
 ];
 
-/// Far longer than a run of these tests takes, even on a busy machine that has to build the layers
-/// first.
+/// The time limit of a run, far longer than these tests take, even on a busy machine that has to
+/// build the layers first.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// A test's own folder, which is removed at the end.
+/// A folder for one test, removed at the test's end.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -57,7 +57,8 @@ impl Drop for Folder {
     }
 }
 
-/// The program with these arguments, and without this process's environment variables.
+/// A command that runs the program with these arguments, and without this process's environment
+/// variables.
 pub struct Bench(Command);
 
 impl Bench {
@@ -130,7 +131,8 @@ impl Bench {
     }
 }
 
-/// A run on a private cluster without fsync, because the speed of its disk decides nothing here.
+/// Returns a run on a private cluster without fsync, because the speed of its disk does not matter
+/// here.
 pub fn run() -> Bench {
     Bench::new("run").args(["--setting", "fsync=off"])
 }
@@ -140,8 +142,8 @@ pub fn name(row: &Value) -> String {
     ["suite", "case", "contender"].map(|part| row[part].as_str().expect(part)).join("/")
 }
 
-/// Starts a server for runs with a URL. Its log has every statement, behind the name of its
-/// database.
+/// Starts a server for runs with a URL. Its log contains every statement after the name of the
+/// statement's database.
 pub fn server() -> Cluster {
     Cluster::temporary()
         .setting("fsync", "off")

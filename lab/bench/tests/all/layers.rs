@@ -1,11 +1,11 @@
-//! Each layer runs its own code: the server's log has its statements.
+//! Each layer runs its own code: the server's log contains the layer's statements.
 
 use serde_json::Value;
 use trunkline_embedded::Cluster;
 
 use crate::fixture::{Bench, connect, name, server};
 
-/// Seconds in which a message is sent even if everything stops for one or two of them.
+/// The seconds of a turn. Even if everything stops for one or two seconds, a message is sent.
 const LONG_ENOUGH: &str = "3";
 
 /// One turn of a row, and every statement that the server ran for it.
@@ -26,7 +26,7 @@ async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
     let run = Bench::new("run").args(["--database-url", &server.url("postgres"), "--skip-cleanup"]);
     let rows = patterns.iter().fold(run, |run, pattern| run.pattern(pattern)).rows(LONG_ENOUGH).await;
     let log = std::fs::read_to_string(server.log_file()).expect("the server's log");
-    // The rows got their databases one after the other.
+    // The databases were created in the order of the rows.
     let databases = connect(server, "postgres").await;
     let databases =
         databases.query("select datname::text from pg_database where datname like 'trunkline%' order by oid", &[]);
@@ -41,8 +41,8 @@ async fn turns(server: &Cluster, patterns: &[String]) -> Vec<Turn> {
     rows.iter().zip(&databases).map(turn).collect()
 }
 
-/// Parses lines like `database|LOG: execute s1: select …`; further lines of a statement begin with
-/// a tab. Removes the quotes around names.
+/// Parses lines like `database|LOG: execute s1: select …`. Continuation lines of a statement begin
+/// with a tab. Removes the quotes around names.
 fn statements(log: &str, database: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -63,7 +63,7 @@ fn statements(log: &str, database: &str) -> Vec<String> {
 #[tokio::test]
 async fn sql_layer_calls_functions_and_queue_layer_runs_library_statements() {
     let server = server();
-    // The case, and the statement that each layer must send for it.
+    // The case, the statement of the SQL layer, and the statement of the queue layer.
     let cases = [
         ("send/send-single", "select trunkline.enqueue('bench'", "insert into trunkline.queue_bench "),
         ("send/send-batch-10", "select trunkline.enqueue_many('bench'", "insert into trunkline.queue_bench "),
@@ -93,8 +93,8 @@ async fn sql_layer_calls_functions_and_queue_layer_runs_library_statements() {
 #[tokio::test]
 async fn take_full_cycle_and_worker_run_their_own_code() {
     let server = server();
-    // Each layer's statement for a take, then the statements of a full cycle, and none of another
-    // layer.
+    // Each entry has a row, the statements that it must send, and statements of other layers that
+    // it must not send.
     let by_function =
         ["select trunkline.enqueue('bench'", "from trunkline.lease('bench'", "select trunkline.ack('bench'"];
     let by_library =
@@ -116,7 +116,7 @@ async fn take_full_cycle_and_worker_run_their_own_code() {
         let row = rows.iter().find(|row| name(row).ends_with(case)).expect(case);
         assert_eq!(row["outcome"], "measured", "{row}");
         assert!(row["rounds"][0]["sent"].as_u64() > Some(0), "{row}");
-        // A second database belongs to the program that counts allocations.
+        // The second database of a row belongs to the program that counts allocations.
         let at = rows.iter().position(|other| name(other) == name(row)).expect(case);
         let databases = connect(&server, "postgres").await;
         let names = "select datname::text from pg_database where datname like 'trunkline%' order by oid";
@@ -144,8 +144,8 @@ async fn only_coalesced_layer_mixes_messages_of_callers_in_a_row() {
         let left = connect(&server, &turn.database).await.query_one(count, &[]).await.expect("the queue's table");
         let (rows, messages): (i64, i64) = (left.get(0), left.get(1));
         assert!(messages as u64 >= turn.sent && turn.sent > 0, "{}: {messages} messages", turn.name);
-        // The messages before the clock started came in one call, which had twice as many messages
-        // as there are callers.
+        // The messages before the clock started came in one call, with twice as many messages as
+        // there are callers.
         let alone = messages - 31;
         match turn.name.ends_with("coalesced") {
             true => assert!(rows < alone / 2, "{}: {messages} messages in {rows} rows", turn.name),

@@ -1,4 +1,4 @@
-//! The promises of the benchmark suite, each shown with the program itself on a real PostgreSQL.
+//! Tests the promises of the benchmark suite with the program itself on a real PostgreSQL.
 
 mod fixture;
 mod fsync;

@@ -1,5 +1,5 @@
-//! Every row of ours runs. With a second per row, the whole test would take four minutes. A fifth
-//! of a second is enough for most rows; a comment explains where a row needs more.
+//! Checks that all of our rows run. With a second per row, the whole test would take four minutes.
+//! A fifth of a second is enough for most rows; a comment explains where a row needs more.
 
 use serde_json::Value;
 
@@ -11,28 +11,28 @@ const STEPS: (&[&str], &str) = (&["send", "read", "ack"], "0.2");
 const LAYERS: (&[&str], &str) = (&["layer-comparison"], "0.2");
 const GRID: (&[&str], &str) = (&["grid", "latency"], "0.2");
 const DISTANCE: (&[&str], &str) = (&["distance"], "0.2");
-/// At one message per second a shorter time has no message.
+/// At one message per second, a shorter turn would have no message.
 const IDLE: (&[&str], &str) = (&["idle"], "1");
 const LEDGER: (&[&str], &str) = (&["exactly-once"], "1");
-/// These are sampled every second or two, and a change needs two samples.
+/// These suites take a sample every second or two, and a change needs two samples.
 const LONG: (&[&str], &str) = (&["old-snapshot", "soak"], "4");
 
-/// Rows without a message in a fifth of a second, on a busy machine, run again for longer.
+/// The seconds with which rows run again if a fifth of a second had no message on a busy machine.
 const LONGER: &str = "5";
-/// Rows that are sampled every second or two also run again.
+/// The seconds with which sampled rows run again.
 const MUCH_LONGER: &str = "20";
 
 fn patterns((suites, _): (&[&str], &str)) -> Vec<String> {
     suites.iter().flat_map(|suite| OWN.map(|own| format!("^{suite}/*/{own}$"))).collect()
 }
 
-/// Runs every row of ours in these suites, and checks the kept rows.
+/// Runs all of our rows in these suites, and checks the kept rows.
 async fn measured(group: (&[&str], &str)) {
     let patterns = patterns(group);
     let choose = |bench: Bench| patterns.iter().fold(bench, |bench, pattern| bench.pattern(pattern));
     let longer = if group == LONG { MUCH_LONGER } else { LONGER };
     let listed = choose(Bench::new("list")).lines().await;
-    // Without autovacuum dead rows stay until they are counted.
+    // Without autovacuum, dead rows stay until they are counted.
     let run = || run().args(["--messages", "2000", "--setting", "autovacuum=off"]);
     let rows = choose(run().args(["--settle", "0.5"])).rows(group.1).await;
     assert_eq!(rows.iter().map(name).collect::<Vec<_>>(), listed);
@@ -80,7 +80,8 @@ fn check_row(row: &Value, seconds: f64) {
     check_round(row, &rounds[0]);
 }
 
-/// Returns true if the row sent and received as far as it should; a sampled row, in each sample.
+/// Returns true if the row sent and received what its case requires. A sampled row must have done
+/// so in each sample.
 fn tells(row: &Value, round: &Value) -> bool {
     let went = |of: &Value| (of["sent"].as_f64().unwrap_or(0.0), of["received"].as_f64().unwrap_or(0.0));
     let goes = |sample: &Value| went(sample).0 > 0.0 && went(sample).1 > 0.0;
@@ -91,7 +92,7 @@ fn tells(row: &Value, round: &Value) -> bool {
     match row["told"]["case"].as_str().expect("a case") {
         "send" => sent > 0.0 && received == 0.0,
         "drain" | "ledger" => sent == 0.0 && received > 0.0,
-        // Nothing is sent in the suite of waiting consumers.
+        // These rows measure waiting consumers, so nothing is sent.
         "cycle" if row["told"]["rate"] == 0.0 => sent == 0.0 && received == 0.0,
         "cycle" => sent > 0.0 && received > 0.0,
         _ => sent > 0.0 && round["sent"] == round["received"],
@@ -119,7 +120,7 @@ fn check_round(row: &Value, round: &Value) {
         number(told, "backlog") > 0.0,
         "only a table that was counted knows: {row}"
     );
-    // Leased, deleted or archived messages leave a dead row behind.
+    // Leasing, deleting or archiving a message leaves a dead row behind.
     let settles = ["read-single", "read-batch", "delete", "archive", "pop"].iter().any(|step| case.starts_with(step));
     assert!(!settles || number(round, "dead_after") > 0.0, "the server's statistics were not flushed: {row}");
     let watched = ["grid", "exactly-once"].contains(&row["suite"].as_str().expect("a suite"));
@@ -132,8 +133,8 @@ fn check_round(row: &Value, round: &Value) {
         }
         assert!(number(round, "client_memory") > 1e6 && number(round, "cpu_step") < 0.01, "{row}");
     }
-    // There is no cost per message for steps that need other steps before them, nor for consumers
-    // that lag, as they may in such a short time.
+    // Steps that need other steps before them have no cost per message. Consumers that lag have
+    // none, either, and in such a short time they may lag.
     let prepared = ["read", "delete", "archive", "pop"].iter().any(|verb| case.starts_with(verb));
     assert!(!prepared || round["wal_bytes"].is_null(), "{row}");
     if !silent && !prepared && case != "cycle" {
@@ -144,8 +145,8 @@ fn check_round(row: &Value, round: &Value) {
             }
         }
     }
-    // A closed loop measures the time of a call, and an open loop that of a message; the other
-    // cases only have a rate.
+    // A closed loop measures the time of a call, and an open loop measures the time of a message.
+    // The other cases only have a rate.
     let timed = !silent && case != "drain" && case != "ledger" && (case != "cycle" || told["rate"].is_number());
     assert_eq!(round["latency"].is_object(), timed, "{row}");
     if timed {
@@ -180,7 +181,7 @@ async fn every_suite_of_ours_is_in_one_of_these_tests() {
         let patterns = patterns(group);
         expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
     }
-    // These have tests of their own, because they wait for the disk.
+    // These suites have their own tests, because they wait for the disk.
     let patterns = [crate::fsync::patterns(), crate::stripes::patterns()].concat();
     expected.extend(patterns.iter().fold(Bench::new("list"), |list, pattern| list.pattern(pattern)).lines().await);
     let mut ours = Bench::new("list").lines().await;
@@ -237,11 +238,11 @@ async fn consumers_at_rest_send_no_statements_unless_they_poll() {
         let Some(statements) = statements.as_f64() else { panic!("statements were not counted: {row}") };
         match row["contender"].as_str().expect("a contender") {
             "trunkline-poll" => assert!(statements > 1.0, "one who polls sends statements: {row}"),
-            // Once in half a minute it leaves the wait list, takes, enters the list and looks
+            // Every half minute `hand-over` leaves the wait list, takes, enters the list and looks
             // again. That may fall into these six seconds.
             "hand-over" => assert!(statements < 1.0, "{statements} statements/s: {row}"),
-            // A periodic look, and the listener's notification to itself, may fall into this time,
-            // too.
+            // A periodic look, and the listener's notification to itself, may also fall into this
+            // time.
             _ => assert!(statements < 0.5, "{statements} statements/s: {row}"),
         }
     }

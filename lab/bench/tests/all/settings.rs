@@ -1,4 +1,4 @@
-//! The settings of a run have an effect.
+//! The settings of a run take effect.
 
 use crate::fixture::{Bench, Folder, connect, name, run, server};
 

@@ -1,5 +1,5 @@
-//! `apalis` over `apalis-postgres` as a contender; the protocol is in `lab/peers/README.md`, the
-//! settings' sources in `README.md`.
+//! Runs `apalis` with `apalis-postgres` as a contender. `lab/peers/README.md` describes the
+//! protocol, and `README.md` the sources of the settings.
 
 use std::{
     pin::pin,
@@ -19,15 +19,16 @@ use tokio::task::JoinSet;
 use trunkline_contender::{Contender, Failure, Missing, NO_MEASURE, Ready, Settings, Tally, Wait};
 
 const QUEUE: &str = "bench";
-/// Jobs per fetch, and the concurrency of each worker, because apalis' own benchmark sets no limit.
+/// The number of jobs per fetch, and the concurrency of each worker. It is high, because apalis'
+/// own benchmark sets no limit.
 const BATCH: usize = 1000;
-/// A worker fetches, runs and acknowledges in turn, so several are faster. But each worker polls,
-/// so a low rate has one.
+/// The number of workers. A worker fetches, runs and acknowledges in turn, so several workers are
+/// faster. But each worker polls, so a low rate has only one worker.
 const WORKERS: usize = 4;
 const ENOUGH_FOR_ONE: f64 = 1000.0;
 const POLL: Duration = Duration::from_millis(100);
 
-/// The payload; the crate requires a type.
+/// The payload, for which the crate requires a type.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Message {
     at: u64,
@@ -40,9 +41,9 @@ async fn handle(message: Message, tally: Data<Arc<Tally>>) -> Result<(), BoxDynE
 }
 
 struct Peer {
-    /// The callers' storage; its pool has a connection for each caller.
+    /// The callers' storage, whose pool has a connection for each caller.
     senders: PostgresStorage<Message>,
-    /// The workers' storage, with a pool of its own.
+    /// The workers' storage, which has a separate pool.
     source: PostgresStorage<Message>,
     notify: bool,
     /// The concurrency of each worker.
@@ -98,7 +99,7 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // Autovacuum would do the same a little later.
+        // Autovacuum would also analyze the table, a little later.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE apalis.jobs").execute(self.senders.pool()).await?;
         }
@@ -124,9 +125,9 @@ impl Peer {
         if self.notify {
             strategy = strategy.stream(Pubsub::new(self.source.pool().clone(), QUEUE.into()));
         }
-        // Also polls with notifications, which alone leave the worker asleep (README.md).
+        // The worker also polls if it has notifications, which alone leave it asleep (README.md).
         strategy = strategy.interval(POLL);
-        // A handler's error is only an event, and the worker would go on with the next job.
+        // A handler's error is only an event, and the worker would continue with the next job.
         let failed: Arc<Mutex<Option<Failure>>> = Arc::default();
         let (events, context) = (failed.clone(), WorkerContext::new(&name));
         let running = WorkerBuilder::new(&context)
@@ -153,7 +154,8 @@ impl Peer {
     }
 }
 
-/// Connects before the clock starts, and turns off sqlx's ping before each use of a connection.
+/// Connects before the clock starts. Turns off the ping that sqlx sends before each use of a
+/// connection.
 async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
     PgPoolOptions::new()
         .max_connections(connections)

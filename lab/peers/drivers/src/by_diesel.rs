@@ -1,4 +1,5 @@
-//! diesel-async: statements built in Rust, which its connection keeps prepared.
+//! Drives Postgres with diesel-async: statements built in Rust, which its connection keeps
+//! prepared.
 
 mod tables;
 mod rows;

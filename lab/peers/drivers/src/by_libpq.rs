@@ -1,7 +1,8 @@
-//! libpq in pipeline mode, as its documentation describes it: prepared statements, binary
-//! parameters and results, and one Sync, which makes all statements one transaction.
+//! Drives Postgres with libpq in pipeline mode, as its documentation describes it. It uses prepared
+//! statements, binary parameters and results, and one Sync, which makes all statements one
+//! transaction.
 //!
-//! libpq's calls block, so a turn keeps its thread, without a runtime.
+//! libpq's calls block, so a turn keeps its thread and has no runtime.
 
 mod connection;
 mod parameters;

@@ -1,4 +1,5 @@
-//! sqlx: text statements, which its connection keeps prepared. It has no pipeline.
+//! Drives Postgres with sqlx: text statements, which its connection keeps prepared. sqlx has no
+//! pipeline.
 
 mod found;
 mod sequence;
@@ -18,7 +19,7 @@ pub async fn arrays(place: Place) -> Result<Box<dyn Driver>, Failure> {
     Ok(Box::new(Arrays(Mutex::new(connect(&place).await?))))
 }
 
-/// Connects without a pool, which one caller does not need.
+/// Connects without a pool, because one caller does not need a pool.
 async fn connect(place: &Place) -> Result<PgConnection, Failure> {
     let options = PgConnectOptions::new_without_pgpass().port(place.port).username(&place.user);
     let options = options.database(&place.database);

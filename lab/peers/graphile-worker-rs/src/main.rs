@@ -1,5 +1,5 @@
-//! `graphile_worker` (Rust) as a contender; the protocol is in `lab/peers/README.md`, the settings'
-//! sources in `README.md`.
+//! Runs `graphile_worker` (Rust) as a contender. `lab/peers/README.md` describes the protocol, and
+//! `README.md` the sources of the settings.
 
 use std::{
     pin::pin,
@@ -24,14 +24,14 @@ const COMPLETION_DELAY: Duration = Duration::from_millis(5);
 const POLL_BESIDE_NOTIFY: Duration = Duration::from_millis(500);
 const POLL_ALONE: Duration = Duration::from_millis(5);
 
-/// The payload; the crate requires a type.
+/// The payload, for which the crate requires a type.
 #[derive(Clone, Serialize, Deserialize)]
 struct Message {
     at: u64,
     pad: String,
 }
 
-/// The handler's tally, which is set later, because the worker is built before the tally.
+/// The handler's tally. It is set later, because the worker is built before the tally.
 #[derive(Clone, Debug, Default)]
 struct Counter(Arc<OnceLock<Arc<Tally>>>);
 
@@ -64,8 +64,8 @@ impl Contender for Peer {
         };
         let counter = Counter::default();
         let worker = WorkerOptions::default()
-            // The worker's own pool, so that it never queues behind the senders; 20 is the crate's
-            // default.
+            // The worker has its own pool, so that it never queues behind the senders. 20 is the
+            // crate's default.
             .pg_pool(pool(20).await?)
             .concurrency(concurrency)
             .use_notification_delivery(notify)
@@ -108,8 +108,8 @@ impl Contender for Peer {
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let n = payloads.len();
         self.send(0, payloads).await?;
-        // The crate does the same after a call of 10,000 jobs. Without statistics a new backlog
-        // drains several times slower.
+        // The crate also analyzes the table after a call of 10,000 jobs. Without statistics, a new
+        // backlog drains several times more slowly.
         if self.unseeded.fetch_sub(n, Ordering::Relaxed) == n {
             sqlx::query("ANALYZE graphile_worker._private_jobs").execute(&self.pool).await?;
         }
@@ -130,7 +130,8 @@ impl Contender for Peer {
     }
 }
 
-/// Connects before the clock starts, and turns off sqlx's ping before each use of a connection.
+/// Connects before the clock starts. Turns off the ping that sqlx sends before each use of a
+/// connection.
 async fn pool(connections: u32) -> Result<PgPool, sqlx::Error> {
     PgPoolOptions::new()
         .max_connections(connections)

@@ -1,5 +1,5 @@
-//! The published schema and statements of hasql-queue 1.2.0.2. It is a Haskell library; this peer
-//! measures its SQL, not its client.
+//! Runs the published schema and statements of hasql-queue 1.2.0.2. hasql-queue is a Haskell
+//! library; this peer measures its SQL, not its client.
 
 mod session;
 
@@ -25,7 +25,7 @@ struct HasqlQueue {
     producers: Vec<Session>,
     consumers: Vec<Session>,
     batch: usize,
-    /// The number of messages to seed; `seeded` counts those already sent.
+    /// The number of messages to seed; `seeded` counts the messages that were already sent.
     backlog: usize,
     seeded: AtomicUsize,
 }
@@ -43,9 +43,10 @@ impl Contender for HasqlQueue {
         if settings.case == "ledger" {
             session::make_ledger(&settings.url).await?;
         }
-        // The numbers of consumers in the fastest rows of its author's published figures.
+        // The fastest rows of the author's published figures have these numbers of consumers.
         let consumers = settings.consumers_or(if mode == Mode::High { 3 } else { 4 });
-        // The author's benchmark dequeues batches; this peer takes 100 unless the settings differ.
+        // The author's benchmark dequeues batches. This peer takes 100 at a time, unless the
+        // settings differ.
         let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let queue = Self {
             producers: sessions(&settings.url, mode, settings.producers).await?,
@@ -74,7 +75,8 @@ impl Contender for HasqlQueue {
         self.producers[caller].enqueue(payloads).await
     }
 
-    /// Seeds as hasql-queue's benchmark does: without notifications, then `vacuum full analyze`.
+    /// Seeds as hasql-queue's benchmark does: sends without notifications, then runs `vacuum full
+    /// analyze`.
     async fn seed(&self, payloads: Vec<String>) -> Result<(), Failure> {
         let count = payloads.len();
         let turn = self.seeded.load(Ordering::Relaxed) / count;
@@ -97,7 +99,8 @@ impl Contender for HasqlQueue {
         Ok(())
     }
 
-    /// Moves elements from the queue to a final table in one transaction, hasql-queue's purpose.
+    /// Moves elements from the queue to a final table in one transaction, which is the purpose of
+    /// hasql-queue.
     async fn record(self: Arc<Self>, tally: Arc<Tally>) -> Result<(), Failure> {
         let mut recording = JoinSet::new();
         for consumer in 0..self.consumers.len() {

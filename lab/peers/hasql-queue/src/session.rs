@@ -8,7 +8,7 @@ use tokio_postgres::{
 };
 use trunkline_contender::{Failure, Tally};
 
-/// `Hasql.Queue.Migrate`, with jsonb for the type of a value.
+/// The schema from `Hasql.Queue.Migrate`, with jsonb as the type of values.
 const SCHEMA: &str = "
 create function notify_on(channel text) returns void language plpgsql as
   $$ begin execute (format('notify %I', channel)); end $$;
@@ -24,7 +24,7 @@ create table payloads (
   value jsonb not null);
 create index active_modified_at_idx on payloads using btree (modified_at) where (state = 'enqueued');";
 
-// Separate statements for one message, because they are faster.
+// One message has its own statements, because they are faster.
 const ENQUEUE_ONE: &str = "insert into payloads (attempts, value) values (0, $1)";
 const ENQUEUE_MANY: &str = "insert into payloads (attempts, value) select 0, * from unnest($1)";
 const DEQUEUE_ONE: &str = "delete from payloads where id = (
@@ -35,7 +35,7 @@ const DEQUEUE_MANY: &str = "delete from payloads where id in (
   for update skip locked limit $1) returning value";
 const NOTIFY: &str = "select notify_on('channel')";
 
-/// The final table, and the statement that follows a dequeue in the same transaction.
+/// The final table. `RECORD` follows a dequeue in the same transaction.
 const LEDGER: &str = "create table ledger (id bigint generated always as identity primary key, body jsonb not null)";
 const RECORD: &str = "insert into ledger (body) select unnest($1::jsonb[])";
 
@@ -110,8 +110,8 @@ impl Session {
         })
     }
 
-    /// Listens once. The library listens and stops listening around each dequeue: this peer saves
-    /// two statements, in hasql-queue's favour.
+    /// Listens once. The library listens and stops listening around each dequeue. This peer saves
+    /// these two statements, in hasql-queue's favour.
     pub async fn listen(&self) -> Result<(), Failure> {
         if self.mode == Mode::Low {
             self.client.execute("select listen_on('channel')", &[]).await?;
@@ -129,7 +129,8 @@ impl Session {
         Ok(())
     }
 
-    /// Calls the handler inside the transaction, so that messages come back if it fails.
+    /// Dequeues messages and calls the handler inside the transaction, so that messages come back
+    /// if the handler fails.
     async fn dequeue_or_wait(&self, batch: usize, tally: &Tally) -> Result<(), Failure> {
         self.client.batch_execute("begin; savepoint temp").await?;
         let rows = self.dequeue(batch).await?;
@@ -169,7 +170,7 @@ fn receive(rows: &[Row], tally: &Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Connects, and signals `notified` at every notification and at the connection's end.
+/// Connects. Signals `notified` at every notification, and when the connection ends.
 async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
     let (client, mut connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move {
@@ -178,7 +179,7 @@ async fn connect(url: &str, notified: Arc<Notify>) -> Result<Client, Failure> {
                 notified.notify_one();
             }
         }
-        // Wakes a waiting consumer, whose next statement fails with the reason.
+        // This wakes a waiting consumer, whose next statement fails with the reason.
         notified.notify_one();
     });
     Ok(client)

@@ -8,10 +8,10 @@ use serde::Serialize;
 /// An error that ends a program.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Installs the SQL that comes with the client, and creates the queues. Returns the versions.
+/// Installs the SQL that the client contains, and creates the queues. Returns the versions.
 ///
 /// # Errors
-/// The server refuses it, or does not say which version it has.
+/// If the server refuses the installation, or does not report the installed version.
 pub async fn install(pgmq: &PGMQueueExt, queues: &[&str]) -> Result<String, Failure> {
     pgmq.install_sql_from_embedded().await?;
     let version = pgmq.installed_version().await?.ok_or("pgmq does not say its version")?;
@@ -24,7 +24,7 @@ pub async fn install(pgmq: &PGMQueueExt, queues: &[&str]) -> Result<String, Fail
 /// Sends one message or many in one call. Returns the ids.
 ///
 /// # Errors
-/// The call fails.
+/// If the call fails.
 pub async fn send<T: Serialize>(pgmq: &PGMQueueExt, queue: &str, payloads: &[T]) -> Result<Vec<i64>, PgmqError> {
     match payloads {
         [payload] => pgmq.send(queue, payload).await.map(|id| vec![id]),

@@ -1,4 +1,4 @@
-//! PgQ 3: an extension of the server, and a separate process that ticks.
+//! Runs PgQ 3: an extension of the server, and a separate process that ticks.
 
 mod session;
 mod ticker;
@@ -21,7 +21,8 @@ fn main() -> ExitCode {
 
 struct Pgq {
     producers: Vec<Session>,
-    /// One consumer, whatever the settings: each of two would receive every message.
+    /// The only consumer, whatever the settings: if there were two, each would receive every
+    /// message.
     consumer: Session,
     turn: AtomicUsize,
     ticker: Ticker,

@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Config};
 use trunkline_contender::Failure;
 
-/// The period of ticks; pgqd's default is a second.
+/// The period of ticks. pgqd's default is a second.
 const PERIOD: Duration = Duration::from_millis(10);
 /// The time limit of the first tick.
 const START: Duration = Duration::from_secs(10);
 
-/// Makes batches of events.
+/// A process or a task that makes batches of events.
 pub enum Ticker {
     /// PgQ's daemon, which also does the maintenance.
     Daemon(Mutex<Child>),
@@ -32,12 +32,12 @@ impl Ticker {
             started => Self::Daemon(Mutex::new(started?)),
         };
         let ticks = ticker.ticks(admin).await;
-        // The daemon has read the file.
+        // By now the daemon has read the file.
         let _ = std::fs::remove_file(file);
         ticks.map(|()| ticker)
     }
 
-    /// Fails if the ticker has stopped, because consumers would then wait without a reason.
+    /// Fails if the ticker has stopped, because consumers would then wait in vain.
     pub fn check(&self) -> Result<(), Failure> {
         let stopped = match self {
             Self::Daemon(child) => child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?.is_some(),
@@ -46,8 +46,8 @@ impl Ticker {
         if stopped { Err(format!("{self} has stopped").into()) } else { Ok(()) }
     }
 
-    /// Waits for the ticker's first tick. It is the queue's second, because creating the queue made
-    /// one.
+    /// Waits for the ticker's first tick. It is the queue's second tick, because creating the queue
+    /// made one.
     async fn ticks(&self, admin: &Client) -> Result<(), Failure> {
         let deadline = Instant::now() + START;
         while admin.query_one("select count(*) from pgq.tick", &[]).await?.try_get::<_, i64>(0)? < 2 {
@@ -61,15 +61,15 @@ impl Ticker {
     }
 }
 
-/// Starts pgqd for this database. It finds the server by the environment, as the contender does.
+/// Starts pgqd for this database. pgqd finds the server by the environment, as the contender does.
 fn daemon(url: &str, file: &Path) -> std::io::Result<Child> {
     let config: Config = url.parse().map_err(std::io::Error::other)?;
     let database = config.get_dbname().unwrap_or("postgres");
     let period = PERIOD.as_secs_f64();
     std::fs::write(file, format!("[pgqd]\nsyslog = 0\ndatabase_list = {database}\nticker_period = {period}\n"))?;
-    // Checks that pgqd exists, because setpriv would start without it.
+    // This checks that pgqd exists, because setpriv would start without it.
     Command::new("pgqd").arg("-V").stdout(Stdio::null()).status()?;
-    // The kernel kills pgqd when its parent ends.
+    // The kernel kills pgqd when the parent process ends.
     Command::new("setpriv")
         .args(["--pdeathsig", "KILL", "pgqd", "-q"])
         .arg(file)
@@ -78,8 +78,8 @@ fn daemon(url: &str, file: &Path) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Does pgqd's main work. Its maintenance would have nothing to do, because a queue's tables rotate
-/// every two hours.
+/// Does pgqd's main work. The maintenance that pgqd also does would have nothing to do, because a
+/// queue's tables rotate every two hours.
 async fn connection(url: &str) -> Result<Ticker, Failure> {
     let client = crate::session::connect(url).await?;
     let ticking = tokio::spawn(async move {

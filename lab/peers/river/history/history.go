@@ -30,7 +30,7 @@ func (h *history) invoked(call said) int64 {
 	return op
 }
 
-// Ends the process if the history cannot be written, because the run would prove nothing.
+// say writes a line. It ends the process if that fails, because the run would prove nothing.
 func (h *history) say(op int64, name string, what any) {
 	line, err := json.Marshal(said{"at": time.Now().UnixMicro(), "op": op, name: what})
 	if err == nil {

@@ -1,4 +1,6 @@
-// River for the checker, by its documented calls, in the protocol of ../../README.md: JobTimeout, RescueStuckJobsAfter, and JobCompleteTx where there is an effect.
+// This program runs River for the checker, through its documented calls, in the protocol of
+// ../../README.md. It uses JobTimeout, RescueStuckJobsAfter, and JobCompleteTx if there is an
+// effect.
 package main
 
 import (
@@ -42,7 +44,7 @@ type Exact struct {
 func (Work) Kind() string  { return workQueue }
 func (Exact) Kind() string { return exactQueue }
 
-// payload returns the number and a filling derived from it.
+// payload returns the text of a message: the number and a filling derived from it.
 func payload(tag uint64) string {
 	filling := tag % 90
 	if tag%61 == 0 {
@@ -110,7 +112,8 @@ func run(ctx context.Context) error {
 	return u.consume(ctx, stopped)
 }
 
-// timeout is a handler's time limit, shorter than the time after which the job counts as stuck, as River requires.
+// timeout returns a handler's time limit. It is shorter than the time after which the job counts as
+// stuck, as River requires.
 func timeout(lease time.Duration) time.Duration { return lease * 8 / 10 }
 
 func install(ctx context.Context, pool *pgxpool.Pool, lease time.Duration, attempts int) error {
@@ -202,7 +205,7 @@ func (u *user) consume(ctx context.Context, stopped <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	// Repeats while there is no connection, as a supervisor would.
+	// The start is repeated while there is no connection, as a supervisor would do.
 	for err := client.Start(ctx); err != nil; err = client.Start(ctx) {
 		fmt.Fprintln(os.Stderr, "not yet:", err)
 		time.Sleep(500 * time.Millisecond)
@@ -213,7 +216,8 @@ func (u *user) consume(ctx context.Context, stopped <-chan struct{}) error {
 	return client.Stop(ctx)
 }
 
-// work writes the handler's beginning and end. River's table shows the effect of its outcome.
+// work writes when the handler begins and ends. River's table shows the effect of the handler's
+// outcome.
 func (u *user) work(ctx context.Context, job *rivertype.JobRow, text string, effect func(op int64) error) error {
 	tag := tagOf(text)
 	call := said{"verb": "handle", "queue": job.Queue, "named": [][]int64{{job.ID, int64(job.Attempt)}}, "tags": []uint64{tag}, "ms": u.lease.Milliseconds()}

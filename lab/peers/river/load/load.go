@@ -10,10 +10,10 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// The bytes of a message with no padding, its time of sixteen digits.
+// The size in bytes of a message without padding; its time has sixteen digits.
 const emptyMessage = len(`{"at":1763737000000000,"pad":""}`)
 
-// The batch size of `river bench`.
+// The batch size that `river bench` uses.
 const seedBatch = 5_000
 
 // Message is the payload: River writes it as `{"at":…,"pad":"…"}`.
@@ -24,7 +24,7 @@ type Message struct {
 
 func (Message) Kind() string { return "message" }
 
-// Random letters, because repetition would be compressed.
+// The letters are random, because repetition would be compressed.
 var pool = func() string {
 	bytes := make([]byte, 768<<10)
 	for i := range bytes {
@@ -54,7 +54,7 @@ func (h *handler) Work(_ context.Context, job *river.Job[Message]) error {
 	return nil
 }
 
-// seed sends the backlog, one batch after the other. Concurrent batches were no faster on two cores.
+// seed sends the backlog, one batch after another. Concurrent batches were no faster on two cores.
 func (c *contender) seed(ctx context.Context) error {
 	for left := c.backlog; left > 0; left -= seedBatch {
 		if _, err := c.client.InsertManyFast(ctx, c.messages(min(left, seedBatch), time.Now())); err != nil {
@@ -77,7 +77,8 @@ func (c *contender) produce(ctx context.Context, clock *clock) {
 		go func() {
 			for at, ok := next(); ok && ctx.Err() == nil; at, ok = next() {
 				called := time.Now()
-				// Lets a call finish after the end of the run, because River would log its cancellation as an error.
+				// The call may finish after the end of the run. Otherwise River would log its cancellation as
+				// an error.
 				if err := c.send(context.WithoutCancel(ctx), at); err != nil {
 					c.fail(err)
 					return
@@ -91,7 +92,7 @@ func (c *contender) produce(ctx context.Context, clock *clock) {
 // A schedule waits until the next call is due and returns that time, or false if there is no next call.
 type schedule func() (time.Time, bool)
 
-// closedLoop returns a schedule whose next call is due when the last one was answered.
+// closedLoop returns a schedule whose next call is due as soon as the previous call is answered.
 func (c *contender) closedLoop(clock *clock) schedule {
 	return func() (time.Time, bool) {
 		now := time.Now()

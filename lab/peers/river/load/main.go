@@ -1,4 +1,5 @@
-// River for the benchmark, by its documented calls. ../../README.md is the protocol, ../README.md says why each setting.
+// This program runs River for the benchmark, through its documented calls. ../../README.md
+// describes the protocol, and ../README.md the reason for each setting.
 package main
 
 import (
@@ -19,9 +20,10 @@ import (
 )
 
 const (
-	// Connections of a client that works jobs, in addition to one for each producer.
+	// The number of connections of a client that works jobs, in addition to one for each producer.
 	ownConns = 5
-	// Many jobs can be left at the end. After this time the process exits instead of waiting for the stop.
+	// Many jobs can be left at the end. After this time the process exits, although the client has not
+	// stopped.
 	stopWithin = 5 * time.Second
 )
 
@@ -78,7 +80,8 @@ func run(ctx context.Context, fail context.CancelCauseFunc) error {
 	return nil
 }
 
-// listen reports the arrival of `go`, and cancels the run when the input ends, which after `done` is the normal end.
+// listen reports the arrival of `go`. It cancels the run when the input ends, which is the normal
+// end after `done`.
 func listen(fail context.CancelCauseFunc) <-chan struct{} {
 	goes := make(chan struct{}, 1)
 	go func() {
@@ -105,13 +108,14 @@ func open(ctx context.Context, fail context.CancelCauseFunc, plan plan) (*conten
 	return c, err
 }
 
-// prepare does everything before the clock starts: connections, a full cycle of one message, the backlog.
+// prepare does everything before the clock starts: it opens connections, runs a full cycle of one
+// message, and sends the backlog.
 func (c *contender) prepare(ctx context.Context) error {
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
 	if c.kind != "send" {
-		// A context of its own, because the end of ctx would be a hard stop.
+		// The client has a separate context, because the end of ctx would be a hard stop.
 		if err := c.client.Start(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
@@ -130,14 +134,15 @@ func (c *contender) prepare(ctx context.Context) error {
 	if c.backlog == 0 {
 		return nil
 	}
-	// The client stays up and warm without its queue while the backlog is sent.
+	// The client stays connected and warm, but without its queue, while the backlog is sent.
 	if err := c.client.Queues().Remove(ctx, river.QueueDefault); err != nil {
 		return err
 	}
 	return c.seed(ctx)
 }
 
-// connect opens a connection for each producer, all at the same time, because the pool would reuse a free one.
+// connect opens a connection for each producer. It acquires all of them at the same time, because
+// the pool would reuse a free one.
 func (c *contender) connect(ctx context.Context) error {
 	for range c.producers {
 		conn, err := c.pool.Acquire(ctx)
@@ -149,7 +154,7 @@ func (c *contender) connect(ctx context.Context) error {
 	return nil
 }
 
-// measure returns when the clock has run out, or the backlog of a drain.
+// measure returns when the time has run out, or when the backlog of a drain is empty.
 func (c *contender) measure(ctx context.Context) error {
 	clock := c.tally.begin(c.seconds)
 	if c.kind != "send" && c.backlog > 0 {
@@ -168,7 +173,8 @@ func (c *contender) measure(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// stop is soft: fetched jobs are worked and acknowledged, and no more are fetched. A failed run does not wait for it.
+// stop stops the client softly: fetched jobs are worked and acknowledged, and no more are fetched.
+// A failed run does not wait for the stop.
 func (c *contender) stop(cause error) {
 	if !errors.Is(cause, errInputEnded) {
 		return

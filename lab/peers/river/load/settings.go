@@ -12,18 +12,19 @@ import (
 	"github.com/riverqueue/river"
 )
 
-// The settings of `river bench`: its source names these numbers, and its documentation the 2,000 workers.
+// These are the settings of `river bench`. Its source has these numbers, and its documentation the
+// 2,000 workers.
 const (
 	benchWorkers      = 2_000
 	benchCooldown     = 2 * time.Millisecond
 	benchPollInterval = 20 * time.Millisecond
 )
 
-// plan has the settings that the runner requests.
+// plan contains the settings that the runner requests.
 type plan struct {
 	url, kind, wait                               string
 	payload, batch, producers, consumers, backlog int
-	rate                                          float64 // messages a second; below zero: as fast as they are answered
+	rate                                          float64 // messages per second; below zero: as fast as they are answered
 	seconds                                       time.Duration
 }
 
@@ -60,8 +61,9 @@ func readPlan() (plan, error) {
 	return p, failed
 }
 
-// config returns the settings of River's benchmark for a client that works jobs, and River's defaults for one that only inserts.
-// Retention, rescue, leader election and maintenance are the defaults in both.
+// config returns the settings of River's benchmark for a client that works jobs, and River's
+// defaults for a client that only inserts. Both use the defaults for retention, rescue, leader
+// election and maintenance.
 func (c *contender) config() *river.Config {
 	config := &river.Config{Logger: slog.New(&logger{
 		Handler: slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}),
@@ -86,7 +88,8 @@ func (c *contender) queue() river.QueueConfig {
 	return river.QueueConfig{MaxWorkers: c.consumers}
 }
 
-// If the client is to rely on notifications, it polls at its default interval.
+// pollInterval returns River's default interval if the client is to rely on notifications, and the
+// interval of `river bench` otherwise.
 func (c *contender) pollInterval() time.Duration {
 	if c.wait == "notify" {
 		return river.FetchPollIntervalDefault

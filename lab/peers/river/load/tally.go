@@ -16,7 +16,7 @@ var saying sync.Mutex
 func say(l line) {
 	saying.Lock()
 	defer saying.Unlock()
-	_ = json.NewEncoder(os.Stdout).Encode(l) // a runner that has gone away has ended the input too
+	_ = json.NewEncoder(os.Stdout).Encode(l) // a runner that has gone away has also ended the input
 }
 
 type clock struct{ start, end time.Time }
@@ -92,7 +92,8 @@ func threeDigits(micros int64) int64 {
 	}
 }
 
-// report writes the progress every second until the caller calls quiet, because a long backlog must not be silent.
+// report writes the progress every second until the caller calls quiet, because the contender must
+// not be silent during a long backlog.
 func (t *tally) report() (quiet func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -1,4 +1,4 @@
-// Package peer has the code that both programs share.
+// Package peer contains the code that both programs share.
 package peer
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// Connect returns a pool of at most the given number of connections.
+// Connect returns a pool with at most the given number of connections.
 func Connect(ctx context.Context, url string, connections int) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -30,7 +30,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
-// Version returns the version of River that the program was built with.
+// Version returns the version of River with which the program was built.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range info.Deps {

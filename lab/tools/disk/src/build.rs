@@ -1,4 +1,4 @@
-//! Builds the library's sources to a file that can be preloaded.
+//! Builds the library's sources into a file that can be preloaded.
 
 use std::{
     io,
@@ -17,7 +17,7 @@ pub fn library(target: &Path) -> io::Result<PathBuf> {
             format!("a disk is made slow by LD_PRELOAD, on Linux of 64 bits; this is {} on {}", system.0, system.1),
         ));
     }
-    // Always a release build, because a server's processes run it.
+    // The build is always a release build, because a server's processes run the library.
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     build.args(["build", "--quiet", "--release", "--locked", "-p", PACKAGE, "--target-dir"]).arg(target);
     build.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());

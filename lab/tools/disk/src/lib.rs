@@ -43,7 +43,7 @@ use std::{
 };
 
 /// The disk of the servers that were started with its [`environment`](Disk::environment). A new
-/// disk, and a dropped one, is as fast and as large as the disk under it.
+/// disk, like a dropped one, is as fast and as large as the real disk beneath it.
 ///
 /// A setting affects all processes of these servers, from their next call on.
 #[derive(Debug)]
@@ -58,10 +58,10 @@ const FILE: &str = "disk";
 
 impl Disk {
     /// Builds the library below `target` (the project's target folder, as in `CARGO_TARGET_DIR`),
-    /// and puts it into a temporary folder of its own, which every user may read. The first build
-    /// takes some seconds.
+    /// and puts it into a separate temporary folder, which every user may read. The first build
+    /// takes a few seconds.
     ///
-    /// Fails on other systems than 64-bit Linux ([`Unsupported`](io::ErrorKind::Unsupported)),
+    /// Fails on systems other than 64-bit Linux ([`Unsupported`](io::ErrorKind::Unsupported)),
     /// without cargo, when the build fails, and when the folder cannot be written.
     pub fn new(target: &Path) -> io::Result<Self> {
         let library = build::library(target)?;
@@ -82,9 +82,9 @@ impl Disk {
         [("LD_PRELOAD", self.library()), ("TRUNKLINE_DISK_FILE", self.folder.join(FILE))]
     }
 
-    /// Returns true if a process that has written something, as the server's first one has, uses
-    /// this disk. A process that may not read the library and its file, or is linked statically,
-    /// starts without them and without a warning.
+    /// Returns true if a process uses this disk. The process must have written something, as a
+    /// server's first process has. A process that may not read the library and its file, or is
+    /// linked statically, starts without them and without a warning.
     ///
     /// Fails when there is no such process, or it belongs to another user.
     pub fn is_under(&self, pid: u32) -> io::Result<bool> {
@@ -97,8 +97,8 @@ impl Disk {
         Ok(self.environment().iter().all(|(_, file)| is_mapped(file)))
     }
 
-    /// Sets the least time of each `fsync` and `fdatasync`, and of each write to a file that is
-    /// opened with `O_DSYNC` or `O_SYNC`. It is exact to the microsecond, apart from what the
+    /// Sets the minimum duration of each `fsync` and `fdatasync`, and of each write to a file that
+    /// is opened with `O_DSYNC` or `O_SYNC`. It is exact to the microsecond, apart from what the
     /// kernel's timers add (50 µs). Zero leaves the disk as it is.
     pub fn fsync_takes(&self, least: Duration) -> io::Result<()> {
         let microseconds = u64::try_from(least.as_micros()).unwrap_or(u64::MAX);
@@ -124,8 +124,8 @@ impl Disk {
         self.write(&[(page::LENGTH, &none), (page::PATH, path), (page::LENGTH, &length.to_ne_bytes())])
     }
 
-    /// Sets the servers' time of day ahead of the machine's by `milliseconds`, or behind if that is
-    /// negative. Clocks that measure durations are not moved.
+    /// Sets the servers' time of day ahead of the machine's by `milliseconds`, or behind if the
+    /// number is negative. Clocks that measure durations are not moved.
     pub fn clock_is_ahead_by(&self, milliseconds: i64) -> io::Result<()> {
         self.write(&[(page::CLOCK, &milliseconds.saturating_mul(1000).to_ne_bytes())])
     }
@@ -134,7 +134,7 @@ impl Disk {
         self.folder.join(LIBRARY)
     }
 
-    /// Writes each change at its word, one after the other.
+    /// Writes each change to its word, one after the other.
     fn write(&self, changes: &[(usize, &[u8])]) -> io::Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         for (word, bytes) in changes {
@@ -146,13 +146,13 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Servers that have mapped the file keep it.
+        // Servers that have mapped the file keep their mapping.
         let _ = self.write(&[(0, &[0; page::WORDS * 8])]);
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Makes a new folder, which other users may enter whatever the umask.
+/// Creates a folder that other users may enter, whatever the umask is.
 fn make_folder() -> io::Result<PathBuf> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let places = std::env::temp_dir().canonicalize()?;
@@ -161,7 +161,7 @@ fn make_folder() -> io::Result<PathBuf> {
         let folder = places.join(format!("trunkline-disk-{}-{count}", std::process::id()));
         match fs::create_dir(&folder) {
             Ok(()) => return readable(&folder, 0o755).map(|()| folder),
-            // A killed process of the same number left this folder.
+            // A killed process with the same id left this folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(named(&folder, &error)),
         }

@@ -1,4 +1,4 @@
-//! The calls of libpq that a transport needs, and nothing else.
+//! The calls of libpq that a transport needs.
 
 #![allow(
     unsafe_code,
@@ -65,7 +65,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Loads the file. Each file is a library of its own, even if another libpq is loaded.
+    /// Loads the file. Each file is a separate library, even if another libpq is loaded.
     pub fn load(file: &Path) -> Result<Arc<Self>, libloading::Error> {
         // SAFETY: loading libpq and its dependencies has no requirements on the program.
         let library = Box::leak(Box::new(unsafe { libloading::Library::new(file)? }));
@@ -101,7 +101,7 @@ impl Library {
         Ok(Arc::new(loaded))
     }
 
-    /// The major version.
+    /// Returns the major version.
     #[must_use]
     pub fn major(&self) -> u32 {
         // SAFETY: the function has no parameters and only returns a number.
@@ -114,60 +114,62 @@ impl Library {
 pub struct Connection {
     library: Arc<Library>,
     raw: NonNull<c_void>,
-    /// The number of notices, at an address that libpq keeps.
+    /// The number of notices. libpq keeps the address of this counter.
     notices: Box<Cell<usize>>,
 }
 
-// SAFETY: any thread may use a connection of libpq, but only one at a time. All calls to the server
-// take it mutably, and a `Connection` is not `Sync`.
+// SAFETY: any thread may use a connection of libpq, but only one thread at a time. All calls to the
+// server borrow the connection mutably, and a `Connection` is not `Sync`.
 unsafe impl Send for Connection {}
 
 extern "C" fn count(notices: *mut c_void, _: *const c_char) {
-    // SAFETY: it is the `Cell` of the connection that has a notice. The cell outlives the
+    // SAFETY: the pointer is the `Cell` of the connection that has a notice. The cell outlives the
     // connection, and no other thread uses it at the same time.
     let notices = unsafe { &*notices.cast::<Cell<usize>>() };
     notices.set(notices.get() + 1);
 }
 
+/// Copies a text of libpq.
+///
 /// # Safety
-/// `raw` is null, or a text that ends with a zero byte and lives.
+/// `raw` is null, or points to a valid text that ends with a zero byte.
 unsafe fn text(raw: *const c_char) -> Option<String> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees it.
     (!raw.is_null()).then(|| unsafe { CStr::from_ptr(raw) }.to_string_lossy().into_owned())
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// libpq's message.
+    /// libpq's message, if it cannot connect.
     ///
     /// # Panics
-    /// The connection string contains a zero byte.
+    /// If the connection string contains a zero byte.
     pub fn open(library: &Arc<Library>, url: &str) -> Result<Self, String> {
         let url = CString::new(url).expect("no zero byte");
         // SAFETY: the text ends with a zero byte.
         let raw = NonNull::new(unsafe { (library.connect)(url.as_ptr()) }).ok_or("libpq has no memory")?;
         let connection = Self { library: library.clone(), raw, notices: Box::default() };
         let counter = ptr::from_ref(&*connection.notices).cast_mut().cast();
-        // SAFETY: the connection lives; the counter is what `count` takes, and lives as long as the
-        // connection, wherever that is moved to.
+        // SAFETY: the connection is not freed yet. The counter has the type that `count` expects,
+        // and lives as long as the connection, even if the connection is moved.
         unsafe { (library.on_notice)(raw.as_ptr(), count, counter) };
         connection.is_alive().then_some(()).ok_or_else(|| connection.complaint())?;
         Ok(connection)
     }
 
-    /// Returns true if libpq has a connection.
+    /// Returns true if libpq is connected.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         // SAFETY: the connection lives until the drop.
         unsafe { (self.library.status)(self.raw.as_ptr()) == CONNECTION_OK }
     }
 
-    /// Connects again.
+    /// Connects again with the same connection string.
     ///
     /// # Errors
-    /// libpq's message.
+    /// libpq's message, if it cannot connect.
     pub fn reset(&mut self) -> Result<(), String> {
         // SAFETY: the connection lives until the drop.
         unsafe { (self.library.reset)(self.raw.as_ptr()) };
@@ -175,7 +177,7 @@ impl Connection {
     }
 
     fn complaint(&self) -> String {
-        // SAFETY: the connection lives, and its message until the next call.
+        // SAFETY: the connection is not freed yet, and its message is valid until the next call.
         unsafe { text((self.library.complaint)(self.raw.as_ptr())) }.unwrap_or_default()
     }
 
@@ -201,13 +203,14 @@ impl Connection {
     /// the types of both.
     ///
     /// # Panics
-    /// The text contains a zero byte, there are more parameters or longer ones than the protocol
-    /// has numbers for, or libpq returns a status that no statement of a transport has, such as
-    /// data of a copy.
+    /// If the text contains a zero byte, or if there are more or longer parameters than the
+    /// protocol can count. Also if libpq returns a status that no statement of a transport has,
+    /// such as data of a copy.
     pub fn run(&mut self, statement: &str, params: &[Option<&[u8]>]) -> Outcome {
         let statement = CString::new(statement).expect("no zero byte");
         let count = c_int::try_from(params.len()).expect("a number of parameters");
-        // libpq takes a null address for a null value: an empty value has the address of a text.
+        // libpq takes a null address for a null value, so an empty value gets the address of an
+        // empty text.
         let values: Vec<*const c_char> = params
             .iter()
             .map(|param| match param {
@@ -219,8 +222,8 @@ impl Connection {
         let length = |param: Option<&[u8]>| c_int::try_from(param.map_or(0, <[u8]>::len)).expect("a length");
         let lengths: Vec<c_int> = params.iter().copied().map(length).collect();
         let formats = vec![BINARY; params.len()];
-        // SAFETY: the connection lives; there are `count` values, lengths and formats, and each
-        // value is as long as its length says.
+        // SAFETY: the connection is not freed yet. There are `count` values, lengths and formats,
+        // and each value is as long as its length says.
         let sent = unsafe {
             (self.library.send)(
                 self.raw.as_ptr(),
@@ -236,8 +239,8 @@ impl Connection {
         if sent == 0 {
             return Outcome::Lost(None);
         }
-        // If the commit fails, its error follows the result. PQexecParams also reads all results,
-        // but returns the last one. That would be libpq's own message about the closed connection
+        // If the commit fails, its error follows the result. PQexecParams would also read all
+        // results, but return the last one. That is libpq's own message about the closed connection
         // instead of the server's last error.
         let mut told: Option<Outcome> = None;
         while let Some(reply) = self.receive() {
@@ -252,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// Returns the next result, or none after the last one.
+    /// Returns the next result, or `None` after the last one.
     fn receive(&mut self) -> Option<Reply<'_>> {
         // SAFETY: the connection lives until the drop.
         let raw = unsafe { (self.library.receive)(self.raw.as_ptr()) };
@@ -262,7 +265,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: it is not used afterwards.
+        // SAFETY: the connection is not used afterwards.
         unsafe { (self.library.finish)(self.raw.as_ptr()) };
     }
 }
@@ -275,10 +278,10 @@ struct Reply<'a> {
 
 impl Reply<'_> {
     fn outcome(&self) -> Outcome {
-        // SAFETY: the result lives.
+        // SAFETY: the result is valid until the drop.
         match unsafe { (self.library.result)(self.raw) } {
             EMPTY_QUERY | COMMAND_OK | TUPLES_OK => Outcome::Done(self.answer()),
-            // An error of libpq itself has no code.
+            // An error of libpq itself has no SQLSTATE.
             FATAL_ERROR => self.refusal().map_or(Outcome::Lost(None), Outcome::Refused),
             status => panic!("a status that no statement has here: {status}"),
         }
@@ -286,17 +289,17 @@ impl Reply<'_> {
 
     fn answer(&self) -> Answer {
         let Self { library, raw } = *self;
-        // SAFETY: the result lives.
+        // SAFETY: the result is valid until the drop.
         let (rows, columns) = unsafe { ((library.rows)(raw), (library.columns)(raw)) };
         let column = |at| {
-            // SAFETY: the result lives, and has that many columns.
+            // SAFETY: the result is valid, and has a column with that number.
             unsafe {
                 assert_eq!((library.format)(raw, at), BINARY, "it was asked for");
                 (text((library.name)(raw, at)).expect("every column has a name"), (library.kind)(raw, at))
             }
         };
         let row = |row| (0..columns).map(|column| self.value(row, column)).collect();
-        // SAFETY: the result lives; both are texts, which may be empty.
+        // SAFETY: the result is valid; both values are texts, which may be empty.
         let (tag, affected) = unsafe { (text((library.tag)(raw)), text((library.affected)(raw))) };
         let affected = affected.filter(|number| !number.is_empty());
         Answer {
@@ -309,7 +312,7 @@ impl Reply<'_> {
 
     fn value(&self, row: c_int, column: c_int) -> Option<Vec<u8>> {
         let Self { library, raw } = *self;
-        // SAFETY: the result lives, and has that row and column. A value is as long as libpq
+        // SAFETY: the result is valid, and has that row and column. A value is as long as libpq
         // returns, and has an address even if it is empty.
         unsafe {
             let length = usize::try_from((library.length)(raw, row, column)).expect("a length");
@@ -318,9 +321,9 @@ impl Reply<'_> {
         }
     }
 
-    /// Returns none if the error is not the server's.
+    /// Returns the server's error, or `None` if the error is not the server's.
     fn refusal(&self) -> Option<Refusal> {
-        // SAFETY: the result lives.
+        // SAFETY: the result is valid until the drop.
         let field = |which: u8| unsafe { text((self.library.field)(self.raw, c_int::from(which))) };
         Some(Refusal {
             severity: field(b'V')?,
@@ -334,7 +337,7 @@ impl Reply<'_> {
 
 impl Drop for Reply<'_> {
     fn drop(&mut self) {
-        // SAFETY: it is not used afterwards.
+        // SAFETY: the result is not used afterwards.
         unsafe { (self.library.clear)(self.raw) };
     }
 }

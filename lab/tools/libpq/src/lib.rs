@@ -1,6 +1,6 @@
-//! libpq, so that tests can compare it with the driver. The library is loaded at run time from
-//! beside the server's programs. The tests need no headers and no C compiler, and each major
-//! version is tested with its own libpq.
+//! libpq, so that tests can compare it with the driver. The library is loaded at run time from the
+//! installation of the server's programs. So the tests need no headers and no C compiler, and each
+//! major version is tested with its own libpq.
 
 mod calls;
 
@@ -13,9 +13,9 @@ pub use calls::{Connection, Library};
 pub enum Outcome {
     /// The statement succeeded.
     Done(Answer),
-    /// The server refused it.
+    /// The server refused the statement.
     Refused(Refusal),
-    /// The connection is lost, with the server's last error, if there was one.
+    /// The connection is lost. Contains the server's last error, if there was one.
     Lost(Option<Refusal>),
 }
 
@@ -24,11 +24,11 @@ pub enum Outcome {
 pub struct Answer {
     /// The name and the type of each column.
     pub columns: Vec<(String, u32)>,
-    /// Its rows; `None` is null.
+    /// The rows; `None` is null.
     pub rows: Vec<Vec<Option<Vec<u8>>>>,
     /// The server's command tag: `INSERT 0 1`.
     pub tag: String,
-    /// Rows inserted, updated, deleted or selected.
+    /// The number of rows that were inserted, updated, deleted or selected.
     pub affected: u64,
 }
 
@@ -54,7 +54,7 @@ pub enum State {
     Idle,
     /// A transaction is open.
     Open,
-    /// A transaction is open, and has failed.
+    /// A transaction is open, but has failed.
     Failed,
     /// The connection is lost or busy.
     Other,

@@ -1,6 +1,6 @@
 //! Builds programs from sources in the tree: other queues and drivers, each in its own language.
 //!
-//! All builds and installations lie below the target folder, never in the tree.
+//! All builds and installations are placed below the target folder, never in the tree.
 
 use std::{
     fmt, fs,
@@ -9,8 +9,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Prints a line. Errors are ignored: a reader that has gone away, as `head` does, must not end a
-/// run, whose results are in files.
+/// Prints a line. Ignores errors: the results of a run are in files, so it must not end because its
+/// reader has gone away, as `head` does.
 pub fn say(line: impl fmt::Display) {
     let _ = writeln!(io::stdout(), "{line}");
 }
@@ -20,7 +20,7 @@ pub fn say(line: impl fmt::Display) {
 pub struct Program {
     /// The file to run.
     pub path: PathBuf,
-    /// Its first arguments.
+    /// The program's first arguments.
     pub arguments: Vec<String>,
     /// The working directory.
     pub folder: PathBuf,
@@ -29,7 +29,7 @@ pub struct Program {
 /// The reason why a program cannot be started.
 #[derive(Debug, Clone)]
 pub enum Unfit {
-    /// Its runtime is not installed.
+    /// The program's runtime is not installed.
     Missing(String),
     /// The build failed.
     Failed(String),
@@ -48,10 +48,10 @@ impl std::error::Error for Unfit {}
 /// Returns the target folder that contains the running program.
 ///
 /// # Errors
-/// The program was copied out of any target folder.
+/// If the program was copied out of every target folder.
 pub fn target() -> Result<PathBuf, Unfit> {
     let program = std::env::current_exe().map_err(|error| Unfit::Failed(error.to_string()))?;
-    // Tests run from a folder below.
+    // Tests run from a subfolder.
     let is_profile =
         |folder: &Path| folder.join(".cargo-lock").exists() || folder.ends_with("release") || folder.ends_with("debug");
     let profile = program.ancestors().find(|folder| is_profile(folder));
@@ -62,9 +62,9 @@ pub fn target() -> Result<PathBuf, Unfit> {
 /// One of a peer's two programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// Measured by the benchmark.
+    /// The program that the benchmark measures.
     Load,
-    /// Writes histories for the checker.
+    /// The program that writes histories for the checker.
     History,
 }
 
@@ -77,30 +77,31 @@ impl Entry {
     }
 }
 
-/// A folder of the tree with a folder for each peer, and beside them the files that they share.
+/// A folder in the tree that contains a folder for each peer, and the files that the peers share.
 #[derive(Debug, Clone)]
 pub struct Sources {
     /// The folder in the tree.
     folder: PathBuf,
-    /// The folder of the copy and of all builds.
+    /// The folder that contains the copy and all builds.
     copy: PathBuf,
 }
 
 impl Sources {
-    /// The folder `lab/peers`, built below the target folder.
+    /// Returns the folder `lab/peers`, with its builds below the target folder.
     ///
     /// # Errors
-    /// The running program lies in no target folder.
+    /// If the running program is in no target folder.
     pub fn peers() -> Result<Self, Unfit> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers");
         Ok(Self { folder, copy: target()?.join("peers") })
     }
 
-    /// A program in Rust: the peer's package has its own manifest and lock. `load` has the name of
-    /// the peer, `history` that name and its own.
+    /// Builds a program in Rust. The peer's package has its own manifest and lock file. The program
+    /// `load` has the name of the peer; the program `history` has that name with `-history`
+    /// appended.
     ///
     /// # Errors
-    /// The build failed.
+    /// If the build fails.
     pub fn rust(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let target = self.copy.join("rust");
         let binary = match entry {
@@ -114,10 +115,10 @@ impl Sources {
         Ok(Program { path: target.join("release").join(binary), arguments: Vec::new(), folder: target })
     }
 
-    /// A program in Go: the package `load` or `history` of the folder's module.
+    /// Builds a program in Go: the package `load` or `history` of the folder's module.
     ///
     /// # Errors
-    /// Go is missing, or the build failed.
+    /// If Go is missing, or the build fails.
     pub fn go(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         let (path, package) = (folder.join("bin").join(entry.name()), format!("./{}", entry.name()));
@@ -127,10 +128,10 @@ impl Sources {
         Ok(Program { path, arguments: Vec::new(), folder })
     }
 
-    /// Builds `load.mjs` or `history.mjs`, with the packages of `package-lock.json`.
+    /// Prepares `load.mjs` or `history.mjs`, with the packages of `package-lock.json`.
     ///
     /// # Errors
-    /// npm is missing, or cannot install the packages.
+    /// If npm is missing, or cannot install the packages.
     pub fn node(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         if is_older(&folder, "node_modules/.package-lock.json", "package-lock.json") {
@@ -145,10 +146,10 @@ impl Sources {
         Ok(Program { path, arguments: vec![format!("{}.mjs", entry.name())], folder })
     }
 
-    /// Builds `load.py` or `history.py`, with the packages of `requirements.txt`.
+    /// Prepares `load.py` or `history.py`, with the packages of `requirements.txt`.
     ///
     /// # Errors
-    /// Python is missing, or pip cannot install the packages.
+    /// If Python is missing, or pip cannot install the packages.
     pub fn python(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
         let folder = self.copied(name)?;
         if is_older(&folder, ".venv/installed", "requirements.txt") {
@@ -166,7 +167,7 @@ impl Sources {
         Ok(Program { path: folder.join(".venv/bin/python"), arguments: vec![format!("{}.py", entry.name())], folder })
     }
 
-    /// Updates the copy of a program's folder, and of the files beside it.
+    /// Updates the copy of a program's folder, and of the files next to that folder.
     fn copied(&self, name: &str) -> Result<PathBuf, Unfit> {
         let to = self.copy.join(name);
         let copied =
@@ -176,8 +177,8 @@ impl Sources {
     }
 }
 
-/// Returns the cargo that runs this process, without the variables of this package: a build that
-/// depends on them would be repeated each time.
+/// Returns the cargo that runs this process, without the variables of this package. A build that
+/// depends on these variables would be repeated each time.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -189,10 +190,10 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 ///
 /// # Errors
-/// The command is missing, or it fails; the error then contains its last lines of output.
+/// If the command is missing, or it fails. The error then contains its last lines of output.
 pub fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Unfit::Missing(format!("{needs} is not installed")),
@@ -204,7 +205,7 @@ pub fn ran(mut command: Command, needs: &str) -> Result<(), Unfit> {
     Err(Unfit::Failed(format!("{needs}: {}: {}", output.status, last_words(&String::from_utf8_lossy(&output.stderr)))))
 }
 
-/// Joins the last lines of a program's output into one.
+/// Joins the last three lines of a program's output into one.
 #[must_use]
 pub fn last_words(said: &str) -> String {
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -217,7 +218,7 @@ fn is_older(folder: &Path, made: &str, from: &str) -> bool {
     time(made).and_then(|made| Ok(time(from)? > made)).unwrap_or(true)
 }
 
-/// Copies changed files only, so that nothing is built or installed twice.
+/// Copies only changed files, so that nothing is built or installed twice.
 fn copy_files(from: &Path, to: &Path, with_folders: bool) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -250,7 +251,7 @@ mod tests {
 
     impl Drop for Folder {
         fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0); // a leftover in the system's own folder
+            let _ = fs::remove_dir_all(&self.0); // a leftover in the system's temporary folder does no harm
         }
     }
 

@@ -1,4 +1,5 @@
-//! Compares the answers that clients got with the messages that they got, and with the tables.
+//! Compares the answers that clients received with the messages that they received, and with the
+//! tables.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -12,10 +13,10 @@ use crate::{
     history::{History, QUEUES, Told, Trail},
 };
 
-/// The examples of a violation that a report shows.
+/// The number of examples of a violation that a report shows.
 const SHOWN: usize = 5;
-/// The most messages that one failover can lose at most once. A take whose answer is lost with its
-/// connection has lost the messages that it took.
+/// The maximum number of messages that one failover can lose in a queue with at-most-once delivery.
+/// A take whose answer is lost with its connection has lost the messages that it took.
 const ON_THEIR_WAY: usize = 40;
 
 /// The rows of the clients' tables at the end.
@@ -35,17 +36,17 @@ impl Tables {
     }
 }
 
-/// The numbers of one queue.
+/// The counts of one queue.
 #[derive(Debug, Default)]
 pub struct Count {
     pub ok: usize,
     pub unknown: usize,
     pub failed: usize,
-    /// Enqueues with an unknown outcome whose message came.
+    /// Enqueues with an unknown outcome whose message arrived.
     pub unknown_and_there: usize,
-    /// Messages that came more than once, which only a lease allows.
+    /// Messages that arrived more than once, which only leases allow.
     pub again: usize,
-    /// Messages that were enqueued and never came, which only at most once allows.
+    /// Messages that were enqueued and never arrived, which only at-most-once delivery allows.
     pub lost: usize,
     /// The longest time from the answer to an enqueue to its first delivery.
     pub slowest: Duration,
@@ -55,7 +56,7 @@ pub struct Count {
 pub struct Verdict {
     pub violations: Vec<String>,
     pub counts: BTreeMap<&'static str, Count>,
-    /// The sum of the ledger's payloads, and the sum that it must have.
+    /// The sum of the ledger's payloads, and the expected sum.
     pub sums: (i128, i128),
 }
 
@@ -75,7 +76,7 @@ pub fn check(history: &History, tables: &Tables, failovers: usize) -> Verdict {
     for queue in QUEUES {
         let trail = history.of(queue);
         let got: Vec<(i64, i64)> = match queue {
-            // The table decides: it has the rows of a commit whose answer was lost.
+            // The table decides, because it contains the rows of a commit whose answer was lost.
             "ledger" => tables.ledger.clone(),
             _ => trail.delivered.iter().map(|delivery| (delivery.payload, delivery.lease.id)).collect(),
         };
@@ -87,7 +88,7 @@ pub fn check(history: &History, tables: &Tables, failovers: usize) -> Verdict {
     verdict
 }
 
-/// Compares the answer to each enqueue with the messages that came.
+/// Compares the answer to each enqueue with the messages that arrived.
 fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: usize, verdict: &mut Verdict) {
     let told: HashMap<i64, Told> = trail.sent.iter().map(|sent| (sent.payload, sent.told)).collect();
     let mut times: HashMap<i64, usize> = HashMap::new();
@@ -120,7 +121,7 @@ fn of_queue(queue: &'static str, trail: &Trail, got: &[(i64, i64)], failovers: u
     verdict.violated(&format!("{queue}: came under another id than its enqueue told (payload, id)"), others);
     let mut ids = HashSet::new();
     let twice = told.values().filter_map(|told| if let Told::Ok(id) = told { Some(*id) } else { None });
-    // A message that is sent directly has an id of its own kind.
+    // A message that is sent directly has an id of a separate kind.
     let twice: Vec<i64> = twice.filter(|id| !ids.insert(*id)).collect();
     verdict.violated(&format!("{queue}: ids that two enqueues were told"), twice);
     let at_most_once = ["taken", "bell", "hand"].contains(&queue);
@@ -143,7 +144,8 @@ fn slowest(trail: &Trail) -> Duration {
     told.filter_map(|sent| Some(first.get(&sent.payload)?.saturating_duration_since(sent.at))).max().unwrap_or_default()
 }
 
-/// Checks that each delivery has a name of its own, and that none follows an acknowledgement.
+/// Checks that each delivery has a unique id and attempt, and that no delivery follows an
+/// acknowledgement.
 fn leases(queue: &str, trail: &Trail, verdict: &mut Verdict) {
     let mut names = HashSet::new();
     let twice = trail.delivered.iter().map(|delivery| delivery.lease).filter(|lease| !names.insert(*lease));
@@ -157,7 +159,7 @@ fn leases(queue: &str, trail: &Trail, verdict: &mut Verdict) {
     verdict.violated(&format!("{queue}: came after it was acknowledged"), after.collect::<Vec<_>>());
 }
 
-/// Checks that rows and messages of one transaction are either all there or all missing.
+/// Checks that the rows and the messages of one transaction either all exist or are all missing.
 fn ledger(trail: &Trail, tables: &Tables, verdict: &mut Verdict) {
     let entered: BTreeSet<i64> = tables.ledger.iter().map(|(payload, _)| *payload).collect();
     let promised: BTreeSet<i64> = tables.promises.iter().copied().collect();
@@ -182,7 +184,7 @@ fn ledger(trail: &Trail, tables: &Tables, verdict: &mut Verdict) {
 }
 
 /// Checks a new primary: sequences are ahead of every id, floors are below every row, and unlogged
-/// tables are there.
+/// tables exist.
 pub async fn of_primary(client: &Client, history: &History) -> Result<Vec<String>, Failure> {
     let mut violations = Vec::new();
     for queue in QUEUES {
@@ -192,8 +194,8 @@ pub async fn of_primary(client: &Client, history: &History) -> Result<Vec<String
                     (select extract(epoch from f.reached - (select min(q.due_at) from trunkline.queue_{queue} q))::float8
                      from trunkline.floor f where f.queue = '{queue}' and isfinite(f.reached))"
         );
-        // Read before the query, so that the server reads its sequence after the last of these
-        // answers.
+        // The answers are read before the query, so that the server reads its sequence after the
+        // last of these answers.
         let told = history
             .of(queue)
             .sent

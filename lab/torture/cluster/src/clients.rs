@@ -1,5 +1,5 @@
-//! Clients as users write them: producers, workers, consumers of each guarantee, listeners. None of
-//! them has code for a failover.
+//! Clients as users write them: producers, workers, consumers of each guarantee, listeners. No
+//! client has code for a failover.
 
 use std::{
     convert::Infallible,
@@ -20,9 +20,9 @@ use crate::{
 
 /// The pause between two messages of one producer.
 const PACE: Duration = Duration::from_millis(40);
-/// The pause between two messages where a consumer waits for each.
+/// The pause between two messages if a consumer waits for each message.
 const RARE: Duration = Duration::from_millis(200);
-/// Shorter than a failover, so that leases run out during it.
+/// The length of leases, shorter than a failover, so that leases run out during it.
 const LEASE: Duration = Duration::from_secs(5);
 const PRODUCERS: usize = 2;
 const CONSUMERS: usize = 2;
@@ -62,7 +62,7 @@ impl Clients {
         let db = Db::connect(url).await?;
         all.produce(&db, &sends).await?;
         for _ in 0..CONSUMERS {
-            // Each is like a program of its own, with its own connections.
+            // Each of these is like a separate program, with its own connections.
             all.consume(&Db::connect(url).await?, &goes_on).await?;
         }
         all.listen(&Db::connect(url).await?, &sends, &goes_on).await?;
@@ -121,7 +121,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Ends the producers; the history of their enqueues is complete afterwards.
+    /// Ends the producers. Afterwards the history of their enqueues is complete.
     pub async fn send_no_more(&mut self) -> Result<(), Failure> {
         self.sending.send_replace(false);
         ended(&mut self.producers).await
@@ -133,13 +133,13 @@ impl Clients {
         Ok(self.history)
     }
 
-    /// Returns whether each stream has had a success after `since`.
+    /// Returns true if each stream has had a success after `since`.
     pub fn all_went_on(&self, since: Instant) -> bool {
         Stream::ALL.iter().all(|(stream, _)| self.history.first(*stream, since).is_some())
     }
 }
 
-/// Waits for all tasks. A panic of one fails the run.
+/// Waits for all tasks. A panic in one of them fails the run.
 async fn ended(tasks: &mut JoinSet<()>) -> Result<(), Failure> {
     while let Some(ended) = tasks.join_next().await {
         ended?;
@@ -191,7 +191,7 @@ async fn promise(
             Ok::<_, Error>((transaction, id))
         };
         let told = match gathered.await {
-            // The error means that it failed, whatever its kind: no commit was sent.
+            // The transaction failed, whatever kind of error it was, because no commit was sent.
             Err(error) => told(&history, Stream::EnqueueIn, false, &error),
             Ok((transaction, id)) => match transaction.commit().await {
                 Ok(()) => {
@@ -217,8 +217,8 @@ async fn work(queue: Queue<i64>, history: Arc<History>, mut goes_on: watch::Rece
         let _ = goes_on.wait_for(|on| !on).await;
     };
     if let Err(error) = worker.run(until_the_end).await {
-        // A worker outlives outages. One that ends by itself is a violation, which the check finds
-        // by this text.
+        // A worker outlives outages. If a worker ends by itself, that is a violation, which the
+        // check finds by this text.
         history.erred(Stream::Work, false, &error);
     }
 }

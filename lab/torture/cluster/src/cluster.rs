@@ -1,4 +1,4 @@
-//! etcd and three nodes in a private folder.
+//! Runs etcd and three nodes in a private folder.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::{
 pub const NODES: usize = 3;
 /// The pause between two probes of a state that takes seconds to reach.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time for a node to start, or to catch up after an outage.
+/// The time that a node may take to start, or to catch up after an outage.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub struct Cluster {
@@ -33,7 +33,7 @@ pub struct Cluster {
     password: String,
     etcd: SocketAddr,
     strict: bool,
-    /// The watchdog kills it with all other processes.
+    /// The etcd process. The watchdog kills it together with all other processes.
     _etcd: Child,
     _watchdog: Watchdog,
 }
@@ -47,8 +47,8 @@ pub struct Roles {
 }
 
 impl Cluster {
-    /// Starts all three nodes, and returns once one of them is the synchronous standby. `keep`
-    /// leaves the folder there at the end.
+    /// Starts all three nodes, and returns once one of them is the synchronous standby. With
+    /// `keep`, the folder is not removed at the end.
     pub async fn start(programs: Programs, strict: bool, keep: bool) -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("tl-cluster-{}", std::process::id()));
         fs::create_dir(&folder)?;
@@ -63,7 +63,8 @@ impl Cluster {
             let node = Node::new(number, &cluster.plan()).await?;
             cluster.nodes.push(node);
         }
-        // One by one, so that the first is the primary and the others copy it.
+        // The nodes are started one by one, so that the first node is the primary and the others
+        // copy it.
         for number in 0..NODES {
             cluster.restart(number)?;
             cluster.until(&format!("node {} runs", number + 1), |members| members.len() == number + 1).await?;
@@ -160,7 +161,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until another standby than this one is the synchronous one.
+    /// Waits until a different standby is the synchronous one.
     pub async fn until_sync_is_not(&self, number: usize) -> Result<(), Failure> {
         let name = self.nodes[number].name.as_str();
         let another =
@@ -168,8 +169,8 @@ impl Cluster {
         self.until("another standby is synchronous", another).await
     }
 
-    /// Lets the primary and the synchronous standby change places in order; returns once Patroni
-    /// reports that it is done.
+    /// Lets the primary and the synchronous standby change places in an orderly way. Returns once
+    /// Patroni reports that the switchover is done.
     pub async fn switch_over(&self, roles: &Roles) -> Result<(), Failure> {
         let body = json!({"leader": self.nodes[roles.primary].name, "candidate": self.nodes[roles.sync].name});
         let (status, said) = http::post(self.nodes[roles.primary].rest, "/switchover", &self.password, &body).await?;

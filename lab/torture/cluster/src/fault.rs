@@ -36,7 +36,7 @@ impl Fault {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Causes the fault, and returns once it has happened. The primary is the one of `roles`.
+    /// Causes the fault, and returns once it has happened. `roles` says which node is the primary.
     pub async fn befall(self, cluster: &mut Cluster, roles: &Roles) -> Result<(), Failure> {
         let primary = &mut cluster.nodes[roles.primary];
         match self {
@@ -56,7 +56,7 @@ impl Fault {
         Ok(())
     }
 
-    /// Undoes the fault, so that all nodes can have their roles again.
+    /// Undoes the fault, so that all nodes can return to their roles.
     pub fn mend(self, cluster: &mut Cluster, roles: &Roles) -> Result<(), Failure> {
         let primary = &cluster.nodes[roles.primary];
         match self {
@@ -72,7 +72,8 @@ impl Fault {
 
 fn kill_server(node: &crate::node::Node) {
     let server = node.server();
-    // All are stopped first, so that the children cannot end in order while their parent dies.
+    // All processes are stopped first, so that the children cannot exit in an orderly way while
+    // their parent dies.
     signal(&server, Signal::STOP);
     signal(&server, Signal::KILL);
 }

@@ -1,4 +1,4 @@
-//! The answers that the clients got, in their order.
+//! The answers that the clients received, in order.
 
 use std::{
     collections::BTreeMap,
@@ -8,24 +8,24 @@ use std::{
 
 use trunkline::{Error, Lease, Message};
 
-/// A kind of call. The report shows each kind by itself.
+/// A kind of call. The report has a row for each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
-    /// `Queue::enqueue`.
+    /// Enqueues by `Queue::enqueue`.
     Enqueue,
-    /// `Queue::enqueue_in`, with a row of the caller's.
+    /// Enqueues by `Queue::enqueue_in`, together with a row of the caller.
     EnqueueIn,
-    /// `Worker`.
+    /// Handlers of a `Worker`.
     Work,
-    /// `Consumer::lease`, then `Queue::ack`.
+    /// `Consumer::lease`, followed by `Queue::ack`.
     LeaseAck,
-    /// `Consumer::take_with`, into a ledger.
+    /// `Consumer::take_with`, which writes into a ledger.
     Ledger,
-    /// `Consumer::take`.
+    /// Takes by `Consumer::take`.
     Take,
     /// A consumer that waits for a notification.
     Bell,
-    /// `Queue::send_direct` to `Consumer::receive_direct`.
+    /// Messages from `Queue::send_direct` to `Consumer::receive_direct`.
     Hand,
 }
 
@@ -48,7 +48,7 @@ impl Stream {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// The message's id.
+    /// The call succeeded, with this message id.
     Ok(i64),
     /// The server did nothing.
     Failed,
@@ -76,7 +76,7 @@ pub struct Acked {
     pub told: Told,
 }
 
-/// All that happened in one queue.
+/// Everything that happened in one queue.
 #[derive(Debug, Default)]
 pub struct Trail {
     pub sent: Vec<Sent>,
@@ -112,17 +112,17 @@ impl History {
         self.of(queue).delivered.push(Delivery { payload, lease, at: Instant::now() });
     }
 
-    /// Notes that a call of this kind succeeded.
+    /// Records that a call of this kind succeeded.
     pub fn goes_on(&self, stream: Stream) {
         locked(&self.went_on).entry(stream).or_default().push(Instant::now());
     }
 
-    /// Notes an error; `unknown` is true if the outcome is unknown to the caller.
+    /// Records an error. `unknown` is true if the caller does not know the outcome.
     pub fn erred(&self, stream: Stream, unknown: bool, error: &Error) {
         *locked(&self.errors).entry((stream, unknown, shortened(&error.to_string()))).or_default() += 1;
     }
 
-    /// Returns each kind of error: its stream, whether the outcome was unknown, its text and its
+    /// Returns each kind of error: its stream, true if the outcome was unknown, its text and its
     /// count.
     pub fn errors(&self) -> Vec<(&'static str, bool, String, usize)> {
         let all = locked(&self.errors);
@@ -136,8 +136,8 @@ impl History {
         of.get(of.partition_point(|at| *at <= since)).copied()
     }
 
-    /// Returns the longest time between two successes, of which the second came after `since` and
-    /// at the latest at `until`.
+    /// Returns the longest time between two successes. The second of them came after `since`, and
+    /// no later than `until`.
     pub fn gap(&self, stream: Stream, since: Instant, until: Instant) -> Duration {
         let all = locked(&self.went_on);
         let Some(of) = all.get(&stream) else { return Duration::ZERO };
@@ -147,7 +147,7 @@ impl History {
     }
 }
 
-/// Returns a text without its numbers, such as ports and process ids, which differ from run to run.
+/// Returns a text without the numbers that differ from run to run, such as ports and process ids.
 fn shortened(text: &str) -> String {
     let mut short = String::new();
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The part of HTTP that Patroni's interface needs.
+//! Implements the part of HTTP that Patroni's interface needs.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::Failure;
 
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Returns the status and the body.
+/// Sends the request, and returns the status and the body of the response.
 async fn exchange(port: u16, request: &str, limit: Duration) -> Result<(u16, String), Failure> {
     let whole = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
@@ -28,14 +28,14 @@ async fn exchange(port: u16, request: &str, limit: Duration) -> Result<(u16, Str
     timeout(limit, whole).await.map_err(|_| "no answer in time")?
 }
 
-/// Returns a document, whatever the status is.
+/// Returns a document, regardless of the status.
 pub async fn get(port: u16, path: &str) -> Result<Value, Failure> {
     let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
     let (_, body) = exchange(port, &request, LIMIT).await?;
     Ok(serde_json::from_str(&body)?)
 }
 
-/// Sends a request, and waits until it is done or refused.
+/// Sends a request, and waits until it is completed or refused.
 pub async fn post(port: u16, path: &str, password: &str, body: &Value) -> Result<(u16, String), Failure> {
     let (body, proof) = (body.to_string(), STANDARD.encode(format!("operator:{password}")));
     let request = format!(

@@ -1,5 +1,5 @@
-//! A cluster that fails over (etcd, Patroni, three PostgreSQL), clients that continue, faults, and
-//! a check of the answers that the clients got.
+//! Runs a cluster that fails over (etcd, Patroni, three PostgreSQL servers), clients that continue,
+//! and faults. Then checks the answers that the clients received.
 
 mod trace;
 mod process;
@@ -27,10 +27,10 @@ use clap::{Parser, ValueEnum};
 
 use self::{cluster::Cluster, fault::Fault, programs::Programs};
 
-/// An error, which is printed and ends the run.
+/// An error. It is printed, and it ends the run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The exit code if a program is missing, so that nothing ran.
+/// The exit code if a program is missing and so nothing ran.
 const SKIPPED: u8 = 77;
 
 /// Fail over again and again, and check what clients were told. The report goes to standard output.
@@ -97,8 +97,8 @@ async fn run(words: &Words, programs: Programs) -> Result<ExitCode, Failure> {
     Ok(if outcome.verdict.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs this program again as another account if it runs as root, because PostgreSQL refuses to run
-/// as root.
+/// Runs this program again under another account if it runs as root, because PostgreSQL refuses to
+/// run as root.
 fn as_another(programs: &Programs) -> Result<(), Failure> {
     let id = |words: &[&str]| -> Option<u32> {
         let output = Command::new("id").args(words).output().ok()?;

@@ -1,5 +1,5 @@
 //! One machine of the cluster: Patroni, a PostgreSQL, and the two proxies between them and the
-//! rest.
+//! other machines.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ pub struct Plan<'a> {
     pub folder: &'a Path,
     pub password: &'a str,
     pub etcd: SocketAddr,
-    /// Is true if the primary acknowledges no commit while there is no synchronous standby.
+    /// Set if the primary acknowledges no commit while there is no synchronous standby.
     pub strict: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Node {
     patroni: Option<Child>,
 }
 
-/// Returns a port that is free now, and so very likely a moment later.
+/// Returns a port that is free now, and so is very likely still free a moment later.
 pub fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
@@ -57,7 +57,7 @@ impl Node {
         let from_others = Proxy::start(SocketAddr::from(([127, 0, 0, 1], port))).await?;
         let (data, config) = (folder.join("data"), folder.join("patroni.yml"));
         let node = Self { name, port, rest, to_etcd, from_others, data, config, patroni: None };
-        // JSON is YAML.
+        // Every JSON document is also valid YAML.
         fs::write(&node.config, node.settings(&folder, plan).to_string())?;
         Ok(node)
     }
@@ -78,11 +78,11 @@ impl Node {
                 "connect_address": format!("127.0.0.1:{}", self.rest),
                 "authentication": {"username": "operator", "password": plan.password},
             },
-            // With `use_proxies`; otherwise Patroni asks etcd for its address, and bypasses our
-            // proxy.
+            // Without `use_proxies`, Patroni asks etcd for its address, and bypasses our proxy.
             "etcd3": {"hosts": [format!("127.0.0.1:{}", self.to_etcd.port)], "use_proxies": true},
             "bootstrap": {
-                // The shortest `ttl` that Patroni accepts, and no wait for a server that crashed.
+                // These are the shortest `ttl` that Patroni accepts, and no wait for a server that
+                // crashed.
                 "dcs": {
                     "ttl": 20, "loop_wait": 1, "retry_timeout": 8, "maximum_lag_on_failover": 1_048_576,
                     "primary_start_timeout": 0, "synchronous_mode": true, "synchronous_mode_strict": plan.strict,
@@ -116,8 +116,8 @@ impl Node {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("HOME", plan.folder);
-        // The WAL receiver of a PostgreSQL that was unpacked into a folder loads the system's
-        // libpq, which may be too old for Patroni's settings.
+        // If a PostgreSQL was unpacked into a folder, its WAL receiver loads the system's libpq,
+        // which may be too old for Patroni's settings.
         let libraries = plan.programs.postgres.join("../lib");
         if libraries.join("libpq.so.5").exists() {
             command.env("LD_LIBRARY_PATH", libraries);
@@ -126,20 +126,21 @@ impl Node {
         Ok(())
     }
 
-    /// The server and its backends.
+    /// Returns the process ids of the server and its backends.
     pub fn server(&self) -> Vec<u32> {
         postmaster(&self.data).map(family).unwrap_or_default()
     }
 
-    /// Patroni and the server, with all that descends from them.
+    /// Returns the process ids of Patroni, the server, and all of their descendants.
     pub fn everything(&self) -> Vec<u32> {
         let patroni = self.patroni.as_ref().map(|child| family(child.id())).unwrap_or_default();
         [patroni, self.server()].concat()
     }
 
-    /// Kills all processes of the node, as a loss of power does.
+    /// Kills all processes of the node, as a power failure does.
     pub fn kill(&mut self) {
-        // All are stopped first, or Patroni restarts the processes that the next signal ends.
+        // All processes are stopped first. Otherwise Patroni restarts the processes that the next
+        // signal ends.
         signal(&self.everything(), Signal::STOP);
         signal(&self.everything(), Signal::KILL);
         if let Some(mut patroni) = self.patroni.take() {

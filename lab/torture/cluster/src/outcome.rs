@@ -8,7 +8,7 @@ pub struct Plan {
     pub failovers: usize,
     pub seed: u64,
     pub faults: Vec<Fault>,
-    /// Options of the clients' connection strings, beyond the hosts.
+    /// The options of the clients' connection strings, in addition to the hosts.
     pub options: String,
 }
 
@@ -17,25 +17,25 @@ pub struct Failover {
     pub fault: Fault,
     pub from: String,
     pub to: String,
-    /// The time from the fault until a server accepts writes; `None` if none did within two
+    /// The time from the fault until a server accepts writes. `None` if no server did so within two
     /// minutes.
     pub promoted: Option<Duration>,
-    /// The time from the promotion to the first success after it, for each stream.
+    /// The time from the promotion to the first success afterwards, for each stream.
     pub went_on: Vec<Option<Duration>>,
-    /// The time from the promotion until a plain connection, made at once, has a commit
-    /// acknowledged. No client can continue sooner.
+    /// The time from the promotion until a commit is acknowledged to a plain connection that was
+    /// opened immediately. No client can continue sooner.
     pub commits: Option<Duration>,
-    /// The time from the promotion until a consumer is in the list of those that wait for a message
-    /// inside a notification. Only a consumer whose listener works enters it.
+    /// The time from the promotion until a consumer is in the list of consumers that wait for a
+    /// direct delivery. A consumer enters the list only if its listener works.
     pub hears: Option<Duration>,
     /// The longest time without a successful enqueue.
     pub outage: Duration,
-    /// The time from the fault until all three nodes have their roles again.
+    /// The time from the fault until all three nodes have returned to their roles.
     pub whole: Duration,
 }
 
 impl Failover {
-    /// Returns the names of all that did not continue in time.
+    /// Returns the names of everything that did not continue in time.
     pub fn never(&self) -> Vec<&'static str> {
         if self.promoted.is_none() {
             return vec!["a promotion"];

@@ -1,5 +1,5 @@
-//! Processes that this program starts: it signals them by process id, with their children, and a
-//! watchdog ends all of them however this program ends.
+//! Processes that this program starts. It signals them by process id, together with their children.
+//! A watchdog ends all of them, however this program ends.
 
 use std::{
     fs,
@@ -11,8 +11,9 @@ use std::{
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
 
-/// The shell script that the watchdog runs once its input ends; `$0` is the private folder. Process
-/// ids of etcd and Patroni stand in `pids`, and the servers' ids in their data folders.
+/// The shell script that the watchdog runs once its input ends; `$0` is the private folder. `pids`
+/// contains the process ids of etcd and Patroni, and the servers' data folders contain the servers'
+/// ids.
 const END: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -25,17 +26,18 @@ done
 [ -n "$1" ] || rm -rf -- "$0"
 "#;
 
-/// Ends all processes of the private folder, and removes it, when the value or its process ends.
+/// Ends all processes of the private folder, and removes the folder, when this value is dropped or
+/// this process ends.
 pub struct Watchdog(Child);
 
 impl Watchdog {
-    /// Starts the watchdog; `keep` leaves the folder there.
+    /// Starts the watchdog. With `keep`, it does not remove the folder.
     pub fn start(folder: &Path, keep: bool) -> Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", END]).arg(folder).arg(if keep { "keep" } else { "" });
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // In a process group of its own, so that Ctrl-C in the terminal does not reach it. Ctrl-C
-        // ends this program, and thereby wakes the shell.
+        // The shell has its own process group, so that Ctrl-C in the terminal does not reach it.
+        // Ctrl-C ends this program, and thereby wakes the shell.
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
         shell.spawn().map(Self)
     }
@@ -48,7 +50,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// Starts a process that writes to a log, and notes its id for the watchdog.
+/// Starts a process that writes to a log, and records its id for the watchdog.
 pub fn start(mut command: Command, folder: &Path, name: &str) -> Result<Child> {
     let log = fs::File::options().create(true).append(true).open(folder.join(format!("{name}.log")))?;
     command.current_dir(folder).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -66,19 +68,18 @@ pub fn family(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(family)).collect()
 }
 
-/// Sends a signal to each of these processes. A process that is gone is no error.
+/// Sends a signal to each of these processes. A process that no longer exists is not an error.
 pub fn signal(pids: &[u32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Returns the server's process id from the first line of `postmaster.pid`, if that process is
-/// there.
+/// Returns the server's process id from the first line of `postmaster.pid`, if that process exists.
 pub fn postmaster(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: u32 = text.lines().next()?.trim().parse().ok()?;
-    // After a SIGKILL the file stays; a process that has the id by now has another name.
+    // After a SIGKILL the file remains. If another process has the id by now, its name differs.
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     (name.trim() == "postgres").then_some(pid)
 }

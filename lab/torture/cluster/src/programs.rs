@@ -1,4 +1,4 @@
-//! The programs of a cluster: found, or fetched into a folder outside the tree.
+//! Finds the programs of a cluster, or fetches them into a folder outside the tree.
 
 use std::{
     env,
@@ -10,22 +10,22 @@ use trunkline_embedded::Binaries;
 
 use crate::Failure;
 
-/// Names the folder of `etcd` and `patroni`.
+/// The variable that names the folder of `etcd` and `patroni`.
 pub const CLUSTER: &str = "TRUNKLINE_CLUSTER_PROGRAMS";
-/// Names the folder of a whole PostgreSQL.
+/// The variable that names the folder of a complete PostgreSQL.
 pub const POSTGRES: &str = "TRUNKLINE_CLUSTER_POSTGRES";
-/// The programs of PostgreSQL that a cluster needs; a server alone needs fewer.
+/// The programs of PostgreSQL that a cluster needs. A single server needs fewer.
 const NEEDED: [&str; 5] = ["postgres", "initdb", "pg_ctl", "pg_basebackup", "pg_rewind"];
 
 pub struct Programs {
     pub etcd: PathBuf,
     pub patroni: PathBuf,
-    /// PostgreSQL's folder.
+    /// The folder of PostgreSQL's programs.
     pub postgres: PathBuf,
 }
 
 impl Programs {
-    /// Fails with a sentence that says what is missing, and how to get it.
+    /// Finds the programs. If one is missing, the error says which one, and how to get it.
     pub fn found() -> Result<Self, Failure> {
         let folder = match env::var_os(CLUSTER) {
             Some(folder) => PathBuf::from(folder),
@@ -40,7 +40,7 @@ impl Programs {
         Ok(Self { etcd, patroni, postgres: postgres()? })
     }
 
-    /// Returns both variables, so that a process of another account finds the same programs.
+    /// Returns both variables, so that a process of another account uses the same programs.
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         let folder = self.etcd.parent().unwrap_or(Path::new("/")).to_owned();
         [(CLUSTER, folder), (POSTGRES, self.postgres.clone())]

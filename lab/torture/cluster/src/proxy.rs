@@ -1,5 +1,5 @@
-//! A connection between two processes that can be cut: no byte passes any more, and neither end
-//! gets an error.
+//! A connection between two processes that can be cut. During the cut no byte passes, and neither
+//! end receives an error.
 
 use std::{
     collections::HashSet,
@@ -17,7 +17,8 @@ use tokio::{
     sync::watch,
 };
 
-/// The parameter that carries a client's name, in the first bytes that it sends to PostgreSQL.
+/// The parameter with a client's name, which is in the first bytes that a client sends to
+/// PostgreSQL.
 const NAME: &[u8] = b"application_name\0";
 const CHUNK: usize = 64 << 10;
 
@@ -25,12 +26,12 @@ const CHUNK: usize = 64 << 10;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cut {
     pub all: bool,
-    /// Clients of PostgreSQL, by `application_name`.
+    /// The `application_name` of each client of PostgreSQL that is cut.
     pub named: HashSet<String>,
 }
 
-/// Forwards connections to one address. During a cut it keeps the bytes that were sent, as a
-/// network does that drops packets. It forwards them once the cut is mended.
+/// Forwards connections to one address. During a cut it keeps the bytes that were sent, like a
+/// network that drops packets. It forwards these bytes once the cut is mended.
 pub struct Proxy {
     pub port: u16,
     cut: watch::Sender<Cut>,
@@ -43,7 +44,7 @@ impl Proxy {
         let (cut, is_cut) = watch::channel(Cut::default());
         tokio::spawn(async move {
             loop {
-                // The only error here is that too many files are open.
+                // The only error that can occur here is that too many files are open.
                 let Ok((client, _)) = listener.accept().await else { continue };
                 tokio::spawn(pass(client, to, is_cut.clone()));
             }
@@ -57,7 +58,7 @@ impl Proxy {
 }
 
 async fn pass(client: TcpStream, to: SocketAddr, mut is_cut: watch::Receiver<Cut>) {
-    // A client that connects during a cut waits for its end, or gives up.
+    // A client that connects during a cut waits until the cut ends, or gives up.
     if is_cut.wait_for(|cut| !cut.all).await.is_err() {
         return;
     }
@@ -114,8 +115,8 @@ mod tests {
         proxy.cut(Cut { named: HashSet::from(["node2".to_owned()]), ..Cut::default() });
         there.write_all(b"ping").await.expect("sent");
         let mut heard = [0; 4];
-        // No test can show that nothing comes; the rest of this one shows that the proxy kept the
-        // bytes.
+        // No test can show that nothing arrives. The rest of this test shows that the proxy kept
+        // the bytes.
         tokio::select! {
             biased;
             _ = client.read(&mut heard) => panic!("the cut let it through"),

@@ -1,4 +1,4 @@
-//! The report of a run, for a person and for a program.
+//! The report of a run, for people and for programs.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -17,7 +17,7 @@ fn seconds(time: Option<Duration>) -> String {
     time.map_or_else(|| "never".to_owned(), |time| format!("{:.2}", time.as_secs_f64()))
 }
 
-/// Returns the time after which the last of these streams had continued.
+/// Returns the time by which the last of these streams had continued.
 fn slowest(failover: &Failover, streams: &[Stream]) -> Option<Duration> {
     let all = Stream::ALL.iter().zip(&failover.went_on).filter(|((stream, _), _)| streams.contains(stream));
     let all: Option<Vec<Duration>> = all.map(|(_, time)| *time).collect();
@@ -42,7 +42,7 @@ pub fn line(failover: &Failover) -> String {
     )
 }
 
-/// Returns the smallest value that at least this part of the values do not exceed.
+/// Returns the smallest value that at least this share of the values do not exceed.
 fn at(values: &mut [Duration], part: f64) -> Option<Duration> {
     values.sort_unstable();
     let place = (values.len() as f64 * part).ceil() as usize;

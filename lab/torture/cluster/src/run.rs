@@ -17,12 +17,13 @@ use crate::{
 };
 
 const LOOK: Duration = Duration::from_millis(20);
-/// The time for a failover, which Patroni may begin only once a key with a `ttl` of 20 seconds has
-/// expired.
+/// The time limit of a failover. Patroni may begin it only once a key with a `ttl` of 20 seconds
+/// has expired.
 const FAILOVER: Duration = Duration::from_secs(120);
-/// The time after a promotion within which all clients must continue; later counts as never.
+/// The time after a promotion within which all clients must continue. A later success counts as
+/// never.
 const NEVER: Duration = Duration::from_secs(60);
-/// The time for the consumers to drain the queues, once the producers have ended.
+/// The time that the consumers have to drain the queues after the producers have ended.
 const DRAIN: Duration = Duration::from_secs(120);
 
 pub async fn run(cluster: &mut Cluster, plan: &Plan) -> Result<Outcome, Failure> {
@@ -72,7 +73,7 @@ async fn fail_over(
     let history = &clients.history;
     let began = Instant::now();
     fault.befall(cluster, roles).await?;
-    // The cut of a standby comes first, and takes time that does not count.
+    // The standby is cut off first, which takes time that does not count.
     let struck = if fault == Fault::StandbyCut { Instant::now() } else { began };
     let promotion = watch.after(began, FAILOVER).await;
     let (mut hears, mut commits) = (None, None);
@@ -109,7 +110,7 @@ async fn until_all_go_on(clients: &Clients, since: Instant) -> Result<(), tokio:
     tokio::time::timeout(NEVER, all).await
 }
 
-/// Waits for the first commit. In strict mode a new primary acknowledges none before a standby
+/// Waits for the first commit. In strict mode a new primary acknowledges no commit until a standby
 /// follows it.
 async fn until_committed(cluster: &Cluster, node: usize) -> bool {
     let committed = async {
@@ -125,8 +126,8 @@ async fn until_committed(cluster: &Cluster, node: usize) -> bool {
     tokio::time::timeout(NEVER, committed).await.is_ok()
 }
 
-/// Waits until a consumer is in the wait list. A consumer enters it only while its listener is
-/// connected, and the table is empty after a promotion.
+/// Waits until a consumer is in the wait list. A consumer enters the list only while its listener
+/// is connected, and the table is empty after a promotion.
 async fn until_heard(cluster: &Cluster, node: usize) -> bool {
     let heard = async {
         loop {
@@ -170,7 +171,8 @@ async fn drained(client: &tokio_postgres::Client) -> Result<Vec<String>, Failure
     }
 }
 
-/// Draws faults in rounds: each fault comes once a round, in an order that the seed gives.
+/// Draws faults in rounds. Each round contains every fault once, in an order that depends on the
+/// seed.
 struct Drawn<'a> {
     faults: &'a [Fault],
     left: Vec<Fault>,
@@ -186,7 +188,7 @@ impl<'a> Drawn<'a> {
         if self.left.is_empty() {
             self.left = self.faults.to_vec();
         }
-        // SplitMix64: a few lines, and the same on every machine.
+        // SplitMix64 takes only a few lines, and gives the same numbers on every machine.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.state;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Prints the library's trace events of its connections.
+//! Prints the library's trace events about its connections.
 
 use std::{fmt::Write, time::Instant};
 

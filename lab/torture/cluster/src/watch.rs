@@ -1,4 +1,4 @@
-//! Probes each server fifty times a second: which one accepts writes, and since when.
+//! Probes each server fifty times a second, to find which server accepts writes, and since when.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -23,7 +23,7 @@ pub struct Promotion {
 
 pub struct Watch {
     promotions: Arc<Mutex<Vec<Promotion>>>,
-    /// The tasks end when the value is dropped.
+    /// The probing tasks, which end when the value is dropped.
     _looks: JoinSet<()>,
 }
 
@@ -53,8 +53,8 @@ impl Watch {
 }
 
 async fn look(node: usize, url: String, promotions: Arc<Mutex<Vec<Promotion>>>) {
-    // A server that was stopped keeps its role. It counts as promoted only if it was no primary
-    // before, or was started again.
+    // A server that was stopped keeps its role. It counts as promoted only if it was not the
+    // primary before, or was restarted.
     let mut known: Option<(bool, String)> = None;
     loop {
         if let Ok(Ok((client, connection))) = timeout(LIMIT, tokio_postgres::connect(&url, NoTls)).await {

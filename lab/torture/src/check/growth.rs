@@ -1,4 +1,4 @@
-//! Growth, slowdowns, and processes or calls that do not end.
+//! Checks growth, slowdowns, and processes or calls that do not end.
 
 use super::{Rule, index::Index};
 use crate::{
@@ -7,16 +7,16 @@ use crate::{
     plan,
 };
 
-/// The growth of a process's memory that is allowed in addition to half of its size, in kilobytes.
+/// The growth of a process's memory, in kilobytes, that is allowed in addition to half of its size.
 const MEMORY: u64 = 64 << 10;
-/// The factor by which a held snapshot may slow dequeues down, and the time below which a dequeue
-/// never counts as slow.
+/// The factor by which a held snapshot may slow dequeues down, and the duration below which a
+/// dequeue never counts as slow.
 const SLOWER: Micros = 8;
 const SLOW: Micros = 50_000;
-/// The longest time of a call. While the database is away a call waits for half a minute, and fails
-/// then.
+/// The maximum duration of a call. While the database is unreachable, a call waits for half a
+/// minute, and then fails.
 const LONGEST: Micros = 45_000_000;
-/// The fewest samples that a comparison needs.
+/// The minimum number of samples for a comparison.
 const ENOUGH: usize = 30;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -57,7 +57,7 @@ fn check_returns(index: &Index, hung: &mut Rule) {
 
 /// Checks connections and locks of all processes. Faults end some of them, so the median counts.
 fn check_sessions(index: &Index, held: &mut Rule) {
-    /// The growth that is allowed in addition to half of the number.
+    /// The growth that is allowed in addition to half of the count.
     const ROOM: u64 = 30;
     let samples = &index.evidence.samples;
     for (name, values) in [
@@ -74,7 +74,7 @@ fn check_sessions(index: &Index, held: &mut Rule) {
     }
 }
 
-/// Compares the second quarter of a process's samples with the last.
+/// Compares the second quarter of a process's samples with the last quarter.
 fn check_memory(index: &Index, memory: &mut Rule) {
     let samples = &index.evidence.samples;
     let mut names: Vec<&str> = samples.iter().flat_map(|one| &one.memory).map(|(name, _)| &**name).collect();

@@ -1,4 +1,4 @@
-//! The histories by message.
+//! Indexes the histories by message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,29 +20,30 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Returns whether the delivery is certainly a lease. A handler's lease began somewhat earlier.
+    /// Returns true if the delivery is certainly a lease. A handler's lease began somewhat earlier.
     pub fn is_lease(&self) -> bool {
         self.op.call.verb == Verb::Handle || self.op.call.verb == Verb::Lease && self.op.outcome == Outcome::Ok
     }
 
-    /// Returns a time at which the server had certainly given the message out.
+    /// Returns a time by which the server had certainly delivered the message.
     pub fn by(&self) -> Micros {
         if self.op.call.verb == Verb::Handle { self.op.began } else { self.op.ended }
     }
 }
 
-/// The deliveries and ends of a message, as far as the histories show.
+/// The known deliveries and ends of a message, according to the histories.
 #[derive(Debug, Default)]
 pub struct Life<'a> {
     pub deliveries: Vec<Delivery<'a>>,
-    /// Calls that name the message, with the attempt, or with 0 if they name only the id.
+    /// The calls that name the message, each with the attempt, or with 0 if the call names only the
+    /// id.
     pub named: Vec<(&'a Op, i32)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Enqueued<'a> {
     pub op: &'a Op,
-    /// The id, if the enqueue succeeded.
+    /// The message's id, if the enqueue succeeded.
     pub id: Option<i64>,
 }
 
@@ -51,9 +52,9 @@ pub struct Queue<'a> {
     pub enqueued: HashMap<u64, Enqueued<'a>>,
     pub lives: HashMap<i64, Life<'a>>,
     pub purges: Vec<&'a Op>,
-    /// Takes whose messages are unknown.
+    /// The takes whose messages are unknown.
     pub unsure_takes: Vec<&'a Op>,
-    /// The ids that are in each table at the end.
+    /// The ids that each table contains at the end.
     pub waiting: HashSet<i64>,
     pub dead: HashSet<i64>,
     pub archive: HashSet<i64>,
@@ -68,7 +69,8 @@ impl Queue<'_> {
         self.lives.get(&id).map_or(&[], |life| &life.named)
     }
 
-    /// Returns whether a purge may have removed messages that were there at some time in between.
+    /// Returns true if a purge may have removed messages that were in the queue at some time
+    /// between `from` and `to`.
     pub fn may_be_purged(&self, from: Micros, to: Micros) -> bool {
         self.purges.iter().any(|purge| purge.may_have_happened() && purge.ended > from && purge.began < to)
     }
@@ -92,7 +94,7 @@ impl<'a> Index<'a> {
                     }
                 }
                 Verb::EnqueueUnique | Verb::Replace => {
-                    // A message whose key another has must not come.
+                    // If another message has the key, this message must not be delivered.
                     let id = op.ids.first().filter(|_| op.became != Became::Duplicate).copied();
                     queue.enqueued.extend(op.call.tags.iter().map(|tag| (*tag, Enqueued { op, id })));
                 }
@@ -132,13 +134,14 @@ impl<'a> Index<'a> {
         Self { evidence, queues }
     }
 
-    /// Returns whether the server's clock was wrong at some time in between.
+    /// Returns true if the server's clock was wrong at some time between `from` and `to`.
     pub fn is_clock_off(&self, from: Micros, to: Micros) -> bool {
         let mut clock = self.evidence.faults.iter().filter(|fault| fault.fault == "clock");
         clock.any(|fault| fault.from < to && fault.to > from)
     }
 
-    /// Returns whether a fault or its consequences can have delayed or lost a message in this time.
+    /// Returns true if a fault or its consequences can have delayed or lost a message between
+    /// `from` and `to`.
     pub fn is_troubled(&self, from: Micros, to: Micros) -> bool {
         /// The time until all processes are connected again.
         const AFTER: Micros = 8_000_000;
@@ -152,13 +155,13 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Returns whether a call that ends or changes messages took effect on this one, or `None` if that
-/// is unknown.
+/// Returns true if a call that ends or changes messages took effect on this message. Returns `None`
+/// if that is unknown.
 pub fn effect_on(op: &Op, id: i64) -> Option<bool> {
     match op.outcome {
         Outcome::Ok => match op.call.verb {
             Verb::Cancel | Verb::Reschedule => Some(op.ids.contains(&id)),
-            // These name a page of ids, of which some may not have been there.
+            // These calls name a page of ids, and some of the messages may no longer have existed.
             Verb::Replay | Verb::Discard | Verb::Handle => None,
             _ => Some(!op.lost.contains(&id)),
         },

@@ -1,4 +1,5 @@
-//! Keys: the messages of a key come one after another, in their order, and a lane has one holder.
+//! Checks keys: the messages of a key are handled one after another, in order, and a lane has one
+//! holder.
 
 use std::collections::HashMap;
 
@@ -29,12 +30,12 @@ pub(super) fn check(index: &Index, rules: &mut Vec<Rule>) {
 struct Message<'a> {
     id: i64,
     enqueue: &'a Op,
-    /// The position among the messages of its call.
+    /// The message's position among the messages of its call.
     at: usize,
-    /// The earliest and the latest time that can be its position in the order.
+    /// The earliest and the latest time that can be the message's position in the order.
     low: Micros,
     high: Micros,
-    /// The earliest time at which it may have been done.
+    /// The earliest time at which the message may have been done.
     done: Micros,
     begins: Vec<&'a Op>,
 }
@@ -62,7 +63,7 @@ fn handles(op: &Op) -> bool {
     matches!(op.call.verb, Verb::Handle | Verb::Start)
 }
 
-/// Returns the time at which it was handled, or may have ended in another way.
+/// Returns the earliest time at which the message was handled, or may have ended in another way.
 fn done(queue: &Queue, life: &Life, id: i64) -> Micros {
     let released = |attempt: i32| {
         let gives_back = |op: &Op| op.call.verb == Verb::Release && effect_on(op, id) == Some(true);
@@ -80,7 +81,7 @@ fn done(queue: &Queue, life: &Life, id: i64) -> Micros {
         done = done.min(ended);
     }
     if queue.dead.contains(&id) {
-        // It ended with its last attempt, in any process.
+        // The message ended with its last attempt, in any process.
         let last = life.deliveries.iter().map(|delivery| delivery.op.began).max();
         done = done.min(last.unwrap_or_default());
     }
@@ -92,8 +93,8 @@ pub const DEAD: &str = "dead";
 
 fn check_order(index: &Index, key: &str, messages: &[Message], overtook: &mut Rule) {
     for (nr, message) in messages.iter().enumerate() {
-        // The messages that were certainly enqueued before, and the earlier messages of the same
-        // call.
+        // These are the messages that were certainly enqueued earlier, and the earlier messages of
+        // the same call.
         let ahead = |other: &&Message| {
             other.high < message.low || std::ptr::eq(other.enqueue, message.enqueue) && other.at < message.at
         };

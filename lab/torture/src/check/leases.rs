@@ -1,4 +1,5 @@
-//! Leases: each is given to one consumer, excludes others while it runs, and has one end.
+//! Checks leases: each lease is given to one consumer, excludes other consumers while it runs, and
+//! has one end.
 
 use super::{
     Rule,
@@ -91,8 +92,8 @@ fn check_again(life: &Life, id: i64, mut broken: impl FnMut(String)) {
     }
 }
 
-/// Returns the earliest time at which the lease can have expired by itself. It is unknown if the
-/// lease began before its call, as a handler's or a stream's does.
+/// Returns the earliest time at which the lease can have expired by itself. The time is unknown if
+/// the lease began before its call, like the lease of a handler or a stream.
 pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micros> {
     if lease.op.call.verb != Verb::Lease || lease.op.outcome != Outcome::Ok || lease.op.call.ms == 0 {
         return None;
@@ -110,7 +111,7 @@ pub(super) fn runs_until(life: &Life, id: i64, lease: &Delivery) -> Option<Micro
     Some(until)
 }
 
-/// Returns whether a call other than `asking` may have ended the lease by then.
+/// Returns true if a call other than `asking` may have ended the lease by then.
 fn may_have_ended(life: &Life, id: i64, attempt: i32, by: Micros, asking: Option<&Op>) -> bool {
     let other = |op: &Op| asking.is_none_or(|asking| !std::ptr::eq(asking, op));
     life.named.iter().any(|(op, named)| {
@@ -158,12 +159,12 @@ fn check_ends(life: &Life, id: i64, mut broken: impl FnMut(String)) {
     }
 }
 
-/// Returns the number of replays that may have happened. Each of them resets the attempts.
+/// Returns the number of replays that may have happened. Each replay resets the attempts.
 fn replays(life: &Life) -> usize {
     life.named.iter().filter(|(op, _)| op.call.verb == Verb::Replay && op.may_have_happened()).count()
 }
 
-/// Checks the number of attempts. Only deliveries count that no call can have given back.
+/// Checks the number of attempts. Only deliveries that no call can have given back count.
 fn check_attempts(life: &Life, mut broken: impl FnMut(String)) {
     let released = |attempt: i32| {
         life.named
@@ -172,7 +173,7 @@ fn check_attempts(life: &Life, mut broken: impl FnMut(String)) {
     };
     let charged = |delivery: &&Delivery| match delivery.op.call.verb {
         Verb::Lease => delivery.op.outcome == Outcome::Ok && !released(delivery.attempt),
-        // A handler that did not end may have been given up, and its message given back.
+        // A handler that did not end may have been abandoned, and its message given back.
         Verb::Handle => delivery.op.ended < Micros::MAX && !released(delivery.attempt),
         _ => false,
     };

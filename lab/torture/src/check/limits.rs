@@ -1,4 +1,5 @@
-//! Limits of a queue, over all processes: messages under a lease, and messages per second.
+//! Checks the limits of a queue, over all processes: messages under a lease, and messages per
+//! second.
 
 use super::{
     Rule,
@@ -10,8 +11,8 @@ use crate::{
     plan::{self, BURST, MAX_LEASED, PER_SECOND},
 };
 
-/// The longest time over which messages are counted. An excess in a longer time shows in a part of
-/// it, too.
+/// The maximum duration over which messages are counted. An excess over a longer time also shows in
+/// a part of that time.
 const WINDOW: Micros = 5_000_000;
 
 pub fn check(index: &Index, rules: &mut Vec<Rule>) {
@@ -22,13 +23,13 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([leased, rate]);
 }
 
-/// Returns whether the limits hold for the call. The queues are emptied without limits at the end.
+/// Returns true if the limits apply to the call. At the end the queues are emptied without limits.
 fn is_limited(op: &Op) -> bool {
     op.outcome == Outcome::Ok && !op.process.starts_with("drain")
 }
 
-/// Counts the messages that were certainly leased: from the answer until the lease may have been
-/// over.
+/// Counts the messages that were certainly leased. A lease counts from the answer until it may have
+/// ended.
 fn check_leased(index: &Index, leased: &mut Rule) {
     let Some(queue) = index.queues.get(plan::CAPPED) else { return };
     let mut changes: Vec<(Micros, i64, &Op)> = Vec::new();
@@ -55,8 +56,8 @@ fn check_leased(index: &Index, leased: &mut Rule) {
     }
 }
 
-/// Checks each time from the beginning of a call to the end of another. Calls that began and ended
-/// in that time count.
+/// Checks each period from the start of one call to the end of another. Calls that began and ended
+/// in that period count.
 fn check_rate(index: &Index, rate: &mut Rule) {
     let gave = |op: &&Op| {
         let dequeues = op.call.queue == plan::METERED && op.call.verb.dequeues() && !op.got.is_empty();

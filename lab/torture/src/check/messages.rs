@@ -1,4 +1,4 @@
-//! Messages that vanished, were never enqueued, or are in the wrong place.
+//! Finds messages that vanished, were never enqueued, or are in the wrong place.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
                 }
                 Some(_) => {}
             }
-            // A message that was replaced had two tags, one after the other.
+            // A message that was replaced has had two tags, one after the other.
             let replaces = queue.enqueued.get(&tag).is_some_and(|one| one.op.call.verb == Verb::Replace);
             if !replaces && *ids.entry(id).or_insert(tag) != tag {
                 twice.broken(|| case(&format!(", and tag {}", ids[&id])));
@@ -63,7 +63,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.extend([invented, failed, duplicate, moved, twice, vanished, letters, archived, back, left]);
 }
 
-/// Returns every place where a message was seen.
+/// Returns every place in which a message was seen.
 fn seen(index: &Index, name: &str, queue: &Queue) -> Vec<(i64, u64, String)> {
     let mut seen = Vec::new();
     for (id, life) in &queue.lives {
@@ -83,7 +83,7 @@ fn seen(index: &Index, name: &str, queue: &Queue) -> Vec<(i64, u64, String)> {
     seen
 }
 
-/// Checks the place of messages after a call that was Ok.
+/// Checks where messages are after a call that succeeded.
 fn check_ends(name: &str, queue: &Queue, [letters, archived, back]: [&mut Rule; 3]) {
     for (id, life) in &queue.lives {
         let replayed = |since: &Op| {
@@ -109,7 +109,7 @@ fn check_ends(name: &str, queue: &Queue, [letters, archived, back]: [&mut Rule; 
     }
 }
 
-/// Returns whether a call may have removed the message for good.
+/// Returns true if a call may have removed the message for good.
 fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
     let removed_by_name = queue.named(id).iter().any(|(op, _)| {
         let removes = op.call.verb.removes() || matches!(op.call.verb, Verb::Cancel | Verb::Discard | Verb::Handle);
@@ -121,8 +121,8 @@ fn is_accounted_for(queue: &Queue, id: i64, enqueued: &Op) -> bool {
 }
 
 fn check_vanished(index: &Index, name: &str, queue: &Queue, vanished: &mut Rule) {
-    // The messages of an unsure take may be lost, by contract. A call that was dropped puts its
-    // messages back, and a take that waits takes once, unless there was trouble.
+    // The contract allows an unsure take to lose its messages. Without trouble, a dropped call puts
+    // its messages back, and a take that waits takes only once.
     let excused = |take: &&&Op| {
         take.outcome == Outcome::Unknown
             || index.is_troubled(take.began.saturating_sub(1_000_000), take.ended + 3_000_000)

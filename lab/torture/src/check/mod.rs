@@ -1,5 +1,5 @@
 //! The checker reads histories and tables, and reports each promise that was not kept. An operation
-//! of unknown outcome may have happened or not, so it excuses its possible consequences.
+//! with an unknown outcome may or may not have happened, so it excuses its possible consequences.
 
 mod index;
 mod messages;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::folder::Evidence;
 use index::Index;
 
-/// The most cases that a finding names.
+/// The maximum number of cases that a finding names.
 const NAMED: usize = 12;
 
 /// A promise that was not kept.

@@ -1,4 +1,4 @@
-//! Pauses: no message is given out between the answer to `pause` and the call of `resume`.
+//! Checks pauses: no message is delivered between the answer to `pause` and the call of `resume`.
 
 use super::{Rule, index::Index};
 use crate::history::{Micros, Op, Outcome, Verb};
@@ -18,7 +18,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
     rules.push(given);
 }
 
-/// Returns each pause, and the time before which no call can have ended it.
+/// Returns each pause, and the earliest time at which a call can have ended it.
 fn pauses<'a>(index: &'a Index) -> Vec<(&'a Op, Micros)> {
     let of = |verb: Verb| index.evidence.ops.iter().filter(move |op| op.call.verb == verb);
     let resumes: Vec<&Op> = of(Verb::Resume).filter(|op| op.may_have_happened()).collect();
@@ -31,7 +31,7 @@ fn pauses<'a>(index: &'a Index) -> Vec<(&'a Op, Micros)> {
     of(Verb::Pause).filter(|op| op.outcome == Outcome::Ok).filter_map(until).collect()
 }
 
-/// Returns whether a statement of this call's gave messages out. A stream's messages were leased
+/// Returns true if a statement of this call delivered messages. A stream's messages were leased
 /// earlier, and a message that is delivered directly was never in the queue.
 fn gives_out(op: &Op) -> bool {
     let is_stream = op.call.verb == Verb::Lease && op.call.ms == 0;

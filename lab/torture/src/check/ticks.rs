@@ -1,4 +1,5 @@
-//! Ticks of schedules: each is made once, and none is left out, whichever process dies.
+//! Checks the ticks of schedules: each tick is made once, and none is left out, whichever process
+//! dies.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Unique keys: only one message with a key is there at a time, until it has ended.
+//! Checks unique keys: only one message with a key exists at a time, until that message has ended.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,8 @@ struct Message<'a> {
     id: i64,
     key: String,
     enqueue: &'a Op,
-    /// The earliest time at which it may have ended, and the time at which it certainly had.
+    /// The earliest time at which the message may have ended, and the time by which it had
+    /// certainly ended.
     may_end: Micros,
     has_ended: Micros,
 }
@@ -49,7 +50,7 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
             }
         }
         if queue.dead.contains(&id) {
-            // It ended with its last attempt, in any process.
+            // The message ended with its last attempt, in any process.
             let given = queue.lives.get(&id).and_then(|life| life.deliveries.iter().map(|one| one.op.began).max());
             may_end = may_end.min(given.unwrap_or_default());
         }
@@ -59,8 +60,8 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
     queue.enqueued.iter().filter_map(new).collect()
 }
 
-/// Checks that the times of two messages with one key do not overlap. A message is there from the
-/// answer to its enqueue until a call may have ended it.
+/// Checks that the lifetimes of two messages with one key do not overlap. A lifetime lasts from the
+/// answer to the enqueue until a call may have ended the message.
 fn check_two(messages: &HashMap<i64, Message>, two: &mut Rule) {
     let mut there: Vec<&Message> =
         messages.values().filter(|message| message.enqueue.ended < message.may_end).collect();
@@ -71,7 +72,7 @@ fn check_two(messages: &HashMap<i64, Message>, two: &mut Rule) {
             let (one, by) = (last.enqueue.name(), message.enqueue.name());
             two.broken(|| format!("{}: message {} by {one}, and message {} by {by}", message.key, last.id, message.id));
         }
-        // Of the earlier messages, the one that is there for longest.
+        // Of the earlier messages, keep the one that exists for longest.
         if last.is_none_or(|last| last.key != message.key || last.may_end < message.may_end) {
             last = Some(message);
         }
@@ -83,7 +84,7 @@ fn check_told(index: &Index, messages: &HashMap<i64, Message>, kept: &mut Rule, 
     for op in index.evidence.ops.iter().filter(told) {
         let (Some(tag), Some(id)) = (op.call.tags.first(), op.ids.first()) else { continue };
         let key = tag::unique(*tag);
-        // No history has the id of a message whose own enqueue has an unknown outcome.
+        // If a message's own enqueue has an unknown outcome, no history has its id.
         let Some(message) = messages.get(id) else { continue };
         if message.key != key || message.enqueue.began > op.ended {
             other.broken(|| format!("{}: of message {id}, which has {}, for {key}", op.name(), message.key));

@@ -1,4 +1,4 @@
-//! Processes of the server that ended by a signal, according to its log.
+//! Finds processes of the server that were ended by a signal, according to the server's log.
 
 use std::{
     fs::File,
@@ -6,15 +6,15 @@ use std::{
     path::Path,
 };
 
-/// The part of the log that was read.
+/// The part of the log that was already read.
 #[derive(Debug, Default)]
 pub struct Fallen {
     seen: u64,
 }
 
 impl Fallen {
-    /// Returns the processes that ended since the last call. Reads a log from its beginning if the
-    /// server began it again, as it does with a long one.
+    /// Returns the processes that ended since the last call. Reads the log from the start if the
+    /// server has truncated it, as it does with a long log.
     pub fn since(&mut self, log: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(log) else { return Vec::new() };
         let length = file.metadata().map_or(0, |log| log.len());

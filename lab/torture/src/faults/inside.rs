@@ -1,4 +1,4 @@
-//! Changes to the queues while they are used.
+//! Changes queues while they are used.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Scene {
-    /// Connects as the role that owns the schema, past the proxy.
+    /// Connects as the role that owns the schema, without the proxy.
     async fn owner(&self) -> Result<Db, String> {
         let url = format!("{} user=torture", self.ground.direct());
         Db::connect(&url).await.map_err(|error| error.to_string())
@@ -23,7 +23,7 @@ impl Scene {
         let mut altered = Vec::new();
         while Instant::now() < until {
             let (queue, max_batch) = (*random.among(&plan::QUEUES), *random.among(&[1, 3, 16, 100, 1024]));
-            // Never shorter than the lease that the checker computes with.
+            // The lease is never shorter than the one with which the checker computes.
             let lease = LEASE + Duration::from_millis(random.below(1000));
             let changes = Changes::new().max_batch(max_batch).lease(lease);
             db.alter_queue(queue, &changes).await.map_err(|error| error.to_string())?;
@@ -40,7 +40,7 @@ impl Scene {
         let mut lanes = db.describe_queue(plan::KEYED).await?.partitions;
         if lanes < plan::MOST_LANES {
             lanes *= 2;
-            // The change locks out all other sessions, and a deadlock may cancel it.
+            // The change locks out all other sessions, and a deadlock may cancel the change.
             while let Err(error) = db.alter_queue(plan::KEYED, &Changes::new().partitions(lanes)).await {
                 if error.sqlstate() != Some(&SqlState::T_R_DEADLOCK_DETECTED) {
                     return Err(error);
@@ -53,7 +53,7 @@ impl Scene {
     pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {
         let (db, until, mut times) = (self.owner().await?, Instant::now() + Duration::from_millis(lasts), 0);
         while Instant::now() < until {
-            // As if another version had been here.
+            // This looks as if another version had migrated the schema.
             let client = self.client().await?;
             let text = "update trunkline.version set functions = 'of another version'";
             client.batch_execute(text).await.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Faults: their kinds, their schedule and their effects.
+//! Defines the kinds of faults, their schedule and their effects.
 
 mod schedule;
 mod fallen;
@@ -20,39 +20,39 @@ use crate::history::Micros;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// A process is killed and started again.
+    /// A process is killed and restarted.
     Kill,
     /// A process is stopped for longer than its leases last.
     Stop,
     /// Backends are terminated.
     Terminate,
-    /// The server ends as in a crash, and starts again.
+    /// The server ends as in a crash, and restarts.
     Crash,
-    /// Connections are cut, at any byte.
+    /// Connections are cut, possibly in the middle of a message.
     Cut,
     /// Clients lose their connections, and the server does not notice.
     HalfOpen,
-    /// Everything is late.
+    /// All traffic is delayed.
     Delay,
-    /// Only requests pass, or only answers.
+    /// Only requests pass, or only answers pass.
     OneWay,
-    /// Nothing passes, and no end is seen.
+    /// No traffic passes, and neither end sees the connection close.
     Silence,
-    /// A transaction keeps its snapshot.
+    /// A transaction holds its snapshot.
     Snapshot,
-    /// No autovacuum for a while.
+    /// Autovacuum is off for a while.
     Autovacuum,
     /// No connections are left.
     Connections,
     /// Queues are altered while they are used.
     Alter,
-    /// All functions are made again while they are used.
+    /// All functions are created again while they are used.
     Migrate,
-    /// Each fsync takes long.
+    /// Each fsync takes a long time.
     SlowDisk,
-    /// No room is left on the disk.
+    /// The disk has no room left.
     FullDisk,
-    /// The server's clock steps forth or back, and back again.
+    /// The server's clock steps forward or back, and later returns to the right time.
     Clock,
 }
 
@@ -61,7 +61,7 @@ impl Fault {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Returns whether a consumer that listens or waits should not notice the fault.
+    /// Returns true if a consumer that listens or waits should not notice the fault.
     pub fn is_quiet(name: &str) -> bool {
         [Self::Snapshot, Self::Autovacuum].iter().any(|fault| fault.name() == name)
     }

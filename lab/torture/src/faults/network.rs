@@ -58,7 +58,7 @@ impl Scene {
         Ok(format!("everything held for {lasts} ms, {end}"))
     }
 
-    /// Holds bytes back, and then delivers or loses them.
+    /// Holds bytes back, and afterwards either delivers or drops them.
     async fn hold(&mut self, hold: Hold, random: &mut Random, lasts: u64) -> Result<&'static str, String> {
         self.ground.proxy.hold(hold);
         self.pass(lasts).await?;

@@ -1,17 +1,18 @@
-//! The schedule of faults, which follows from a seed alone.
+//! Makes the schedule of faults, which depends only on a seed.
 
 use super::Fault;
 use crate::random::Random;
 
-/// The time until the first fault; all processes have begun by then.
+/// The time until the first fault, by which all processes have started.
 const FIRST_MS: u64 = 3_000;
-/// The time without faults at the end.
+/// The duration without faults at the end.
 const LAST_MS: u64 = 4_000;
-/// The time between two faults. It is long now and then, to see that all is well without them.
+/// The time between two faults. Sometimes it is long, to check that everything works without
+/// faults.
 const GAP_MS: (u64, u64) = (800, 3_500);
 const CALM_MS: (u64, u64) = (8_000, 12_000);
 
-/// A fault that begins `after_ms` after the end of the one before it.
+/// A fault that begins `after_ms` after the end of the previous fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
     pub after_ms: u64,
@@ -21,8 +22,8 @@ pub struct Planned {
     pub draw: u64,
 }
 
-/// Returns the faults. Each of them comes once before any comes again, in an order that the seed
-/// gives.
+/// Returns the faults. Every fault occurs once before any fault occurs again, in an order that
+/// depends on the seed.
 pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
     let mut random = Random::of(seed, 0xFA);
     let (mut planned, mut deck, mut at) = (Vec::new(), Vec::new(), 0);
@@ -44,7 +45,7 @@ pub fn schedule(seed: u64, seconds: u64, faults: &[Fault]) -> Vec<Planned> {
     planned
 }
 
-/// Returns the shortest and the longest duration in milliseconds.
+/// Returns the minimum and the maximum duration in milliseconds.
 fn lasts(fault: Fault) -> (u64, u64) {
     match fault {
         Fault::Kill | Fault::Terminate | Fault::Crash | Fault::Cut => (0, 300),

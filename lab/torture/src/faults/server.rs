@@ -1,4 +1,4 @@
-//! The server, and its backends.
+//! Faults of the server, and of its backends.
 
 use tokio_postgres::NoTls;
 use trunkline_embedded::Stop;
@@ -20,7 +20,7 @@ impl Scene {
         Ok("immediate, then a recovery".to_owned())
     }
 
-    /// Holds a snapshot, so that no vacuum can remove rows that die after it.
+    /// Holds a snapshot, so that no vacuum can remove the rows that die while it is held.
     pub(super) async fn snapshot(&mut self, lasts: u64) -> Result<String, String> {
         let held = ground::client(&self.ground.direct()).await?;
         let begin = "begin isolation level repeatable read; select count(*) from ledger";
@@ -44,8 +44,8 @@ impl Scene {
         Ok(format!("off for {lasts} ms"))
     }
 
-    /// Uses all connections up, and ends the processes' sessions, so that each process needs new
-    /// ones.
+    /// Uses all connections up, and ends the sessions of the processes, so that each process needs
+    /// new connections.
     pub(super) async fn connections(&mut self, lasts: u64) -> Result<String, String> {
         let url = format!("{} user=torture application_name=crowd", self.ground.direct());
         let mut crowd = Vec::new();

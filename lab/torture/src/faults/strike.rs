@@ -1,4 +1,4 @@
-//! Makes faults happen, and heals them.
+//! Causes faults, and heals them.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 const EACH: Duration = Duration::from_secs(1);
-/// The time for the server to come back.
+/// The time that the server may take to come back.
 const BACK: Duration = Duration::from_secs(60);
 
 /// A run in progress.
@@ -24,7 +24,7 @@ pub struct Scene {
     pub samples: Vec<Sample>,
     pub happened: Vec<Happened>,
     fallen: Fallen,
-    /// The connection past the proxy; `None` while the server is away.
+    /// The connection that bypasses the proxy; `None` while the server is unreachable.
     client: Option<Client>,
     next_sample: Instant,
 }
@@ -42,7 +42,7 @@ impl Scene {
         }
     }
 
-    /// Lets time pass, and looks after the processes meanwhile.
+    /// Lets time pass, and looks after the processes during that time.
     pub async fn pass(&mut self, millis: u64) -> Result<(), String> {
         let until = Instant::now() + Duration::from_millis(millis);
         loop {
@@ -74,9 +74,9 @@ impl Scene {
         Ok(self.client.insert(connected))
     }
 
-    /// Causes a fault, and heals it. Tries again after a failure: the server may not be back from
-    /// the last fault, may have ended because of a full disk, or may close this connection while it
-    /// comes back.
+    /// Causes a fault, and heals it. Tries again after a failure. The server may not be back from
+    /// the previous fault, may have ended because of a full disk, or may close this connection
+    /// while it comes back.
     pub async fn strike(&mut self, planned: &Planned) -> Result<(), String> {
         self.nothing_fell();
         let (from, deadline) = (now(), Instant::now() + BACK);
@@ -97,8 +97,8 @@ impl Scene {
         Ok(())
     }
 
-    /// Checks that no process of the server ended by a signal, which would end all sessions. No
-    /// fault but a full disk causes that.
+    /// Checks that no process of the server was ended by a signal, which would end all sessions.
+    /// Only a full disk may cause that.
     pub fn nothing_fell(&mut self) {
         let fallen = self.fallen.since(&self.ground.cluster.log_file());
         self.crew.misbehaved.extend(fallen.into_iter().map(|told| format!("the server's {told}")));

@@ -1,12 +1,11 @@
 //! The outcomes of an enqueue with a unique key.
 
-/// The outcome of a successful enqueue with a unique key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Became {
     #[default]
     New,
-    /// The message is not there, because another has its key.
+    /// The message was not stored, because another message has its key.
     Duplicate,
-    /// The message replaced another.
+    /// The message replaced another message.
     Replaced,
 }

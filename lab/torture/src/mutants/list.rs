@@ -1,10 +1,11 @@
-//! The defects.
+//! Lists the defects.
 
 use crate::faults::Fault;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Defect {
-    /// A defect in a queue's function: the template, and texts in it with their replacements.
+    /// A defect in a queue's function: the name of the template, and texts in it with their
+    /// replacements.
     Sql(&'static str, &'static [(&'static str, &'static str)]),
     /// A defect in a function that all queues share.
     Shared(&'static str, &'static [(&'static str, &'static str)]),
@@ -16,7 +17,7 @@ pub enum Defect {
 pub struct Mutant {
     pub name: &'static str,
     pub defect: Defect,
-    /// The rules that have to find it.
+    /// The rules that have to find the defect.
     pub breaks: &'static [&'static str],
     pub faults: &'static [Fault],
     pub minutes: f64,
@@ -41,7 +42,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "floor-does-not-wait",
-        // As if no transaction were older than the candidate.
+        // The function behaves as if no transaction were older than the candidate.
         defect: Defect::Sql("look", &[("pg_snapshot_xmin(s)::text::bigint,\n", "9223372036854775807,\n")]),
         breaks: &[
             "a message was hidden from dequeues for longer than the floor promises",
@@ -169,7 +170,8 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "leaves-ticks-out",
-        // Makes only the last of the ticks that were missed while no process could make them.
+        // The library makes only the last of the ticks that were missed while no process could make
+        // them.
         defect: Defect::Rust,
         breaks: &["a tick of a schedule was left out"],
         faults: &[Fault::Crash, Fault::Silence],
@@ -187,7 +189,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "fills-the-bucket-twice",
-        // Half of the time since the last dequeue counts for the next one, too.
+        // Half of the time since the last dequeue also counts for the next one.
         defect: Defect::Sql("used", &[("filled_at = clock", "filled_at = b.filled_at + (clock - b.filled_at) / 2")]),
         breaks: &["more messages were dequeued in a time than the limit allows"],
         faults: &[],
@@ -196,7 +198,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "takes-in-a-pause",
-        // Ignores the pause only in a caller's transaction, which does not split rows.
+        // The pause is ignored, but only in a caller's transaction, which does not split rows.
         defect: Defect::Sql("gather", &[("if {paused} then", "if {paused} and cut then")]),
         breaks: &["a message was given out while its queue was paused"],
         faults: &[],
@@ -205,7 +207,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "starves-the-lowest",
-        // As if a priority were no head start, and always came first.
+        // Every higher priority comes first, however old the other messages are.
         defect: Defect::Sql(
             "turn",
             &[("head_start constant interval := {head_start};", "head_start constant interval := interval '1 day';")],
@@ -217,7 +219,7 @@ pub static MUTANTS: [Mutant; 19] = [
     },
     Mutant {
         name: "one-floor-for-all-lanes",
-        // The floor of each priority follows that of the priority that is served first.
+        // The floor of each priority follows the floor of the priority that is served first.
         defect: Defect::Rust,
         breaks: &[
             "a message was hidden from dequeues for longer than the floor promises",

@@ -1,4 +1,4 @@
-//! The defects of keys, lanes, and unique keys.
+//! Lists the defects of keys, lanes, and unique keys.
 
 use super::list::{Defect, Mutant};
 use crate::faults::Fault;
@@ -10,7 +10,7 @@ const TWO: &str = "two messages with one unique key were there at the same time"
 pub static OF_KEYS: [Mutant; 7] = [
     Mutant {
         name: "takes-lanes-of-others",
-        // As if no worker held a lane.
+        // The function behaves as if no worker held a lane.
         defect: Defect::Sql(
             "lanes",
             &[
@@ -48,7 +48,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     },
     Mutant {
         name: "frees-lanes-as-there-are-more",
-        // The new lanes have no holder, although the holder of the lane that was split goes on.
+        // The new lanes have no holder, although the holder of the lane that was split continues.
         defect: Defect::Shared(
             "more_lanes",
             &[("select $1 + n, h.holder, h.held_until,", "select $1 + n, h.holder, ''-infinity'',")],

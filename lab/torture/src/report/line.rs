@@ -1,4 +1,4 @@
-//! The report for a program: one line.
+//! Writes the report for programs, as one line.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The report: for a person, and as a line of JSON.
+//! The report, as text for people and as a line of JSON.
 
 mod text;
 mod line;
@@ -13,7 +13,7 @@ use crate::{
     folder::{Evidence, Folder},
 };
 
-/// Prints the report and the line of JSON, and keeps both in the run's folder.
+/// Prints the report and the line of JSON, and writes both to the run's folder.
 pub fn report(folder: &Folder, evidence: &Evidence, findings: &[Finding]) -> Result<(), String> {
     let text = text::text(evidence, findings).map_err(|error| error.to_string())?;
     let line = line::line(evidence, findings)?;
@@ -22,7 +22,7 @@ pub fn report(folder: &Folder, evidence: &Evidence, findings: &[Finding]) -> Res
     folder.write("report.json", format!("{line}\n"))
 }
 
-/// Returns the command that runs with the same faults again.
+/// Returns the command that runs again with the same faults.
 fn replay(evidence: &Evidence) -> String {
     let about = &evidence.about;
     let faults = if about.faults.is_empty() { "none".to_owned() } else { about.faults.join(",") };

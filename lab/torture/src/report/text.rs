@@ -1,4 +1,4 @@
-//! The report for a person.
+//! Writes the report for people.
 
 use std::fmt::{Error, Write};
 

@@ -1,4 +1,4 @@
-//! Operations by verb and outcome.
+//! Counts operations by verb and outcome.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub struct Count {
     pub failed: usize,
     pub unknown: usize,
     pub dropped: usize,
-    /// The messages of the calls that were Ok.
+    /// The number of messages in the calls that succeeded.
     pub messages: usize,
 }
 

@@ -1,8 +1,8 @@
-//! The promises that a rival does not make, or has no verb for, in the words of its own documents.
+//! The promises that a rival does not make, or has no verb for, according to its own documents.
 
 use super::rules::Rule;
 
-/// The reason for which a rule does not count, and its source.
+/// The reason why a rule does not count, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Excuse {
     pub why: &'static str,

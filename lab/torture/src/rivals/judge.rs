@@ -1,4 +1,5 @@
-//! The verdict on a rival: the checker's rules, and rules that only make sense in a comparison.
+//! Reaches the verdict on a rival by the checker's rules, and by rules that only make sense in a
+//! comparison.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -15,7 +16,8 @@ use crate::{
     history::{Micros, Op, Outcome, Verb},
 };
 
-/// The queue whose effects are entered in the ledger, in the transaction that ends the message.
+/// The queue whose effects are entered in the ledger, in the same transaction that ends the
+/// message.
 pub const EXACT: &str = "exact";
 
 /// Judges a rival by the files of a run.
@@ -51,7 +53,7 @@ pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
     Ok(verdict)
 }
 
-/// Returns the evidence against each rule. `evidence` is as the adapters wrote it.
+/// Returns the evidence against each rule. `evidence` is what the adapters wrote, untranslated.
 pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
     let mut seen: BTreeMap<Rule, Seen> = Rule::ALL.into_iter().map(|rule| (rule, Seen::default())).collect();
     let turns = turns::of(&evidence.ops);
@@ -74,7 +76,8 @@ pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
     seen
 }
 
-/// Finds messages that are nowhere, though no call and no table reports them as done.
+/// Finds messages that are nowhere: they are not waiting, not dead, and no call or table reports
+/// them as done.
 fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, String)) {
     let tables = &evidence.tables;
     let waiting = tables.waiting.iter().map(|one| (&*one.queue, one.id));
@@ -107,7 +110,7 @@ fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, S
     }
 }
 
-/// Checks the ends of leases that calls asked for, and that were Ok.
+/// Checks the ends of leases that were requested by successful calls.
 fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, String)) {
     let ends = |op: &&Op| op.call.verb.ends() && op.outcome == Outcome::Ok;
     for op in evidence.ops.iter().filter(ends) {
@@ -121,7 +124,7 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, St
                     op.name()
                 )
             };
-            // The turn that held the message during the whole call.
+            // This turn held the message during the whole call.
             let held = holder(turns, op.began).filter(|held| held.attempt > *attempt);
             if let Some(held) =
                 held.filter(|held| op.ended < held.ended && held.until.is_some_and(|until| op.ended < until))
@@ -136,7 +139,7 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, St
     }
 }
 
-/// Checks the ends that a library asked for by itself. Its own tables show when they took effect.
+/// Checks the ends that a library requested by itself. Its own tables show when these took effect.
 fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)) {
     for done in done.iter().filter(|done| done.at > 0) {
         let Some(turns) = turns.get(&(done.queue.clone(), done.id)) else { continue };
@@ -162,7 +165,7 @@ fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)
     }
 }
 
-/// Finds handlers that failed too late, and gave a message away that another worker held.
+/// Finds handlers that failed too late, and so released a message that another worker held.
 fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
     for ((queue, id), turns) in turns {
         let ended = turns.iter().filter(|turn| turn.is_handler && !turn.is_ok && turn.ended < Micros::MAX);
@@ -186,7 +189,7 @@ fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
     }
 }
 
-/// Checks that each message that is done has one entry in the ledger.
+/// Checks that each message that is done has exactly one entry in the ledger.
 fn check_effects(evidence: &Evidence, add: &mut impl FnMut(Rule, String)) {
     let mut entries: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for entry in &evidence.tables.ledger {

@@ -1,17 +1,17 @@
-//! The rivals: how each is started and read, and the promises that it does not make.
+//! Lists the rivals: how each is started and read, and the promises that it does not make.
 
 use super::{
     excuses::{self, Excuse},
     rules::Rule,
 };
 
-/// The name of Trunkline itself, which speaks the same protocol.
+/// The name of Trunkline itself, which uses the same protocol.
 pub const OWN: &str = "trunkline";
 
-/// The language of a peer's program, and so the way to build it.
+/// The language of a peer's program, which determines how it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// A part of this program.
+    /// Not a peer, but a part of this program.
     Own,
     Rust,
     Go,
@@ -24,21 +24,21 @@ pub struct Rival {
     /// The rival's name, which is also the name of its folder in `lab/peers`.
     pub name: &'static str,
     pub language: Language,
-    /// The length of a lease that is not renewed.
+    /// The duration of a lease that is not renewed.
     pub lease_ms: u64,
-    /// The shortest time for which a fault stops a process, until its messages have been given to
-    /// another.
+    /// The minimum time for which a fault stops a process. It is long enough for the process's
+    /// messages to be given to another process.
     pub stop_ms: u64,
-    /// The time to drain the queues at the end, which includes leases that must expire.
+    /// The time to drain the queues at the end, including leases that must expire.
     pub drain_secs: u64,
     /// SQL that the server's superuser runs once after the installation.
     pub prepare: &'static str,
     /// SQL that the server's superuser runs twice a second.
     pub tick: &'static str,
-    /// A query of its messages: queue, id, payload, state (`waiting`, `dead` or `done`), attempt,
-    /// and the time when it was done, in microseconds, if that is known.
+    /// A query for the rival's messages: queue, id, payload, state (`waiting`, `dead` or `done`),
+    /// attempt, and the time when the message was done, in microseconds, if that is known.
     pub left: &'static str,
-    /// The promises that it does not make, or has no verb for, with their sources.
+    /// The promises that the rival does not make, or has no verb for, with their sources.
     pub excuses: &'static [(Rule, Excuse)],
 }
 
@@ -89,7 +89,7 @@ pub static RIVALS: [Rival; 7] = [
         name: "river",
         language: Language::Go,
         lease_ms: 20_000,
-        // The rescuer looks every 30 s, and after an election.
+        // The rescuer looks for stuck jobs every 30 s, and after an election.
         stop_ms: 29_000,
         drain_secs: 120,
         prepare: "",
@@ -107,14 +107,15 @@ pub static RIVALS: [Rival; 7] = [
         lease_ms: 3_000,
         stop_ms: 4_000,
         drain_secs: 60,
-        // Its rows are deleted when they are done; this table keeps the times.
+        // graphile-worker deletes rows when they are done; this table keeps the times.
         prepare: "
             create table ended (id bigint not null, at timestamptz not null);
             create function ended() returns trigger language plpgsql security definer as
                 $$begin insert into public.ended values (old.id, clock_timestamp()); return null; end$$;
             create trigger ended after delete on graphile_worker._private_jobs for each row execute function ended();",
-        // Its pauses between attempts grow to minutes, and cannot be set. A message in such a pause
-        // counts as kept, and is not waited for. Four hours become three seconds.
+        // The pauses between attempts grow to minutes, and cannot be set. A message in such a pause
+        // counts as kept, and the drain does not wait for it. The lock timeout of four hours
+        // becomes three seconds.
         tick: "
             update graphile_worker._private_jobs set locked_at = locked_at - interval '4 hours'
             where locked_at between now() - interval '4 hours' and now() - interval '3 seconds'",
@@ -164,10 +165,10 @@ pub static RIVALS: [Rival; 7] = [
         name: "awa",
         language: Language::Python,
         lease_ms: 10_000,
-        // A job that was claimed comes back some twenty seconds later.
+        // A claimed job comes back after about twenty seconds.
         stop_ms: 22_000,
         drain_secs: 90,
-        // It soon removes done jobs with their partition; this table keeps the times.
+        // awa soon removes done jobs together with their partition; this table keeps the times.
         prepare: "create table ended (id bigint primary key, at timestamptz not null)",
         tick: "
             insert into ended select id, finalized_at from awa.jobs where queue = 'work' and state::text = 'completed' on conflict do nothing",

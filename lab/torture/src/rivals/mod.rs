@@ -1,5 +1,5 @@
-//! The same checker for other queues in PostgreSQL, as far as their verbs go. The result is a table
-//! of what held, what did not, and what is not promised.
+//! Applies the same checker to other queues in PostgreSQL, as far as they have the verbs. The
+//! result is a table of the promises that were kept, broken, or not made.
 
 mod payload;
 mod rules;
@@ -49,8 +49,8 @@ pub struct Rivals {
     pub require_all: bool,
 }
 
-/// Returns whether Trunkline kept its promises, and all that was required could be had. Broken
-/// promises of other queues are reported, and are no failure.
+/// Returns true if Trunkline kept its promises, and every required rival was available. Broken
+/// promises of other queues are reported, but are not a failure.
 pub fn run(rivals: &Rivals) -> Result<bool, String> {
     let chosen: Vec<&Rival> = match &*rivals.rival {
         [] => RIVALS.iter().collect(),

@@ -1,4 +1,4 @@
-//! Trunkline among its rivals: the protocol of `lab/peers/README.md`, spoken by this program.
+//! Runs Trunkline among its rivals: this program implements the protocol of `lab/peers/README.md`.
 
 use std::{io::Read, path::PathBuf, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
 
 const WORK: &str = "work";
 const RETRY: Duration = Duration::from_millis(200);
-/// Consumers of each kind in a process.
+/// The number of consumers of each kind in a process.
 const SLOTS: usize = 2;
 
 static ENTER: Statement<(i64, String), u64> = Statement::new("insert into ledger (tag, op) values ($1, $2)");
@@ -95,8 +95,8 @@ async fn install(adapter: &Adapter) -> Result<(), trunkline::Error> {
     Ok(())
 }
 
-/// Enqueues about as many messages as the consumers can handle. Two thirds are for work, one third
-/// for an effect.
+/// Enqueues about as many messages as the consumers can handle. Two thirds of the messages are for
+/// work, one third for an effect.
 async fn produce(user: User, lease_ms: u64) {
     let Some(db) = user.db().await else { return };
     let (Some(works), Some(exact)) = (user.queue(&db, WORK).await, user.queue(&db, EXACT).await) else { return };
@@ -134,7 +134,7 @@ async fn consume(user: User, lease_ms: u64) {
     while tasks.join_next().await.is_some() {}
 }
 
-/// Runs a worker, and starts it again after an error, as a supervisor would.
+/// Runs a worker, and restarts it after an error, as a supervisor would.
 async fn live(user: User, queue: Queue<String>, lease_ms: u64) {
     while !user.is_stopped() {
         let hand = user.clone();
@@ -147,7 +147,8 @@ async fn live(user: User, queue: Queue<String>, lease_ms: u64) {
     }
 }
 
-/// Handles a message. The beginning of the lease is unknown here, and the worker renews it.
+/// Handles a message. The handler does not know when the lease began, and the worker renews the
+/// lease.
 async fn handle(user: User, message: Message<String>, lease_ms: u64) -> Result<(), Failure> {
     let (tag, lease) = (payload::tag(&message.payload), (message.id, message.attempt));
     let op = user.invoked(Call::new(Verb::Handle, WORK).named(vec![lease]).tags(vec![tag]).ms(lease_ms));

@@ -1,4 +1,4 @@
-//! The payloads of the adapters: a number, and a filling that follows from it. They are simple
+//! The payloads of the adapters: a number, and a filling derived from the number. They are simple
 //! enough to write in four languages.
 
 use crate::tag::DAMAGED;
@@ -11,17 +11,17 @@ pub fn of(tag: u64) -> String {
     format!("{tag}:{}", "x".repeat(filling(tag)))
 }
 
-/// Returns the number of an intact payload, or [`DAMAGED`].
+/// Returns the number in an intact payload, or [`DAMAGED`].
 pub fn tag(payload: &str) -> u64 {
     let tag = payload.split_once(':').and_then(|(tag, _)| tag.parse().ok());
     tag.filter(|tag| of(*tag) == payload).unwrap_or(DAMAGED)
 }
 
-/// The work of a handler, which follows from its message's number and the attempt. It is the same
-/// for every rival.
+/// The work of a handler, derived from its message's number and the attempt. It is the same for
+/// every rival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Milliseconds.
+    /// The duration in milliseconds.
     pub lasts: u64,
     pub fails: bool,
 }
@@ -30,8 +30,8 @@ pub fn work(tag: u64, attempt: i32, lease: u64) -> Work {
     match tag % 100 {
         0..3 => Work { lasts: 10, fails: true },
         3..9 => Work { lasts: 10, fails: attempt == 1 },
-        // Longer than the lease, and for some in vain. The next attempt has begun by then, and is
-        // still at work.
+        // The work takes longer than the lease, and some of it fails. By then the next attempt has
+        // begun, and is still at work.
         9..15 if attempt == 1 => Work { lasts: lease * 3 / 2, fails: tag % 100 >= 12 },
         9..15 if attempt == 2 => Work { lasts: lease * 7 / 10, fails: false },
         15..25 => Work { lasts: lease * 3 / 5, fails: false },

@@ -1,4 +1,4 @@
-//! From a peer's sources to a program that can be started.
+//! Builds a peer's sources into a program that can be started.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use trunkline_programs::{Entry, Program, Sources, Unfit};
 
 use super::list::{Language, Rival};
 
-/// Builds or installs a rival where that has not been done. Fails where its runtime or its
-/// packages cannot be had here.
+/// Builds or installs a rival if that has not been done yet. Fails if its runtime or its packages
+/// are not available here.
 pub fn prepare(rival: &Rival) -> Result<Program, String> {
     prepared(rival).map_err(|unfit| unfit.to_string())
 }

@@ -1,4 +1,4 @@
-//! The rules of the table, in its order.
+//! Defines the rules of the table, in the order of its rows.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! A rival's run: the same processes, messages and faults for each.
+//! Runs a rival. Each rival has the same processes, messages and faults.
 
 use std::{
     path::Path,
@@ -23,12 +23,12 @@ use crate::{
 
 const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Stop, Fault::Terminate, Fault::Crash];
 const CONSUMERS: usize = 3;
-/// The shortest stop of a process in the schedule.
+/// The duration of the shortest stop of a process in the schedule.
 const SHORTEST_STOP: u64 = 2_500;
 const LEDGER: &str =
     "create table public.ledger (tag bigint not null, op text not null); alter table public.ledger owner to torture";
 
-/// The output of an adapter after the installation.
+/// The output of an adapter after its installation.
 #[derive(Debug, Deserialize)]
 struct Installed {
     version: String,
@@ -79,8 +79,8 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     let client = ground::client(&scene.ground.direct()).await?;
     let (mut tables, done) = left(rival, &client).await?;
     if drained {
-        // The message rested between two attempts when nothing else waited. So it was kept, and its
-        // rest has ended since.
+        // When nothing else waited, the message was resting between two attempts. So it was kept,
+        // and its rest has ended since then.
         tables.dead.extend(tables.waiting.drain(..).map(kept));
     }
     ticking.abort();
@@ -104,7 +104,8 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     folder.keep("record.json", &Record { version: installed.version, settings: installed.settings, done })
 }
 
-/// Each process is told its part by its environment (`lab/peers/README.md`).
+/// Returns the launcher of a rival's processes. The environment tells each process its part
+/// (`lab/peers/README.md`).
 fn launch(rival: &Rival, program: &Program, ground: &Ground, seed: u64) -> Launch {
     let (program, uri, lease) = (program.clone(), ground.uri(), rival.lease_ms);
     Box::new(move |start| {
@@ -130,7 +131,7 @@ fn install(launch: &Launch, folder: &Folder) -> Result<Installed, String> {
         .map_err(|error| format!("the adapter does not say what it installed: {error}"))
 }
 
-/// Runs a statement twice a second, in a session that is made again after a crash of the server.
+/// Runs a statement twice a second, in a session that is opened again after a crash of the server.
 async fn tick(url: String, text: &'static str) {
     let mut client: Option<Client> = None;
     while !text.is_empty() {
@@ -144,7 +145,7 @@ async fn tick(url: String, text: &'static str) {
     }
 }
 
-/// Waits until no message waits, for at most `drain_secs`. Returns whether none does.
+/// Waits until no message is waiting, for at most `drain_secs`. Returns true if none is.
 async fn drain(rival: &Rival, scene: &mut Scene) -> Result<bool, String> {
     let until = Instant::now() + Duration::from_secs(rival.drain_secs);
     while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! The table of what held and what did not, and a line of JSON for each rival.
+//! Writes the table of promises kept and broken, and a line of JSON for each rival.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{rules::Rule, verdict::Verdict};
 
-/// Returns the line of JSON.
+/// Returns the line of JSON for a rival.
 pub fn line(verdict: &Verdict) -> Result<String, String> {
     let mut rules = Map::new();
     for (rule, seen) in &verdict.seen {
@@ -45,7 +45,7 @@ fn replay(verdict: &Verdict) -> String {
 /// Returns the table, with a column for each rival.
 pub fn markdown(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
-    write_to(&mut text, verdicts).unwrap_or_default(); // a String takes everything
+    write_to(&mut text, verdicts).unwrap_or_default(); // writing to a String cannot fail
     text
 }
 

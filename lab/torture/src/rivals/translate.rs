@@ -1,15 +1,15 @@
 //! Translates the histories of adapters for the checker. A handler becomes a lease, and the end
-//! that its library asks for afterwards.
+//! that its library requests afterwards.
 
 use std::collections::HashMap;
 
 use super::turns::Turns;
 use crate::history::{Micros, Op, Outcome, Verb};
 
-/// Lets a late failure count as an end of the next worker's lease, too. A handler that failed while
-/// another worker held its message may have given that worker's lease away. Then the next delivery
-/// is no proof against the lease, but against the late worker's end, for which there is a rule of
-/// its own.
+/// Lets a late failure also count as an end of the next worker's lease. A handler that failed while
+/// another worker held its message may have released that worker's lease. Then the next delivery is
+/// no evidence against the lease. It is evidence against the late worker's end, which has a
+/// separate rule.
 pub fn end_for_holders(ops: &mut [Op], turns: &Turns) {
     for op in ops.iter_mut().filter(|op| op.call.verb == Verb::Retry && op.outcome == Outcome::Unknown) {
         let mut others = Vec::new();
@@ -23,8 +23,8 @@ pub fn end_for_holders(ops: &mut [Op], turns: &Turns) {
     }
 }
 
-/// Drops extensions of leases that were over. A library that does not compare the time may answer
-/// them with `Ok`, so they prove nothing.
+/// Drops extensions of leases that had ended. A library that does not compare the time may answer
+/// such extensions with `Ok`, so they prove nothing.
 pub fn drop_late_extensions(ops: &mut Vec<Op>, turns: &Turns) {
     ops.retain(|op| {
         let until = |(id, attempt): &(i64, i32)| {
@@ -35,7 +35,7 @@ pub fn drop_late_extensions(ops: &mut Vec<Op>, turns: &Turns) {
     });
 }
 
-/// Numbers the deliveries of a rival that has no numbers, by time.
+/// Numbers the deliveries of a rival that has no attempt numbers, in order of time.
 pub fn number(ops: &mut [Op]) {
     let mut counts: HashMap<(String, i64), i32> = HashMap::new();
     let mut handlers: Vec<&mut Op> = ops.iter_mut().filter(|op| op.call.verb == Verb::Handle).collect();
@@ -49,9 +49,9 @@ pub fn number(ops: &mut [Op]) {
     }
 }
 
-/// Translates operations. The histories do not show whether the library's end took effect, so it
-/// becomes an acknowledgement of unknown outcome. A handler that did not return has asked for no
-/// end, so its message has to come back.
+/// Translates operations. The histories do not show whether the library's end took effect, so the
+/// end becomes an acknowledgement of unknown outcome. A handler that did not return has requested
+/// no end, so its message has to come back.
 pub fn translate(ops: &[Op]) -> Vec<Op> {
     let mut translated: Vec<Op> = ops.iter().flat_map(one).collect();
     translated.sort_by(|a, b| (a.began, &a.process, a.nr).cmp(&(b.began, &b.process, b.nr)));
@@ -71,7 +71,7 @@ fn one(op: &Op) -> Vec<Op> {
     if op.call.since > 0 {
         lease.began = op.call.since.min(op.began);
     } else {
-        // The beginning of the lease is unknown.
+        // The start of the lease is unknown.
         lease.call.ms = 0;
     }
     let deliveries = op.call.named.iter().zip(&op.call.tags);

@@ -1,4 +1,5 @@
-//! The turns of a message: which worker had it from when to when, according to the histories alone.
+//! Finds the turns of a message from the histories alone: which worker had it, and from when to
+//! when.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use crate::history::{Micros, Op, Outcome, Verb};
 pub struct Done {
     pub queue: String,
     pub id: i64,
-    /// The time, or 0 if it is unknown.
+    /// The time at which the message was done, or 0 if that is unknown.
     pub at: Micros,
 }
 
@@ -21,26 +22,26 @@ pub struct Turn {
     /// The operation's name in reports.
     pub op: String,
     pub attempt: i32,
-    /// The earliest time at which the lease can have been asked for. It is unknown for a worker
-    /// that does not report it.
+    /// The earliest time at which the lease can have been requested; `None` for a worker that does
+    /// not report it.
     pub asked: Option<Micros>,
-    /// A time between the beginning of the lease and the worker's receipt of the message.
+    /// A time between the start of the lease and the worker's receipt of the message.
     pub since: Micros,
-    /// The earliest time at which the lease can expire. It is unknown for a worker that does not
-    /// report its beginning.
+    /// The earliest time at which the lease can expire; `None` for a worker that does not report
+    /// when it began.
     pub until: Option<Micros>,
-    /// The time at which the work ended, before which the worker asked nothing of the queue. It is
-    /// `Micros::MAX` if the process died first.
+    /// The time at which the work ended; until then the worker requested nothing from the queue. It
+    /// is `Micros::MAX` if the process died first.
     pub ended: Micros,
     pub is_ok: bool,
-    /// Is true for a handler, whose library ends the message. The outcome of that is not in the
-    /// history.
+    /// Set for a handler, whose library ends the message. The history does not contain the outcome
+    /// of that end.
     pub is_handler: bool,
 }
 
 pub type Turns = HashMap<(String, i64), Vec<Turn>>;
 
-/// Returns the turns by queue and message, in the order of their beginnings.
+/// Returns the turns by queue and message, ordered by their start.
 pub fn of(ops: &[Op]) -> Turns {
     let mut turns = Turns::new();
     for op in ops {
@@ -88,14 +89,14 @@ pub fn of(ops: &[Op]) -> Turns {
     turns
 }
 
-/// Returns the turn that certainly held the message at this time. It had the message, had not asked
-/// for its end, and its lease had not expired.
+/// Returns the turn that certainly held the message at this time. Its worker had the message and
+/// had not requested its end, and the lease had not expired.
 pub fn holder(turns: &[Turn], at: Micros) -> Option<&Turn> {
     let holds = |turn: &&Turn| turn.since < at && at < turn.ended && turn.until.is_some_and(|until| at < until);
     turns.iter().filter(holds).max_by_key(|turn| (turn.since, turn.attempt))
 }
 
-/// Counts the turns whose work ended after another worker had got the message.
+/// Counts the turns whose work ended after another worker had received the message.
 pub fn late(turns: &Turns) -> usize {
     let is_late = |of_message: &Vec<Turn>, turn: &Turn| {
         let after = |other: &Turn| other.attempt > turn.attempt && other.since < turn.ended;
@@ -104,8 +105,8 @@ pub fn late(turns: &Turns) -> usize {
     turns.values().map(|of_message| of_message.iter().filter(|turn| is_late(of_message, turn)).count()).sum()
 }
 
-/// Counts the late turns whose work ended while another worker certainly held the message. There an
-/// end without a fence would show.
+/// Counts the late turns whose work ended while another worker certainly held the message. In these
+/// turns, an end without a fence would show.
 pub fn contested(turns: &Turns) -> usize {
     let is_contested = |of_message: &[Turn], turn: &Turn| {
         turn.ended < Micros::MAX && holder(of_message, turn.ended).is_some_and(|held| held.attempt > turn.attempt)

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{list::Rival, rules::Rule, turns::Done};
 
-/// The most cases that a rule names.
+/// The maximum number of cases that a rule names.
 const NAMED: usize = 12;
-/// The part of a rival's run that a run of Trunkline's own does not have.
+/// The part of a rival's run that Trunkline's own runs do not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub version: String,
@@ -40,10 +40,10 @@ pub struct Verdict {
     pub seconds: u64,
     pub server: String,
     pub seen: BTreeMap<Rule, Seen>,
-    /// Calls and handlers by name, with their numbers.
+    /// The number of calls and handlers, by name.
     pub counts: BTreeMap<&'static str, usize>,
     pub faults: BTreeMap<String, usize>,
-    /// The reason for which there was no run.
+    /// The reason why there was no run.
     pub skipped: Option<String>,
 }
 
@@ -62,13 +62,13 @@ impl Verdict {
         }
     }
 
-    /// Returns whether the evidence can show that the rule was broken. A library that ends messages
+    /// Returns true if the evidence can show that the rule was broken. A library that ends messages
     /// by itself does not report refusals.
     pub fn is_seen(&self, rule: Rule) -> bool {
         rule != Rule::Refused || self.counts.contains_key("ended")
     }
 
-    /// Returns whether there is no evidence against any promise.
+    /// Returns true if there is no evidence against any promise.
     pub fn is_kept(&self) -> bool {
         self.seen.iter().all(|(rule, seen)| seen.count == 0 || self.rival.excuse(*rule).is_some())
     }

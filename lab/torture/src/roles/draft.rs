@@ -1,4 +1,4 @@
-//! The draft of a tag's message, with the options of its queue.
+//! Makes the draft of a tag's message, with the options that its queue needs.
 
 use std::time::Duration;
 

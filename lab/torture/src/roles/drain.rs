@@ -1,4 +1,4 @@
-//! Empties the queues when all other processes have ended.
+//! Empties the queues after all other processes have ended.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// The time to empty a queue. Leases, delays and several retries are over by then.
+/// The time in which a queue must be empty. By then leases, delays and several retries have ended.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 pub async fn run(user: User) -> Result<(), String> {
     let Some(db) = user.db().await else { return Ok(()) };
     let until = Instant::now() + PATIENCE;
     for name in plan::QUEUES {
-        // The process that paused or limited the queue may have died before it undid that.
+        // The process that paused or limited the queue may have died before it undid the change.
         let freed = async {
             db.resume_queue(name).await?;
             db.limit_queue(name, &Limits::none()).await
@@ -40,9 +40,9 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether to look again.
+/// Returns true if the drain should look again.
 async fn goes_on(queue: &Queue<String>, until: Instant) -> Result<bool, trunkline::Error> {
-    // Messages may have become due since.
+    // In the meantime, further messages may have become due.
     let left = queue.stats().await?.messages > 0 && Instant::now() < until;
     if left {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -72,7 +72,7 @@ async fn lease(user: &User, queue: &Queue<String>, name: &str, until: Instant) -
     }
 }
 
-/// Works along lanes, which a dead process may hold for a while.
+/// Works along lanes. A dead process may hold a lane for a while.
 async fn work(user: &User, queue: &Queue<String>, until: Instant) -> Result<(), trunkline::Error> {
     loop {
         let hand = user.clone();

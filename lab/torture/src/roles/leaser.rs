@@ -1,4 +1,4 @@
-//! At least once: leases messages, and ends leases in every way, sometimes too late.
+//! At least once: leases messages, and ends the leases in every way, sometimes too late.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl Leaser {
         self.user.end(op, outcome, said).unwrap_or_default()
     }
 
-    /// Leases with concurrent calls, which share a statement; each gets a part of the rows.
+    /// Leases with concurrent calls, which share a statement. Each call receives some of the rows.
     async fn lease_together(&mut self) -> Vec<Message<String>> {
         let calls: Vec<usize> = (0..self.random.within(2, 6)).map(|_| self.n()).collect();
         let (user, queue, name) = (&self.user, &self.queue, self.name);
@@ -118,8 +118,8 @@ impl Leaser {
         }
     }
 
-    /// Ends the leases: often all in one way, otherwise in parts, one after another or at the same
-    /// time.
+    /// Ends the leases. Often all of them end in one way; otherwise they end in parts, one after
+    /// another or at the same time.
     async fn end(&mut self, mut messages: Vec<Message<String>>) {
         let (share, at_once) = (self.random.chance(50), self.random.chance(60));
         let mut parts = Vec::new();
@@ -176,7 +176,7 @@ impl Part {
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }
             91..96 => {
-                // Too late: the lease is over, and another consumer may have the message.
+                // This is too late: the lease has ended, and another consumer may have the message.
                 user.rest(LEASE + Duration::from_millis(random.within(50, 500))).await;
                 user.end_leases(Verb::Ack, name, leases, 0, queue.ack(messages)).await;
             }
@@ -193,7 +193,7 @@ impl Part {
                     );
                 }
             }
-            _ => {} // left to the end of the lease
+            _ => {} // the lease runs out by itself
         }
     }
 }

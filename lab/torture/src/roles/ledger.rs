@@ -65,7 +65,7 @@ impl Ledger {
         }
     }
 
-    /// Takes with a closure that fails now and then, and always for some messages.
+    /// Takes with a closure that fails now and then, and for some messages always.
     async fn take_with(&mut self) {
         let n = self.random.within(1, 40) as usize;
         let fails = self.random.chance(8);
@@ -107,7 +107,7 @@ impl Ledger {
         self.user.end(op, outcome.await, Clone::clone);
     }
 
-    /// Works without a transaction, and commits effect and acknowledgement together.
+    /// Works outside a transaction, and commits the effect and the acknowledgement together.
     async fn ack_in(&mut self) {
         let n = self.random.within(1, 30) as usize;
         let lease = self.user.invoked(Call::new(Verb::Lease, plan::EXACT).n(n).ms(LEASE.as_millis() as u64));
@@ -136,8 +136,8 @@ impl Ledger {
         };
         let said = match outcome.await {
             Ok(said) => said,
-            // The transaction was dropped, and so rolled back: no message is acknowledged,
-            // whichever lease was lost.
+            // The transaction was dropped, and thereby rolled back. No message is acknowledged, no
+            // matter which lease was lost.
             Err(error) if error.is_lease_lost() => Said::Failed(error.to_string()),
             Err(error) if error.is_outcome_unknown() => Said::Unknown(error.to_string()),
             Err(error) => Said::Failed(error.to_string()),

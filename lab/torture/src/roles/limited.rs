@@ -1,4 +1,4 @@
-//! Queues with limits, which hold for all processes together.
+//! Uses queues with limits, which apply to all processes together.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The processes that use the queues. Each is this program again, with a history of its own.
+//! The processes that use the queues. Each is this program again, with a separate history.
 
 pub mod user;
 mod draft;
@@ -73,7 +73,7 @@ pub struct Part {
     pub history: PathBuf,
 }
 
-/// Plays the part until the input ends.
+/// Plays the part until the process's input ends.
 pub fn play(part: &Part) -> Result<(), String> {
     let log =
         Log::create(&part.history).map_err(|error| format!("cannot write {}: {error}", part.history.display()))?;
@@ -102,7 +102,7 @@ pub fn play(part: &Part) -> Result<(), String> {
             }
         })
         .await;
-        // Messages of dropped calls are still being given back.
+        // Messages of dropped calls are still being put back.
         tokio::time::sleep(Duration::from_millis(500)).await;
         played.map_err(|error| format!("the process panicked: {error}"))?
     })

@@ -1,4 +1,4 @@
-//! Enqueues in every way; cancels and reschedules its own messages.
+//! Enqueues in every way, and cancels and reschedules its own messages.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     random::Random,
 };
 
-/// The tasks of a process share connections, and so rows.
+/// The number of tasks in a process. They share connections, and so rows.
 const TASKS: usize = 6;
 /// The pause between two messages for the listener. Other events that could wake the listener by
-/// chance are more frequent.
+/// chance occur more often.
 const BELL: Duration = Duration::from_secs(3);
 
 pub async fn run(user: User) -> Result<(), String> {
@@ -40,7 +40,7 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Enqueues one message now and then, for a consumer that listens.
+/// Enqueues one message from time to time, for a consumer that listens.
 async fn ring(user: User, bell: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {
@@ -135,8 +135,8 @@ impl Producer {
         self.user.end(op, outcome, |ids| Said::ids(ids.clone())).unwrap_or_default()
     }
 
-    /// Enqueues in a transaction that stays open for a while, as users' transactions do, and is
-    /// rolled back now and then.
+    /// Enqueues in a transaction that stays open for a while, as users' transactions do. Sometimes
+    /// the transaction is rolled back.
     async fn in_transaction(&mut self, queue: &Queue<String>, name: &str) -> Vec<i64> {
         let (tags, delay) = (self.user.tags(self.random.within(1, 8)), self.delay(name));
         let hold = Duration::from_millis(if self.random.chance(40) { self.random.below(900) } else { 0 });
@@ -188,7 +188,7 @@ impl Producer {
             return;
         }
         let named = ids.iter().map(|id| (*id, 0)).collect();
-        // If a call by ids fails, some of the messages may be changed.
+        // If a call by ids fails, some of the messages may have been changed.
         let unsure = |error: trunkline::Error| Said::Unknown(error.to_string());
         if self.random.chance(50) {
             let op = self.user.invoked(Call::new(Verb::Cancel, name).named(named));

@@ -1,4 +1,4 @@
-//! Enqueues with unique keys; several calls race for one key.
+//! Enqueues with unique keys. Several calls race for the same key.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
         };
         if random.chance(10) && !ids.is_empty() {
             let op = user.invoked(Call::new(Verb::Cancel, plan::UNIQUE).named(ids.iter().map(|id| (*id, 0)).collect()));
-            // If a call by ids fails, some of the messages may be changed.
+            // If a call by ids fails, some of the messages may have been changed.
             let unsure = |error: Error| Said::Unknown(error.to_string());
             user.say(op, queue.cancel(&ids).await.map_or_else(unsure, Said::ids));
         }
@@ -36,7 +36,7 @@ pub async fn race(user: User, db: Db, queue: Queue<String>) {
     }
 }
 
-/// A tag, and whether its message replaces another.
+/// A tag, and true if its message replaces another message.
 type Brought = (u64, bool);
 
 fn of((tag, replaces): Brought) -> Draft<String> {
@@ -57,20 +57,20 @@ fn said(enqueued: Enqueued) -> Said {
     }
 }
 
-/// Enqueues one message; returns its id if it is new.
+/// Enqueues one message. Returns its id if the message is new.
 async fn one(user: &User, queue: &Queue<String>, call: Brought) -> Option<i64> {
     let op = invoked(user, call);
     let outcome = user.end(op, queue.enqueue(of(call)).await, |enqueued| said(*enqueued));
     outcome.filter(|enqueued| enqueued.is_new()).map(Enqueued::id)
 }
 
-/// Enqueues several messages with one call, which counts as one operation for each of them.
+/// Enqueues several messages with one call, which counts as one operation per message.
 async fn many(user: &User, queue: &Queue<String>, calls: &[Brought]) -> Vec<i64> {
     let ops: Vec<u64> = calls.iter().map(|call| invoked(user, *call)).collect();
     tell(user, &ops, queue.enqueue_many(calls.iter().map(|call| of(*call)).collect::<Vec<_>>()).await.map(Some))
 }
 
-/// Enqueues in a transaction, which is rolled back now and then.
+/// Enqueues in a transaction, which is sometimes rolled back.
 async fn in_transaction(
     user: &User,
     db: &Db,
@@ -94,7 +94,7 @@ async fn in_transaction(
     tell(user, &ops, outcome.await)
 }
 
-/// Writes the outcome of each operation. Returns the ids of the new messages, or none after a
+/// Writes the outcome of each operation. Returns the ids of the new messages, or no ids after a
 /// rollback.
 fn tell(user: &User, ops: &[u64], outcome: Result<Option<Vec<Enqueued>>, Error>) -> Vec<i64> {
     match outcome {

@@ -1,4 +1,4 @@
-//! Handles messages whose keys have a rate, and notes the beginning of each.
+//! Handles messages whose keys have a rate, and records when each handler begins.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A program in another language: it calls the SQL functions through a driver without knowledge of
-//! queues.
+//! Acts like a program in another language: it calls the SQL functions through a driver without
+//! knowledge of queues.
 
 mod lanes;
 mod session;
@@ -144,8 +144,8 @@ impl Client {
             op,
             match ended {
                 Ok(_) => Said::ok(),
-                // A refusal of a single message names that message; a refusal of several names
-                // none.
+                // If the call has a single message, a refusal names that message. If it has
+                // several, the refusal names none.
                 Err(Said::Failed(why)) if leases.len() == 1 && why.contains("TL001") => {
                     Said::Ok { ids: Vec::new(), got: Vec::new(), lost: ids }
                 }
@@ -159,7 +159,7 @@ impl Client {
         let rolls_back = self.random.chance(15);
         let op = self.user.invoked(Call::new(Verb::TakeIn, self.name).n(n));
         let said = match self.take_and_enter(n, op).await {
-            // No commit was sent, however the rollback ends.
+            // No commit was sent, whether or not the rollback succeeds.
             Ok(()) if rolls_back => {
                 let _ = self.session.end("rollback").await;
                 Said::Failed("rolled back".to_owned())
@@ -167,7 +167,7 @@ impl Client {
             Ok(()) => self.session.end("commit").await.map_or_else(|said| said, |()| Said::ok()),
             Err(said) => {
                 self.session.close();
-                // No commit was sent, whichever statement failed.
+                // No commit was sent, no matter which statement failed.
                 Said::Failed(format!("{said:?}"))
             }
         };
@@ -216,7 +216,7 @@ impl Client {
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));
                 }
                 75..80 => {
-                    // No message is that old, so one that is removed is lost.
+                    // No message is that old, so any message that the call removes is lost.
                     let op = self.user.invoked(Call::new(Verb::Prune, name));
                     let rows = self.session.rows("select trunkline.prune($1, '1 day')", &[&name]).await;
                     self.user.say(op, rows.map_or_else(|said| said, |_| Said::ok()));

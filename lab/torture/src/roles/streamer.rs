@@ -1,4 +1,4 @@
-//! At least once, in other ways: messages as a stream, and leases in a transaction of the caller's.
+//! At least once, in other ways: messages as a stream, and leases in a transaction of the caller.
 
 use std::{pin::pin, time::Duration};
 
@@ -11,8 +11,8 @@ use crate::{
     plan::{self, LEASE},
 };
 
-/// Reads streams. A stream leases ahead, so the beginning of a lease is unknown here. Each stream
-/// is dropped after a while with the messages that it holds.
+/// Reads streams. A stream leases ahead, so the start of a lease is unknown here. After a while
+/// each stream is dropped with the messages that it holds.
 pub async fn stream(user: User, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {
@@ -34,14 +34,14 @@ pub async fn stream(user: User, queue: Queue<String>) {
             match random.below(100) {
                 0..85 => user.end_leases(Verb::Ack, plan::LEAST, leases, 0, queue.ack(&message)).await,
                 85..95 => user.end_leases(Verb::Release, plan::LEAST, leases, 0, queue.release(&message)).await,
-                _ => {} // left to the end of the lease
+                _ => {} // the lease runs out by itself
             }
             user.rest(Duration::from_millis(random.below(10))).await;
         }
     }
 }
 
-/// Leases in transactions. A rolled back lease never existed.
+/// Leases in transactions. A lease that is rolled back never existed.
 pub async fn lease_in_transactions(user: User, db: Db, queue: Queue<String>) {
     let mut random = user.random();
     while !user.is_stopped() {

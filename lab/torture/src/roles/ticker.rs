@@ -6,7 +6,7 @@ pub async fn run(user: User) -> Result<(), String> {
     let Some(db) = user.db().await else { return Ok(()) };
     while !user.is_stopped() {
         if let Err(error) = db.run_schedules(user.stopped()).await {
-            // It waits for a database that is away. No other error is a reason to end.
+            // The call waits while the database is unreachable. No other error is a reason to end.
             eprintln!("no ticks: {error}");
             user.rest(std::time::Duration::from_millis(100)).await;
         }

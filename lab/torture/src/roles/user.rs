@@ -48,7 +48,7 @@ impl User {
     /// Waits until the process is asked to end.
     pub async fn stopped(&self) {
         let mut stopped = self.0.stopped.clone();
-        let _ = stopped.wait_for(|stopped| *stopped).await; // a closed channel is an end, too
+        let _ = stopped.wait_for(|stopped| *stopped).await; // a closed channel also means the end
     }
 
     /// Returns random numbers for one task.
@@ -77,7 +77,7 @@ impl User {
         self.0.log.say(op, said);
     }
 
-    /// Writes the outcome of a call of the library.
+    /// Writes the outcome of one of the library's calls.
     pub fn end<T>(&self, op: u64, outcome: Result<T, Error>, said: impl FnOnce(&T) -> Said) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -91,7 +91,7 @@ impl User {
         }
     }
 
-    /// Ends leases; `end` is the library's call.
+    /// Ends leases. `end` is the call of the library.
     pub async fn end_leases(
         &self,
         verb: Verb,
@@ -107,7 +107,7 @@ impl User {
         self.end(op, end.await, |()| Said::ok());
     }
 
-    /// Connects, with as many tries as it takes; returns `None` if the process is asked to end
+    /// Connects, with as many attempts as necessary. Returns `None` if the process is asked to end
     /// first.
     pub async fn db(&self) -> Option<Db> {
         while !self.is_stopped() {
@@ -129,7 +129,7 @@ impl User {
         None
     }
 
-    /// Prints an error, and waits before another try.
+    /// Prints an error, and waits before the next attempt.
     pub async fn pause(&self, error: &(impl Display + ?Sized)) {
         eprintln!("{error}");
         self.rest(Duration::from_millis(100)).await;
@@ -144,7 +144,7 @@ impl User {
     }
 }
 
-/// Returns the outcome that an error of the library means.
+/// Returns the outcome that corresponds to an error of the library.
 fn failed(error: &Error) -> Said {
     if error.is_lease_lost() {
         return Said::Ok { ids: Vec::new(), got: Vec::new(), lost: error.lost_ids().to_vec() };

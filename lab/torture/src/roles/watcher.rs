@@ -1,5 +1,5 @@
-//! Consumers that are alone with their queues. Two see the order, with and without priorities; the
-//! third only listens and sees late messages.
+//! Consumers that are alone with their queues. Two consumers check the order, with and without
+//! priorities. The third only listens, and notices late messages.
 
 use std::time::Duration;
 
@@ -30,12 +30,12 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Polls all the time, so that it notices a hidden message.
+/// Polls continuously, so that it notices a hidden message.
 async fn in_order(user: User, queue: Queue<String>, name: &'static str) {
     let mut random = user.random();
     while !user.is_stopped() {
         if name == plan::RANKED && random.chance(2) {
-            // A backlog grows, in which a head start counts.
+            // A backlog grows, in which a head start has an effect.
             user.rest(Duration::from_millis(random.within(500, 3_000))).await;
         }
         let n = random.within(1, 60) as usize;

@@ -1,4 +1,4 @@
-//! Workers: a handler of each message, with every way to end that a handler has.
+//! Runs workers, whose handlers end messages in every way that a handler has.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub async fn run(user: User) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a worker whose handler gets several messages per call and returns an outcome for each.
+/// Runs a worker whose handler receives several messages per call and returns an outcome for each.
 async fn live_in_batches(user: &User, queue: Queue<String>) {
     while !user.is_stopped() {
         let hand = user.clone();
@@ -65,7 +65,7 @@ async fn live_in_batches(user: &User, queue: Queue<String>) {
     }
 }
 
-/// Runs a worker, and starts it again after an error, as a supervisor would.
+/// Runs a worker, and restarts it after an error, as a supervisor would.
 async fn live(user: &User, queue: Queue<String>, concurrency: usize) {
     while !user.is_stopped() {
         let hand = user.clone();
@@ -91,8 +91,8 @@ async fn handle(user: User, message: Message<String>, attempt: Attempt<String>) 
     let delivered = got(std::slice::from_ref(&message));
     let op = user.invoked(Call::new(Verb::Handle, queue).named(vec![(id, message.attempt)]).tags(vec![tag]));
     let mut random = Random::of(tag, message.attempt.unsigned_abs().into());
-    // Now and then the work takes longer than a lease, so the worker has to renew it. In the queue
-    // with keys it also takes longer than the hold on a lane, for which other workers wait.
+    // Sometimes the work takes longer than a lease, so the worker has to renew the lease. In the
+    // queue with keys it also takes longer than the hold on a lane, for which other workers wait.
     let (often, more) = if queue == plan::KEYED { (2, random.within(500, 3_000)) } else { (1, 500) };
     let work = if random.chance(often) { LEASE.as_millis() as u64 + more } else { random.below(40) };
     tokio::time::sleep(Duration::from_millis(work)).await;
@@ -125,8 +125,8 @@ async fn handle(user: User, message: Message<String>, attempt: Attempt<String>) 
     }
 }
 
-/// Works in a transaction, in which the acknowledgement commits with the effect. Neither commits if
-/// the lease was lost.
+/// Works in a transaction, in which the acknowledgement commits together with the effect. If the
+/// lease was lost, neither is committed.
 async fn in_transaction(
     user: &User,
     message: Message<String>,

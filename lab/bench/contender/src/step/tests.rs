@@ -14,7 +14,8 @@ thread_local! {
 
 const COUNTED: Measure = Some(|| (ALLOCATED.get(), 10 * ALLOCATED.get()));
 
-/// A queue in memory that returns this number of messages too many, or too few if negative.
+/// A queue in memory. It returns this number of messages too many, or too few if the number is
+/// negative.
 struct Fake(isize);
 
 impl Fake {
@@ -37,7 +38,7 @@ impl Contender for Fake {
     async fn send(&self, _: usize, _: Vec<String>) -> Result<(), Failure> {
         allocate(1000);
         SENT.with(|all| all.send_modify(|sent| *sent += 1));
-        // A waiting reader has the messages before the sender's call returns.
+        // A waiting reader receives the messages before the sender's call returns.
         tokio::task::yield_now().await;
         Ok(())
     }
@@ -66,7 +67,7 @@ impl Contender for Fake {
         Ok(self.some(n))
     }
 
-    /// Returns nothing until a message is sent after the wait began.
+    /// Returns nothing until a message is sent after the wait has begun.
     async fn read_with_poll(&self, _: usize, n: usize, patience: Duration) -> Result<Vec<()>, Failure> {
         let mut sent = SENT.with(watch::Sender::subscribe);
         tokio::time::timeout(patience, sent.changed()).await.map_err(|_| "nothing was sent while it waited")??;

@@ -28,7 +28,7 @@ static REPLACE: Statement<Columns<'_>, u64> = Statement::new(texts::REPLACE_ARRA
 static DELETE: Statement<(Vec<i64>,), u64> = Statement::new(texts::DELETE_ARRAY);
 static LEFT: Statement<(i64, i64), Vec<Person>> = Statement::new(texts::LEFT);
 
-/// Runs each workload as one statement with arrays, where one statement can do it.
+/// Runs each workload as one statement with arrays, if one statement can do the work.
 pub struct Arrays(pub Db);
 
 impl Driver for Arrays {

@@ -8,7 +8,7 @@ use crate::{
 static TAKE: Statement<(i64, i64), (i64,)> = Statement::new(texts::TAKE);
 static GIVE: Statement<(i64, i64), (i64,)> = Statement::new(texts::GIVE);
 
-/// Runs each transfer as a transaction of one round trip.
+/// Runs each transfer as a transaction that takes one round trip.
 pub async fn transfers(db: &Db, work: &Work<'_>) -> Result<Done, Failure> {
     let mut done = Done::default();
     for (from, to, sum) in work.transfers() {

@@ -13,11 +13,11 @@ use crate::{
 const NEAR: Duration = Duration::ZERO;
 const FAR: Duration = Duration::from_millis(5);
 
-/// A promise in numbers.
+/// A promised ratio, and the measured ratio.
 struct Bar {
     what: String,
     bound: Bound,
-    /// The measured ratio, or none where it was not measured.
+    /// The measured ratio; `None` if it was not measured.
     measured: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ impl Bound {
     }
 }
 
-/// Lists the promises, and whether each of them was kept.
+/// Lists the promises, and whether each was kept.
 pub fn section(report: &Report) -> String {
     let mut text = "## Bars\n\nA ratio is their time by ours, of medians; beside it, of the least turns, which a busy machine moves less.\n\n".to_owned();
     text += &head(&["bar", "asked", "medians", "", "least turns"].map(str::to_owned));
@@ -98,8 +98,8 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
     bars
 }
 
-/// Returns the time of the fastest way of tokio-postgres. Its arrays count only where `trunkline`
-/// itself uses arrays, so that there is no separate way of ours.
+/// Returns the time of the fastest way of tokio-postgres. Its way with arrays counts only if
+/// `trunkline, arrays` has no row: then `trunkline` itself uses arrays.
 fn fastest(report: &Report, workload: &str, of: &dyn Fn(Spread) -> f64) -> Option<f64> {
     let apart = report.row(NEAR, workload, OUR_ARRAYS).is_some();
     let is_it = |row: &&Measured| {

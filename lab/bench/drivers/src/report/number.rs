@@ -11,7 +11,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Formats the median, with the least and the most.
+/// Formats the median, with the minimum and the maximum.
 pub fn spread(spread: Option<Spread>) -> String {
     let told = |spread: Spread| {
         let (least, most) = (short(spread.least), short(spread.most));
@@ -38,7 +38,7 @@ pub fn line(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Formats the first two lines of a table; all columns but the first are numbers.
+/// Formats the first two lines of a table. All columns except the first are numbers.
 pub fn head(cells: &[String]) -> String {
     let rule: Vec<String> = (0..cells.len()).map(|at| if at == 0 { "---" } else { "--:" }.to_owned()).collect();
     line(cells) + &line(&rule)

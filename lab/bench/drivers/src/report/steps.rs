@@ -9,7 +9,8 @@ use crate::{
     ways::{OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE, SEQUENCE_TOGETHER, TEXT, THEIR_ARRAYS},
 };
 
-/// A workload, and the changes in how it is driven, each on top of the one before.
+/// A workload, and a list of changes with the way that makes each. Each change comes on top of the
+/// previous ones.
 type Chain = (&'static str, &'static [(&'static str, &'static str)]);
 
 const CHAINS: &[Chain] = &[
@@ -77,7 +78,7 @@ const CHAINS: &[Chain] = &[
     ),
 ];
 
-/// Shows the gain of each step: how many times faster it is than the one before.
+/// Shows the gain of each step: how many times faster it is than the previous step.
 pub fn section(report: &Report) -> String {
     let mut text = "## What gives what\n\nEach row changes one thing; a ratio says how many times faster it is than the row above, CPU is the \
         client's a statement.\n\n"

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::queue::Verb;
 
-/// Shows the queue's own verbs at each delay, with the number of their round trips.
+/// Shows the queue's own verbs at each delay, with the number of round trips per verb.
 pub fn section(report: &Report) -> String {
     let mut text =
         "## The queue's own verbs\n\nPayloads of 100 bytes; one caller. Round trips are what the least takes longer than the least without \

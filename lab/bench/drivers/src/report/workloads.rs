@@ -48,7 +48,7 @@ pub fn section(report: &Report) -> String {
     text
 }
 
-/// The note at a way that took too long for more than one turn.
+/// Returns the note for a way that took too long for more than one turn.
 fn once(row: Option<&Measured>) -> &'static str {
     if row.is_some_and(|row| row.turns.len() == 1) { ", once" } else { "" }
 }

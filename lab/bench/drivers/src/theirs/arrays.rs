@@ -8,7 +8,7 @@ use crate::{
     work::{Done, Kind, Work},
 };
 
-/// Runs each workload as one statement, with arrays that are built by hand.
+/// Runs each workload as one statement, with arrays that are built manually.
 pub struct Arrays {
     client: Client,
     r#in: Statement,

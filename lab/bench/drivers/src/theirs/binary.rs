@@ -15,9 +15,10 @@ use crate::{
 pub struct Binary {
     pub client: Client,
     pub statements: Statements,
-    /// Sends all statements before the first answer; else awaits each.
+    /// Set to send all statements before the first answer is awaited. Otherwise each answer is
+    /// awaited before the next statement.
     pub pipelined: bool,
-    /// Runs a workload that writes in one transaction.
+    /// Set to run a workload that writes in one transaction.
     pub together: bool,
 }
 
@@ -63,7 +64,7 @@ impl Binary {
         }
     }
 
-    /// Writes between `begin` and `commit`.
+    /// Writes the rows between `begin` and `commit`.
     async fn writing(&self, work: &Work<'_>) -> Result<Option<Done>, Error> {
         let (begin, commit) = (self.client.batch_execute("begin"), self.client.batch_execute("commit"));
         if work.kind == Kind::Transfers {

@@ -2,7 +2,7 @@ use tokio_postgres::{Client, Error, Statement};
 
 use crate::texts;
 
-/// All statements, prepared.
+/// All prepared statements.
 pub struct Statements {
     pub select: Statement,
     pub get: Statement,

@@ -7,9 +7,9 @@ use crate::{
     work::{Done, Kind, Work},
 };
 
-/// Writes the values into the statements' text, parses answers from text, and awaits each
-/// statement; workloads that write run in one transaction. Older drivers work like this, so all
-/// gains are counted from here.
+/// Writes the values into the text of the statements, parses the answers from text, and awaits each
+/// statement. Workloads that write run in one transaction. Older drivers work like this, so this
+/// way is the baseline for all gains.
 pub struct Text(pub Client);
 
 impl Driver for Text {
@@ -35,7 +35,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Formats every column but the id.
+/// Formats every column except the id.
 fn values(person: &Person) -> String {
     let Person { name, email, age, score, active, .. } = person;
     format!("{}, {}, {age}, {score}, {active}", quoted(name), quoted(email))
@@ -54,7 +54,7 @@ fn person(row: &SimpleQueryRow) -> Result<Person, Failure> {
 }
 
 impl Text {
-    /// Returns the rows of an answer, and the number of rows that it has or touched.
+    /// Returns the rows of an answer, and the number of rows that were returned or changed.
     async fn query(&self, text: &str) -> Result<(Vec<SimpleQueryRow>, u64), Failure> {
         let (mut rows, mut affected) = (Vec::new(), 0);
         for message in self.0.simple_query(text).await? {

@@ -1,4 +1,4 @@
-//! Figures of bars: panels side by side that share their contenders, one row each.
+//! Draws figures with bars. Panels side by side share their contenders, each of which has one row.
 
 use plotters::{
     coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 const ROW: i32 = 21;
-/// A panel's title and the labels of its axis.
+/// The height of a panel's title and of the labels of its axis.
 const HEAD: i32 = 40;
 const GAP: i32 = 18;
 
@@ -102,7 +102,7 @@ pub fn distance(results: &Results) -> Figure {
     let mut rows = on_one_server(results, "distance");
     rows.sort_by(|a, b| a.told.delay_ms.total_cmp(&b.told.delay_ms));
     rows.sort_by_key(|row| !is_ours(&row.contender));
-    // All settings but the distance and the choices of each contender.
+    // All settings except the distance and each contender's own choices.
     let near =
         |row: &Row| Told { delay_ms: 0.0, seconds: 0.0, producers: 0, consumers: 0, backlog: 0, ..row.told.clone() };
     let mut cases: Vec<Vec<Race>> = Vec::new();
@@ -113,7 +113,7 @@ pub fn distance(results: &Results) -> Figure {
         }
     }
     let band = |case: &Vec<Race>| {
-        // A case that only counts messages is drawn by their number.
+        // A case that only counts messages is drawn by its rate.
         let timed = case.iter().flat_map(Race::measured).any(|row| MEAN.median(row).is_some());
         let (measure, what) = if timed { (&MEAN, "") } else { (&RATE, " messages/s") };
         let panel = |race: &Race| {
@@ -149,7 +149,7 @@ fn figure(title: &str, about: &str, rows: &[&Row], across: usize, mut bands: Vec
 }
 
 impl Band {
-    /// The contenders, from the top down.
+    /// Returns the contenders, from the top down.
     fn names(&self) -> Vec<&String> {
         let mut names = Vec::new();
         for bar in self.panels.iter().flat_map(|panel| &panel.bars) {
@@ -160,7 +160,7 @@ impl Band {
         names
     }
 
-    /// The height of panels that stand side by side.
+    /// Returns the height of panels that stand side by side.
     fn height(&self) -> i32 {
         HEAD + ROW * self.names().len() as i32 + 12
     }

@@ -1,4 +1,4 @@
-//! Figures of lines on two logarithmic axes, each line named at its end.
+//! Draws lines on two logarithmic axes. Each line has its name at its end.
 
 use plotters::prelude::*;
 
@@ -14,19 +14,19 @@ use crate::{
     results::{Results, Row, Sample},
 };
 
-/// The points of a line; more would not be visible.
+/// The maximum number of points of a line; more would not be visible.
 const POINTS: usize = 90;
 
 struct Line {
     ours: bool,
     name: String,
-    /// Shown behind its name.
+    /// The text that follows the name.
     label: String,
     points: Vec<(f64, f64)>,
 }
 
 struct Plot {
-    /// Every point of a plot with a title has a dot; else the last.
+    /// The title. With a title, every point has a dot; otherwise only the last point has one.
     title: &'static str,
     lines: Vec<Line>,
     ticks: Vec<f64>,
@@ -39,13 +39,14 @@ pub fn old_snapshot(results: &Results) -> Figure {
     let rows = on_one_server(results, "old-snapshot");
     let held = rows.iter().any(|row| row.told.held_snapshot);
     let races = races(rows.into_iter().filter(|row| row.told.held_snapshot == held));
-    // The case in which most contenders ran.
+    // The figure shows the case in which most contenders ran.
     let race = races.iter().max_by_key(|race| race.rows.iter().filter(|row| !costs(row).is_empty()).count());
     let Some(race) = race else { return Ok(None) };
     let line = |row: &Row| {
         let points = costs(row);
         let end = points.last()?.1;
-        // As in the table, and not of the last sample alone.
+        // The label has the figures of the last tenth, as the table does, instead of the last
+        // sample alone.
         let (cost, dead) = tenths::tenths(row).map_or((end, 0.0), |(_, last)| (last.cpu.unwrap_or(end), last.dead));
         let label = format!("{} · {} dead", number::time(cost), number::rate(dead));
         Some(Line { ours: is_ours(&row.contender), name: row.contender.clone(), label, points })
@@ -68,7 +69,8 @@ pub fn old_snapshot(results: &Results) -> Figure {
     figure("While a snapshot is held: server CPU a received message", &about, &absent(&race.rows), vec![plot])
 }
 
-/// Time and cost of a received message, each point the mean of its share of the samples.
+/// Returns the points of a row: the time, and the cost of a received message. Each point is the
+/// mean of its share of the samples.
 fn costs(row: &Row) -> Vec<(f64, f64)> {
     let cost = |sample: &Sample| {
         let cost = Some((sample.at, sample.server_cpu_us));
@@ -117,10 +119,10 @@ fn figure(title: &str, about: &str, below: &[String], mut plots: Vec<Plot>) -> F
     let lines = || plots.iter().flat_map(|plot| &plot.lines);
     let beside = widest(lines().map(|line| &line.name)) + widest(lines().map(|line| &line.label)) + 46;
     let colour = |line: &Line| {
-        // The first plot has all lines.
+        // The first plot contains all lines.
         let kin = plots[0].lines.iter().filter(|other| other.ours == line.ours);
         let at = kin.take_while(|other| other.name != line.name).count();
-        // Steps of the golden ratio keep any number of hues apart.
+        // Steps of the golden ratio keep the hues apart, however many there are.
         let peer = HSLColor((0.72 + 0.75 * (at as f64 * 0.618).fract()) % 1.0, 0.65, [0.52, 0.4, 0.36][at % 3]);
         if line.ours { OURS[at % OURS.len()] } else { peer }
     };
@@ -138,7 +140,7 @@ impl Plot {
         if self.title.is_empty() { 0 } else { 26 }
     }
 
-    /// Its height with its title and the labels of its axis.
+    /// Returns the height of the plot with its title and the labels of its axis.
     fn whole(&self) -> i32 {
         self.head() + self.height.max(self.lines.len() as i32 * (LINE + 1)) + 42
     }
@@ -170,7 +172,7 @@ impl Plot {
         mesh.disable_x_mesh().light_line_style(GRID.mix(0.0)).bold_line_style(GRID).axis_style(GRID);
         mesh.set_all_tick_mark_size(4).x_label_formatter(&below).y_label_formatter(&left);
         mesh.label_style(text(11, DIM, false)).draw()?;
-        // Ours are the first, and so on top of the others.
+        // Our lines come first in the list. They are drawn last, and so on top of the others.
         for line in self.lines.iter().rev() {
             let style = colour(line).filled().stroke_width(if line.ours { 3 } else { 2 });
             chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
@@ -191,7 +193,7 @@ impl Plot {
     }
 }
 
-/// Heights as near to the wanted ones as may be without one label on another.
+/// Returns heights as close to the wanted ones as possible, so that no label covers another.
 fn spread(wanted: &[i32], top: i32, bottom: i32) -> Vec<i32> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|at| wanted[*at]);

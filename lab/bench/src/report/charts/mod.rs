@@ -15,7 +15,7 @@ use crate::{
     results::{Results, Row},
 };
 
-/// `None` if there are no rows for it.
+/// The text of a figure; `None` if there are no rows for it.
 type Figure = Result<Option<String>, Failure>;
 type Draw = fn(&Results) -> Figure;
 
@@ -37,14 +37,14 @@ const LINE: i32 = 15;
 const INK: RGBColor = RGBColor(0x1F, 0x23, 0x28);
 const DIM: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
-/// Blues; the peers have the other colours.
+/// The colours of our own contenders: blues. The peers have the other colours.
 const OURS: [HSLColor; 4] =
     [HSLColor(0.59, 0.9, 0.44), HSLColor(0.51, 0.8, 0.36), HSLColor(0.66, 0.6, 0.55), HSLColor(0.54, 0.8, 0.55)];
-/// Plotters writes one set of colours; these replace them on dark pages.
+/// The colours for dark pages. Plotters writes only one set of colours.
 const DARK: &str = "<style>@media(prefers-color-scheme:dark){text[fill=\"#1F2328\"]{fill:#E6EDF3}\
 text[fill=\"#59636E\"]{fill:#9DA7B1}[stroke=\"#1F2328\"]{stroke:#E6EDF3}[stroke=\"#D1D9E0\"]{stroke:#3D444D}}</style>";
 
-/// Draws a page: a title, a caption, the body, and text below. Without a body there is no page.
+/// Draws a page: a title, a caption, the body, and text below it. Without a body there is no page.
 fn page(title: &str, about: &str, below: &[String], height: i32, body: impl FnOnce(&Area, i32) -> Drawn) -> Figure {
     if height == 0 {
         return Ok(None);
@@ -72,7 +72,7 @@ fn page(title: &str, about: &str, below: &[String], height: i32, body: impl FnOn
     Ok(Some(svg.replacen(">\n", &head, 1)))
 }
 
-/// Text that begins at its place, in the middle of its height.
+/// Returns the style of text that begins at its position and is vertically centred on it.
 fn text(size: i32, colour: RGBColor, bold: bool) -> TextStyle<'static> {
     let family = FontFamily::Name("system-ui,Helvetica,Arial,sans-serif");
     let style = if bold { FontStyle::Bold } else { FontStyle::Normal };
@@ -84,7 +84,8 @@ fn ending(style: &TextStyle<'static>) -> TextStyle<'static> {
     style.pos(Pos::new(HPos::Right, VPos::Center))
 }
 
-/// The most pixels that the widest of these texts of size 12 needs, in any of the usual fonts.
+/// Returns the maximum width in pixels of the widest of these texts, at size 12 in any of the usual
+/// fonts.
 fn widest<'a>(words: impl Iterator<Item = &'a String>) -> i32 {
     words.map(|words| words.chars().count() as i32 * 38 / 5).max().unwrap_or_default()
 }
@@ -101,7 +102,7 @@ fn wrapped(words: &str) -> Vec<String> {
     lines
 }
 
-/// Says which contenders have no figure, or none of which case, and why.
+/// Lists the contenders that have no figure, or none in some case, each with the reason.
 fn absent(rows: &[&Row]) -> Vec<String> {
     let why = |row: &&Row| {
         let (what, words) = excuse(row)?;
@@ -115,7 +116,7 @@ fn absent(rows: &[&Row]) -> Vec<String> {
     all
 }
 
-/// Powers of ten within these bounds, each `step` times the one before.
+/// Returns every `step`th power of ten within these bounds.
 fn decades(least: f64, most: f64, step: i32) -> Vec<f64> {
     let (from, to) = ((least * 0.999).log10().ceil() as i32, (most * 1.001).log10().floor() as i32);
     (from..=to).step_by(step.max(1) as usize).map(|power| 10_f64.powi(power)).collect()

@@ -1,4 +1,4 @@
-//! What is published, and what its pages say of it.
+//! Tests the published page, and its statements about the run.
 
 use super::{FIGURES, fake, readme};
 

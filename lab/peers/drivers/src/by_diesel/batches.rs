@@ -8,7 +8,7 @@ use super::{
     write::left,
 };
 
-/// One statement for all rows: diesel's batch inserts (`values (…), (…)`) and `eq_any`.
+/// Runs one statement for all rows: diesel's batch inserts (`values (…), (…)`) and `eq_any`.
 pub struct Batches(pub AsyncPgConnection);
 
 impl Driver for Batches {

@@ -3,8 +3,8 @@ use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use futures_util::future::try_join_all;
 use trunkline_drivers::{Doing, Driver, Kind, Work};
 
-/// One statement after another, or all polled together, which is how diesel-async pipelines. Writes
-/// are one transaction.
+/// Runs one statement after another, or polls all of them together, which is how diesel-async
+/// pipelines. Writes form one transaction.
 pub struct Each {
     pub connection: AsyncPgConnection,
     pub pipelined: bool,

@@ -32,7 +32,7 @@ pub fn done<'a>(found: impl IntoIterator<Item = &'a Found>, first: i64) -> Done 
 
 /// A row whose id the server assigns.
 #[derive(Insertable)]
-// Statements whose columns may be left to their defaults are not kept prepared.
+// diesel does not keep statements prepared if their columns may be left to their defaults.
 #[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct New<'a> {
     name: &'a str,
@@ -49,9 +49,9 @@ impl<'a> New<'a> {
     }
 }
 
-/// A row with its id.
+/// A row whose id the client gives.
 #[derive(Insertable, AsChangeset)]
-// Statements whose columns may be left to their defaults are not kept prepared.
+// diesel does not keep statements prepared if their columns may be left to their defaults.
 #[diesel(table_name = person, treat_none_as_default_value = false)]
 pub struct Whole<'a> {
     id: i64,

@@ -1,4 +1,4 @@
-//! The tables, declared for diesel.
+//! Declares the tables for diesel.
 
 diesel::table! {
     roster (id) {

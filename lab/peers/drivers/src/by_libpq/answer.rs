@@ -1,5 +1,5 @@
-//! A result of libpq, read in place.
-#![allow(unsafe_code)] // a foreign library; each call's conditions are kept by the types here
+//! Reads a result of libpq in place.
+#![allow(unsafe_code)] // libpq is a foreign library; the types here keep each call's conditions
 
 use std::{
     ffi::{CStr, c_int},
@@ -18,23 +18,23 @@ impl Answer {
     }
 
     pub fn status(&self) -> ExecStatusType {
-        // SAFETY: the result lives.
+        // SAFETY: the result is valid until the drop.
         unsafe { pq::PQresultStatus(self.0.as_ptr()) }
     }
 
     pub fn rows(&self) -> c_int {
-        // SAFETY: the result lives.
+        // SAFETY: the result is valid until the drop.
         unsafe { pq::PQntuples(self.0.as_ptr()) }
     }
 
     pub fn affected(&self) -> u64 {
-        // SAFETY: the result lives, and so does the text in it.
+        // SAFETY: the result is valid until the drop, and so is the text in it.
         let text = unsafe { CStr::from_ptr(pq::PQcmdTuples(self.0.as_ptr())) };
         text.to_str().ok().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
     fn bytes(&self, row: c_int, column: c_int) -> &[u8] {
-        // SAFETY: the result lives; outside of its rows and columns libpq returns null and 0.
+        // SAFETY: the result is valid. Outside its rows and columns libpq returns null and 0.
         unsafe {
             let value = pq::PQgetvalue(self.0.as_ptr(), row, column);
             let length = pq::PQgetlength(self.0.as_ptr(), row, column);
@@ -67,7 +67,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // SAFETY: this value owns the result, and nothing borrows from it any more.
+        // SAFETY: this value owns the result, and nothing borrows from the result any more.
         unsafe { pq::PQclear(self.0.as_ptr()) }
     }
 }

@@ -1,5 +1,5 @@
-//! The calls of libpq that a pipeline needs, and nothing else.
-#![allow(unsafe_code)] // a foreign library; each call's conditions are kept by the types here
+//! The calls of libpq that a pipeline needs.
+#![allow(unsafe_code)] // libpq is a foreign library; the types here keep each call's conditions
 
 use std::{
     ffi::{CStr, CString, c_char, c_int},
@@ -14,11 +14,11 @@ use super::{answer::Answer, parameters::Parameters};
 /// The format of parameters and results.
 const BINARY: c_int = 1;
 
-/// A connection; its calls block.
+/// A connection, whose calls block.
 pub struct Connection(NonNull<PGconn>);
 
-// SAFETY: libpq lets any thread use a connection, as long as no two do so at a time; all of its
-// calls here take it mutably.
+// SAFETY: any thread may use a connection of libpq, but no two threads at a time. All calls here
+// borrow the connection mutably.
 unsafe impl Send for Connection {}
 
 impl Connection {
@@ -35,11 +35,11 @@ impl Connection {
         let end = std::iter::once(std::ptr::null());
         let keywords: Vec<*const c_char> = said.iter().map(|(name, _)| name.as_ptr()).chain(end.clone()).collect();
         let pointers: Vec<*const c_char> = values.iter().map(|value| value.as_ptr()).chain(end).collect();
-        // SAFETY: two lists of texts that end with a null, of the same length, which outlive the
-        // call.
+        // SAFETY: the arguments are two lists of texts that end with a null. They have the same
+        // length, and outlive the call.
         let connection = unsafe { pq::PQconnectdbParams(keywords.as_ptr(), pointers.as_ptr(), 0) };
         let mut connection = Self(NonNull::new(connection).ok_or("libpq has no memory")?);
-        // SAFETY: the connection lives.
+        // SAFETY: the connection is not freed yet.
         let status = unsafe { pq::PQstatus(connection.0.as_ptr()) };
         if status == ConnStatusType::CONNECTION_OK { Ok(connection) } else { Err(connection.error()) }
     }
@@ -47,22 +47,22 @@ impl Connection {
     /// Prepares a statement, and waits until the server has done so.
     pub fn prepare(&mut self, name: &CStr, text: &str) -> Result<(), Failure> {
         let text = CString::new(text)?;
-        // SAFETY: texts that outlive the call; no types are given, and none are read.
+        // SAFETY: the texts outlive the call; no types are given, and none are read.
         let result = unsafe { pq::PQprepare(self.0.as_ptr(), name.as_ptr(), text.as_ptr(), 0, std::ptr::null()) };
         let answer = Answer::of(result).ok_or_else(|| self.error())?;
         if answer.status() == ExecStatusType::PGRES_COMMAND_OK { Ok(()) } else { Err(self.error()) }
     }
 
     pub fn enter_pipeline_mode(&mut self) -> Result<(), Failure> {
-        // SAFETY: the connection lives.
+        // SAFETY: the connection is not freed yet.
         let done = unsafe { pq::PQenterPipelineMode(self.0.as_ptr()) };
         self.ok(done)
     }
 
-    /// Sends a prepared statement; libpq writes when 64 KiB have gathered, and reads while it
+    /// Sends a prepared statement. libpq writes once 64 KiB have gathered, and reads while it
     /// cannot write.
     pub fn send(&mut self, name: &CStr, parameters: &Parameters) -> Result<(), Failure> {
-        /// More than any statement here has.
+        /// A number that no statement here exceeds.
         const MOST: usize = 8;
         let count = parameters.values().len();
         let (mut values, mut lengths) = ([std::ptr::null::<c_char>(); MOST], [0; MOST]);
@@ -70,8 +70,8 @@ impl Connection {
             (values[at], lengths[at]) = (value.as_ptr().cast(), c_int::try_from(value.len())?);
         }
         let formats = [BINARY; MOST];
-        // SAFETY: `count` values, lengths and formats, which outlive the call, as does the name;
-        // libpq copies them.
+        // SAFETY: there are `count` values, lengths and formats. They and the name outlive the
+        // call, and libpq copies them.
         let done = unsafe {
             pq::PQsendQueryPrepared(
                 self.0.as_ptr(),
@@ -86,9 +86,9 @@ impl Connection {
         self.ok(done)
     }
 
-    /// Sends a Sync, and writes all gathered messages.
+    /// Sends a Sync, and writes all messages that have gathered.
     pub fn sync(&mut self) -> Result<(), Failure> {
-        // SAFETY: the connection lives.
+        // SAFETY: the connection is not freed yet.
         let done = unsafe { pq::PQpipelineSync(self.0.as_ptr()) };
         self.ok(done)
     }
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     fn result(&mut self) -> Option<Answer> {
-        // SAFETY: the connection lives; the result is the caller's.
+        // SAFETY: the connection is not freed yet, and the caller owns the result.
         Answer::of(unsafe { pq::PQgetResult(self.0.as_ptr()) })
     }
 
@@ -124,7 +124,8 @@ impl Connection {
     }
 
     fn error(&mut self) -> Failure {
-        // SAFETY: the connection lives, and its message, a text, as long as no other call is made.
+        // SAFETY: the connection is not freed yet. Its message is a text, which is valid until the
+        // next call.
         let text = unsafe { CStr::from_ptr(pq::PQerrorMessage(self.0.as_ptr())) };
         format!("libpq: {}", text.to_string_lossy().trim()).into()
     }
@@ -132,7 +133,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped, so no caller uses the connection; results do not need it.
+        // SAFETY: the value is dropped, so no caller uses the connection, and results do not need
+        // it.
         unsafe { pq::PQfinish(self.0.as_ptr()) }
     }
 }

@@ -1,6 +1,6 @@
 use trunkline_drivers::Person;
 
-/// The parameters of a statement in the binary format. Statements reuse their memory.
+/// The parameters of a statement in the binary format. All statements reuse the same memory.
 #[derive(Default)]
 pub struct Parameters {
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ impl Parameters {
         self.bytes(&[])
     }
 
-    /// All columns but the key.
+    /// Appends all columns except the key.
     pub fn person(&mut self, person: &Person) -> &mut Self {
         self.bytes(person.name.as_bytes()).bytes(person.email.as_bytes()).int4(person.age);
         self.bytes(&person.score.to_be_bytes()).bytes(&[u8::from(person.active)])

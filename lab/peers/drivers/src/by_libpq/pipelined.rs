@@ -150,7 +150,7 @@ impl Turn<'_> {
         Ok(Done::touched(self.each(name, values, write, |answer| Ok(answer.affected()))?.into_iter().sum()))
     }
 
-    /// Reads the rows of a turn, after it skipped the answers of `before` statements.
+    /// Reads the rows of a turn, after it has skipped the answers of `before` statements.
     fn left(&mut self, work: &Work<'_>, before: usize) -> Result<Done, Failure> {
         self.send(c"left", |p| _ = p.int8(work.first).int8(work.end()))?;
         self.connection.sync()?;
@@ -162,7 +162,7 @@ impl Turn<'_> {
         Ok(Done::people(&left, work.first))
     }
 
-    /// Runs and awaits each transfer as a transaction of its own.
+    /// Runs and awaits each transfer as a separate transaction.
     fn transfers(&mut self, work: &Work<'_>) -> Result<Done, Failure> {
         let mut done = Done::default();
         for (from, to, sum) in work.transfers() {

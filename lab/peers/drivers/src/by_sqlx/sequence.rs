@@ -4,7 +4,7 @@ use trunkline_drivers::{Doing, Done, Driver, Kind, Person, Work, texts};
 
 use super::found::{Found, done, left};
 
-/// Awaits each statement; writes are one transaction.
+/// Awaits each statement. Writes form one transaction.
 pub struct Sequence(pub Mutex<PgConnection>);
 
 impl Driver for Sequence {
@@ -25,7 +25,7 @@ impl Driver for Sequence {
     }
 }
 
-/// All columns, with the id.
+/// Binds all columns, including the id.
 fn row<'q>(text: &'static str, (id, person): (i64, &'q Person)) -> Query<'q, Postgres, PgArguments> {
     columns(sqlx::query(text).bind(id), person)
 }

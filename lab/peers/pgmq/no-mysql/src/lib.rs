@@ -1,1 +1,1 @@
-//! Never compiled.
+//! This crate is never compiled.

@@ -1,5 +1,5 @@
-//! pgmq by its own Rust client, for the benchmark. The client includes the SQL, so no extension is
-//! needed.
+//! Runs pgmq through its own Rust client, for the benchmark. The client includes the SQL, so no
+//! extension is needed.
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio::{sync::Notify, task::JoinSet};
 use trunkline_contender::{Contender, Failure, NO_MEASURE, Ready, Settings, Tally, Wait};
 
 const QUEUE: &str = "bench";
-/// Visibility timeout in seconds.
+/// The visibility timeout in seconds.
 const VT: i32 = 30;
-/// The defaults of `read_with_poll` in SQL.
+/// The default limits of `read_with_poll` in SQL.
 const POLL_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -32,7 +32,7 @@ struct Pgmq {
     is_grouped: bool,
 }
 
-/// A consumer's way to wait at an empty queue.
+/// The way in which a consumer waits at an empty queue.
 enum Waiting {
     /// Waits in the server: `read_with_poll`.
     Poll,
@@ -46,14 +46,15 @@ impl Contender for Pgmq {
 
     async fn install(settings: &Settings) -> Result<(Self, Ready), Failure> {
         let consumers = settings.consumers_or(16);
-        // One connection for each caller and each consumer, and one that listens, all open before
-        // the clock starts.
+        // There is one connection for each caller and each consumer, and one that listens. All of
+        // them are opened before the clock starts.
         let connections = settings.producers + consumers + 1;
         let pool = PgPoolOptions::new()
             .max_connections(connections as u32)
-            // Otherwise sqlx pings the server before every call.
+            // Without this setting, sqlx pings the server before every call.
             .test_before_acquire(false)
-            // From the environment, because sqlx reads no URL without a host before the path.
+            // The options come from the environment, because sqlx cannot read a URL without a host
+            // before the path.
             .connect_with(PgConnectOptions::new())
             .await?;
         let mut opened = Vec::with_capacity(connections);
@@ -63,7 +64,8 @@ impl Contender for Pgmq {
         drop(opened);
         let queue = PGMQueueExt::new_with_pool(pool).await;
         let version = peer::install(&queue, &[QUEUE]).await?;
-        // pgmq's own benchmark reads 10 to 100 at a time; this peer 100 unless the settings differ.
+        // pgmq's own benchmark reads 10 to 100 messages at a time. This peer reads 100, unless the
+        // settings differ.
         let batch = if settings.consumers == 0 { settings.batch.max(100) } else { settings.fetched() };
         let wait = match settings.wait {
             Wait::Best | Wait::Poll => Waiting::Poll,
@@ -116,7 +118,7 @@ impl Contender for Pgmq {
             consuming.spawn(async move {
                 tokio::select! {
                     ended = pgmq.consume_by_one(&tally) => ended,
-                    // A poll in the server would continue for seconds.
+                    // Otherwise a poll in the server would continue for seconds.
                     () = tally.over() => Ok(()),
                 }
             });
@@ -151,7 +153,7 @@ impl Contender for Pgmq {
         if n == 1 {
             return Ok(self.queue.pop::<Payload>(QUEUE).await?.into_iter().count());
         }
-        // The client has no call to pop many; the SQL that it installs has.
+        // The client has no call to pop many messages, but the SQL that it installs has one.
         let popped: Vec<Message<Payload>> = sqlx::query_as(
             "select msg_id, read_ct, enqueued_at, vt, message from pgmq.pop(queue_name => $1, qty => $2)",
         )
@@ -168,7 +170,7 @@ impl Contender for Pgmq {
 }
 
 impl Pgmq {
-    /// Wakes a consumer for every insert; a consumer reads until the queue is empty.
+    /// Wakes a consumer at every insert; a consumer reads until the queue is empty.
     async fn listen(&self) -> Result<(), Failure> {
         let Waiting::Notify(notified) = &self.wait else { return Ok(()) };
         let mut listener = self.queue.queue_insert_listener(QUEUE).await?;
@@ -188,7 +190,7 @@ impl Pgmq {
             if !messages.is_empty() {
                 self.delete(0, ids(&messages)).await?;
             } else if let Waiting::Notify(notified) = &self.wait {
-                // Reads again after a notification and after the time limit alike.
+                // The consumer reads again after a notification, and also after the timeout.
                 let _ = tokio::time::timeout(POLL_TIMEOUT, notified.notified()).await;
             }
         }

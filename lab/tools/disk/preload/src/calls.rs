@@ -2,9 +2,10 @@
 //! it reads the time of day.
 //!
 //! An fsync is `fsync`, `fdatasync`, or a write to a file that was opened with `O_DSYNC` or
-//! `O_SYNC`, so that each `wal_sync_method` of Linux is slowed. This library does not see writes of
-//! C's own streams (`fwrite`), `copy_file_range`, or writes to mapped memory; PostgreSQL uses them
-//! for no table, index or log. Signal handlers read the time, so nothing may be allocated here.
+//! `O_SYNC`, so that each `wal_sync_method` of Linux is slowed down. This library does not see
+//! writes to C's own streams (`fwrite`), `copy_file_range`, or writes to mapped memory. PostgreSQL
+//! uses none of these for tables, indexes or the log. Signal handlers read the time, so these
+//! functions must not allocate.
 
 #![allow(
     unsafe_code,
@@ -25,7 +26,8 @@ use crate::page::{CLOCK, FSYNC, LENGTH, LONGEST, PATH, WORDS};
 
 const FILE: &CStr = c"TRUNKLINE_DISK_FILE";
 
-/// A function behind this library: the C library's, or that of another preloaded library.
+/// The next function of this name after this library: that of the C library, or of another
+/// preloaded library.
 struct Next(&'static CStr, AtomicPtr<c_void>);
 
 impl Next {
@@ -36,8 +38,8 @@ impl Next {
     fn get(&self) -> *mut c_void {
         let mut found = self.1.load(Ordering::Relaxed);
         if found.is_null() {
-            // SAFETY: the name ends with a zero byte. A caller came here by this name, so there is
-            // a definition behind this one.
+            // SAFETY: the name ends with a zero byte. A caller reached this library by this name,
+            // so a definition follows this one.
             found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.0.as_ptr()) };
             if found.is_null() {
                 std::process::abort();
@@ -48,9 +50,9 @@ impl Next {
     }
 }
 
-/// The file as this process sees it, mapped at the first call; forked processes inherit it. A word
-/// is read without a system call, a lock or an allocation: PostgreSQL writes in signal handlers,
-/// and a disk at its own speed should cost nothing.
+/// The file as this process sees it, mapped at the first call; forked processes inherit the
+/// mapping. Reading a word takes no system call, lock or allocation: PostgreSQL writes in signal
+/// handlers, and a disk at normal speed should cost nothing.
 struct Page(*const u64);
 
 impl Page {
@@ -69,7 +71,7 @@ impl Page {
     fn map() -> Option<*mut u64> {
         // SAFETY: the environment of a PostgreSQL process does not change while it works; the path
         // in it ends with a zero byte. A shorter file is not ours, because its words would lie
-        // outside of the mapping. errno is restored, because a caller may read it although the call
+        // outside the mapping. errno is restored, because a caller may read it although the call
         // succeeded.
         unsafe {
             let before = *libc::__errno_location();
@@ -89,8 +91,8 @@ impl Page {
     }
 
     fn word(&self, at: usize) -> u64 {
-        // SAFETY: the page has that many words, is aligned to more than a word, and stays mapped;
-        // its writer writes whole words.
+        // SAFETY: the page has that number of words, is aligned to more than a word, and stays
+        // mapped; its writer writes whole words.
         unsafe { std::ptr::read_volatile(self.0.add(at.min(WORDS - 1))) }
     }
 
@@ -98,13 +100,13 @@ impl Page {
         Duration::from_micros(self.word(FSYNC))
     }
 
-    /// The folder below which the disk is full, read into `room`.
+    /// Reads the folder below which the disk is full into `room`, and returns it.
     fn full_below<'a>(&self, room: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
         let length = self.word(LENGTH);
         for (at, eight) in room.chunks_exact_mut(8).enumerate() {
             eight.copy_from_slice(&self.word(PATH + at).to_ne_bytes());
         }
-        // The path may have changed during the copy: then the next call sees it.
+        // The path may have changed during the copy. Then the next call sees the new path.
         let same = length == self.word(LENGTH) && length > 0;
         room.get(..usize::try_from(length).ok()?).filter(|_| same)
     }
@@ -117,20 +119,20 @@ fn moved(seconds: i64, micros: i64) -> (i64, i64) {
     (all.div_euclid(1_000_000), all.rem_euclid(1_000_000))
 }
 
-/// Returns the kernel's own clock, which neither this library nor another one moves.
+/// Returns the time of the kernel's own clock, which no preloaded library moves.
 fn now() -> Duration {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in a time of that layout.
+    // SAFETY: the kernel fills in a time with that layout.
     unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time) };
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Sleeps without interruption, like a disk: a signal does not end the wait.
+/// Sleeps without interruption, as a disk works: a signal does not end the wait.
 fn sleep_until(end: Duration) {
     let time =
         timespec { tv_sec: end.as_secs().try_into().unwrap_or(libc::time_t::MAX), tv_nsec: end.subsec_nanos().into() };
     while now() < end {
-        // SAFETY: the kernel reads a time of that layout; the rest of it is not needed.
+        // SAFETY: the kernel reads a time with that layout; the remaining time is not needed.
         unsafe {
             libc::syscall(
                 libc::SYS_clock_nanosleep,
@@ -143,7 +145,7 @@ fn sleep_until(end: Duration) {
     }
 }
 
-/// Makes a call take at least the least time, unless it fails.
+/// Makes a call take at least the minimum time, unless the call fails.
 fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     let least = Page::find().map_or(Duration::ZERO, |page| page.fsync());
     if least.is_zero() {
@@ -157,7 +159,7 @@ fn slow<T: PartialOrd + Default>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes `length` bytes, at the file's position if `at` is none. Fails if the disk is full, and is
+/// Writes `length` bytes, at the file's position if `at` is `None`. Fails if the disk is full. Is
 /// slow if the write makes the bytes durable.
 fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() -> ssize_t) -> ssize_t {
     if is_full(fd, at, length) {
@@ -168,14 +170,15 @@ fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() ->
     if Page::find().is_none_or(|page| page.fsync().is_zero()) {
         return call();
     }
-    // SAFETY: the number may belong to no open file; then the call fails, and the file is not
+    // SAFETY: the number may belong to no open file. Then the call fails, and the file is not
     // durable.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // `O_SYNC` has the bit of `O_DSYNC`, too.
+    // `O_SYNC` includes the bit of `O_DSYNC`.
     if flags >= 0 && flags & libc::O_DSYNC != 0 { slow(call) } else { call() }
 }
 
-/// Returns true if the write would make a file longer below the folder where the disk is full.
+/// Returns true if the write would make a file longer that lies below the folder where the disk is
+/// full.
 fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
     let Some(page) = Page::find().filter(|page| page.word(LENGTH) > 0) else { return false };
     let (mut room, mut path) = ([0; LONGEST], [0_u8; LONGEST + 1]);
@@ -190,7 +193,7 @@ fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
         }
         let told = libc::readlink(name.as_ptr().cast::<c_char>(), path.as_mut_ptr().cast(), path.len());
         let path = &path[..usize::try_from(told).unwrap_or(0)];
-        // The file must lie below the folder, and not beside it with a longer name.
+        // The file must lie below the folder, not next to it with a longer name.
         if path.strip_prefix(folder).is_none_or(|rest| rest.first() != Some(&b'/')) {
             return false;
         }
@@ -211,7 +214,7 @@ fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
 /// `parts` points to `count` parts.
 unsafe fn total(parts: *const iovec, count: c_int) -> size_t {
     let Ok(count) = usize::try_from(count) else { return 0 };
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees that `parts` points to `count` parts.
     (0..count).map(|part| unsafe { (*parts.add(part)).iov_len }).sum()
 }
 
@@ -225,25 +228,25 @@ type Allocate = unsafe extern "C" fn(c_int, c_int, off_t, off_t) -> c_int;
 type ClockGettime = unsafe extern "C" fn(clockid_t, *mut timespec) -> c_int;
 type Gettimeofday = unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int;
 
-// SAFETY of all functions below: each has the signature of its namesake in the C library (of 64
-// bits, where `off_t` is `off64_t`), is called in the same way, and passes its arguments on. `Next`
-// has found a function of that very name.
+// SAFETY of all functions below: each function has the signature of its namesake in the 64-bit C
+// library, where `off_t` is `off64_t`. It is called in the same way as its namesake, and passes its
+// arguments on. `Next` has found a function with exactly that name.
 
-/// Slow version of the C library's function.
+/// Calls the C library's `fsync`, slowed down.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
     static NEXT: Next = Next::new(c"fsync");
     slow(|| unsafe { std::mem::transmute::<*mut c_void, Sync>(NEXT.get())(fd) })
 }
 
-/// Slow version of the C library's function.
+/// Calls the C library's `fdatasync`, slowed down.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
     static NEXT: Next = Next::new(c"fdatasync");
     slow(|| unsafe { std::mem::transmute::<*mut c_void, Sync>(NEXT.get())(fd) })
 }
 
-/// The C library's function on that disk.
+/// Calls the C library's `write`, as if on the slow or full disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
     static NEXT: Next = Next::new(c"write");
@@ -251,7 +254,7 @@ pub unsafe extern "C" fn write(fd: c_int, bytes: *const c_void, length: size_t) 
     write_to(fd, None, length, call)
 }
 
-/// The C library's function on that disk.
+/// Calls the C library's `pwrite`, as if on the slow or full disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
     static NEXT: Next = Next::new(c"pwrite");
@@ -259,13 +262,13 @@ pub unsafe extern "C" fn pwrite(fd: c_int, bytes: *const c_void, length: size_t,
     write_to(fd, Some(at), length, call)
 }
 
-/// `pwrite` under its name for large files.
+/// Is `pwrite` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(fd: c_int, bytes: *const c_void, length: size_t, at: off_t) -> ssize_t {
     unsafe { pwrite(fd, bytes, length, at) }
 }
 
-/// The C library's function on that disk.
+/// Calls the C library's `writev`, as if on the slow or full disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     static NEXT: Next = Next::new(c"writev");
@@ -273,7 +276,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) ->
     write_to(fd, None, unsafe { total(parts, count) }, call)
 }
 
-/// The C library's function on that disk.
+/// Calls the C library's `pwritev`, as if on the slow or full disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
     static NEXT: Next = Next::new(c"pwritev");
@@ -281,13 +284,13 @@ pub unsafe extern "C" fn pwritev(fd: c_int, parts: *const iovec, count: c_int, a
     write_to(fd, Some(at), unsafe { total(parts, count) }, call)
 }
 
-/// `pwritev` under its name for large files.
+/// Is `pwritev` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev64(fd: c_int, parts: *const iovec, count: c_int, at: off_t) -> ssize_t {
     unsafe { pwritev(fd, parts, count, at) }
 }
 
-/// The C library's function on that disk: it returns the error's number.
+/// Calls the C library's `posix_fallocate`, as if on the full disk. It returns the error's number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) -> c_int {
     static NEXT: Next = Next::new(c"posix_fallocate");
@@ -297,13 +300,13 @@ pub unsafe extern "C" fn posix_fallocate(fd: c_int, at: off_t, length: off_t) ->
     unsafe { std::mem::transmute::<*mut c_void, Reserve>(NEXT.get())(fd, at, length) }
 }
 
-/// `posix_fallocate` under its name for large files.
+/// Is `posix_fallocate` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_fallocate64(fd: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { posix_fallocate(fd, at, length) }
 }
 
-/// The C library's function on that disk.
+/// Calls the C library's `fallocate`, as if on the full disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
     static NEXT: Next = Next::new(c"fallocate");
@@ -315,13 +318,14 @@ pub unsafe extern "C" fn fallocate(fd: c_int, how: c_int, at: off_t, length: off
     unsafe { std::mem::transmute::<*mut c_void, Allocate>(NEXT.get())(fd, how, at, length) }
 }
 
-/// `fallocate` under its name for large files.
+/// Is `fallocate` under its name for large files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate64(fd: c_int, how: c_int, at: off_t, length: off_t) -> c_int {
     unsafe { fallocate(fd, how, at, length) }
 }
 
-/// The C library's function with a moved time of day. Clocks that measure durations are not moved.
+/// Calls the C library's `clock_gettime`, and moves the time of day. Clocks that measure durations
+/// are not moved.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
     static NEXT: Next = Next::new(c"clock_gettime");
@@ -335,7 +339,7 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     }
 }
 
-/// The C library's function with a moved time.
+/// Calls the C library's `gettimeofday`, and moves the time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
     static NEXT: Next = Next::new(c"gettimeofday");
@@ -348,7 +352,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> 
     }
 }
 
-/// The C library's function with a moved time.
+/// Returns the C library's time, moved.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn time(at: *mut time_t) -> time_t {
     let mut now = timeval { tv_sec: 0, tv_usec: 0 };

@@ -1,5 +1,5 @@
-//! Stands between the processes of a PostgreSQL and the C library, by `LD_PRELOAD`: an fsync takes
-//! a least time, a write that makes a file longer finds the disk full, and the clock is ahead or
+//! Stands between the processes of a PostgreSQL and the C library, by `LD_PRELOAD`. An fsync takes
+//! a minimum time, a write that makes a file longer finds the disk full, and the clock is ahead or
 //! behind. Each call reads the settings from the file that `TRUNKLINE_DISK_FILE` names. Without
 //! that variable, or that file, nothing is changed.
 //!

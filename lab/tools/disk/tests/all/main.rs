@@ -1,4 +1,4 @@
-//! A real server's disk becomes slow, full and normal again while the server runs.
+//! A real server's disk becomes slow, full and normal again while the server is running.
 
 #![cfg(target_os = "linux")]
 
@@ -11,11 +11,11 @@ use tokio_postgres::{Client, NoTls, error::SqlState};
 use trunkline_disk::Disk;
 use trunkline_embedded::Cluster;
 
-/// Far longer than a commit on a normal disk takes, even on a busy machine.
+/// A duration far longer than a commit on a normal disk takes, even on a busy machine.
 const SLOW: Duration = Duration::from_millis(200);
 
 fn disk() -> Disk {
-    // The folder beside this test's own build.
+    // This is the target folder of this test's own build.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     Disk::new(target).expect("the library is built")
 }
@@ -38,7 +38,7 @@ async fn connect(server: &Cluster) -> Client {
     client
 }
 
-/// Returns the least time of some commits: a busy machine only ever adds to it.
+/// Returns the minimum duration of several commits, because a busy machine only ever adds to it.
 async fn commit(client: &Client) -> Duration {
     let mut least = Duration::MAX;
     for number in 0..5_i64 {
@@ -61,7 +61,7 @@ async fn commit_takes_the_fsync_time_that_is_currently_set() {
     disk.fsync_takes(Duration::ZERO).expect("it is written");
     let again = commit(&client).await;
     assert!(again < SLOW, "{again:?}");
-    // Dropped, the disk is normal again.
+    // Once the disk is dropped, it is normal again.
     disk.fsync_takes(SLOW).expect("it is written");
     drop(disk);
     let without = commit(&client).await;
@@ -93,7 +93,7 @@ async fn a_full_disk_refuses_what_grows_and_has_room_again() {
     disk.is_full_below(Some(&server.data_dir().join("base"))).expect("it is written");
     let error = client.batch_execute(FILL).await.expect_err("a full disk");
     assert_eq!(error.code(), Some(&SqlState::DISK_FULL), "{error:?}");
-    // An existing page grows no file; the log lies elsewhere.
+    // Writing to an existing page makes no file longer, and the log is in another folder.
     client.batch_execute("insert into other values (1); checkpoint").await.expect("nothing grows");
     disk.is_full_below(None).expect("it is written");
     client.batch_execute(FILL).await.expect("room again");
@@ -117,7 +117,7 @@ async fn clock_shifts_do_not_harm_sessions_with_time_limits() {
         let ahead = ahead().await - hours as f64 * 3600.0;
         assert!(ahead.abs() < 60.0, "{hours} h: {ahead} s");
     }
-    // Each timeout is a signal, whose handler reads the time in the middle of allocations.
+    // Each timeout is a signal. Its handler reads the time in the middle of allocations.
     let session: i32 = client.query_one("select pg_backend_pid()", &[]).await.expect("told").get(0);
     client.batch_execute("set statement_timeout = 1").await.expect("set");
     for turn in 0..1000 {

@@ -1,5 +1,5 @@
-//! A checker that finds nothing is worth nothing. It must find each violation, and accept all that
-//! the contract allows.
+//! A checker that finds nothing is worthless. The checker must find each violation, and accept
+//! everything that the contract allows.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use trunkline::Lease;
 use super::{Tables, check};
 use crate::history::{Acked, Delivery, History, Told};
 
-/// Returns the violations of one queue's history: payload and outcome of enqueues; payload, id and
-/// attempt of deliveries; acknowledgements.
+/// Returns the violations in one queue's history. The history has the payload and outcome of
+/// enqueues, the payload, id and attempt of deliveries, and acknowledgements.
 fn of(queue: &str, sent: &[(i64, Told)], got: &[(i64, i64, i32)], acked: &[(i64, i32, Told)]) -> Vec<String> {
     let history = History::default();
     for (payload, told) in sent {

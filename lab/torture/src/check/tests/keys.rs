@@ -10,7 +10,7 @@ const OVERTOOK: &str = "a message of a key began before one ahead of it was done
 const TOGETHER: &str = "two messages of a key were handled at the same time";
 const LATE: &str = "a lane was read on when its holder's time was over";
 
-/// Two messages of a key, and their tags.
+/// The tags of two messages with the same key.
 const ONE: u64 = 5;
 const TWO: u64 = 5 + KEYS;
 

@@ -8,7 +8,7 @@ const NONE: [&str; 0] = [];
 const EARLY: &str = "a message was leased again while its lease ran";
 const REFUSED: &str = "the end of a lease was refused while it ran";
 
-/// A message under its first lease, from 100 to 110 ms on.
+/// Returns a message under its first lease, which begins between 100 and 110 ms.
 fn leased() -> Made {
     let mut made = Made::new();
     made.enqueued(LEAST, 1, 1024);

@@ -1,4 +1,4 @@
-//! Makes histories, in milliseconds from a beginning.
+//! Makes histories. Times are in milliseconds from the start.
 
 use crate::{
     check::check,
@@ -41,7 +41,7 @@ impl Made {
         Self { evidence: Evidence { about, ops: Vec::new(), faults: Vec::new(), tables, samples: Vec::new() } }
     }
 
-    /// Adds an operation of 10 ms, which was Ok.
+    /// Adds an operation that takes 10 ms and succeeds.
     pub fn op(&mut self, call: Call, ms: u64) -> &mut Op {
         let nr = self.evidence.ops.len() as u64 + 1;
         self.evidence.ops.push(Op {
@@ -65,7 +65,7 @@ impl Made {
         self.op(Call::new(Verb::Enqueue, queue).tags(vec![tag]), ms).ids = vec![id];
     }
 
-    /// Adds an enqueue of 10 ms, which begins at `tag` ms.
+    /// Adds an enqueue that begins at `tag` ms and takes 10 ms.
     pub fn enqueued(&mut self, queue: &str, tag: u64, id: i64) {
         self.enqueued_at(queue, tag, id, tag);
     }
@@ -149,7 +149,7 @@ impl Made {
         self.evidence.tables.waiting.push(Waiting { queue: queue.to_owned(), id, attempt: 0, tag });
     }
 
-    /// Adds a buried message.
+    /// Adds a buried message to the dead letters.
     pub fn dead(&mut self, queue: &str, id: i64, tag: u64, attempt: i32) {
         let kept = Kept { queue: queue.to_owned(), id, attempt, tag, error: plan::BURIED.to_owned() };
         self.evidence.tables.dead.push(kept);

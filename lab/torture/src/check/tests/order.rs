@@ -9,7 +9,7 @@ const OVERTOOK: &str = "a message overtook another that was due before it and vi
 const HIDDEN: &str = "a message was hidden from dequeues for longer than the floor promises";
 const LATE: &str = "a consumer that listens slept over a message";
 
-/// Two messages, 100 ms apart.
+/// Returns two messages, enqueued 100 ms apart.
 fn enqueued() -> Made {
     let mut made = Made::new();
     made.enqueued_at(FIFO, 1, 1024, 100);
@@ -89,7 +89,7 @@ fn a_message_that_is_slept_over_is_found() {
 #[test]
 fn a_priority_overtakes_by_its_head_start_and_no_further() {
     let head_start = HEAD_START.as_millis() as u64;
-    // The tag says the priority: 3 the lowest, 5 the highest, two steps ahead.
+    // The tag determines the priority: 3 has the lowest, 5 the highest, which is two steps ahead.
     let taken = |later: u64| {
         let mut made = Made::new();
         made.enqueued_at(RANKED, 3, 1024, 100);

@@ -7,7 +7,7 @@ use crate::{
 const NONE: [&str; 0] = [];
 const GIVEN: &str = "a message was given out while its queue was paused";
 
-/// A message, and a pause from 100 to 500 ms.
+/// Returns a message, and a pause from 100 to 500 ms.
 fn paused() -> Made {
     let mut made = Made::new();
     made.enqueued(ONCE, 1, 1024);

@@ -11,14 +11,14 @@ const OTHER: &str = "an enqueue was told of a message that has another unique ke
 const THERE: &str = "a message is there although its enqueue was told of another";
 const STALE: &str = "a message was handed out as it was before it was replaced";
 
-/// Adds an enqueue. Tags 4 to 7 have one key, and tag 8 has another.
+/// Adds an enqueue. Tags 4 to 7 share one key, and tag 8 has another key.
 fn brought(made: &mut Made, tag: u64, ms: u64, became: Became, id: i64) {
     let verb = if became == Became::Replaced { Verb::Replace } else { Verb::EnqueueUnique };
     let op = made.op(Call::new(verb, UNIQUE).tags(vec![tag]), ms);
     (op.ids, op.became) = (vec![id], became);
 }
 
-/// A message, acknowledged at 500 ms.
+/// Returns a message that is acknowledged at 500 ms.
 fn one() -> Made {
     let mut made = Made::new();
     brought(&mut made, 4, 100, Became::New, 1024);

@@ -1,4 +1,4 @@
-//! Histories made by hand: one that is clean, and for each rule one that breaks it.
+//! Manually written histories: one that is clean, and for each rule one that breaks it.
 
 mod table;
 mod turns;
@@ -20,7 +20,7 @@ use crate::{
 const WORK: &str = "work";
 const LEASE: u64 = 2_000;
 
-/// The history of a rival: calls as Trunkline's own, handlers, and the record of its tables.
+/// The history of a rival: calls like Trunkline's own, handlers, and the record of its tables.
 struct Theirs {
     made: Made,
     done: Vec<Done>,
@@ -34,8 +34,8 @@ impl Theirs {
         Self { made, done: Vec::new() }
     }
 
-    /// Adds a handler, with the milliseconds at which the message was given out, and its work began
-    /// and ended. A handler of unknown outcome never ended.
+    /// Adds a handler. The three milliseconds are the times at which the message was delivered, its
+    /// work began and its work ended. A handler with an unknown outcome never ended.
     fn handled(&mut self, attempt: i32, [since, began, ended]: [u64; 3], outcome: Outcome) -> &mut Self {
         let since = crate::check::tests::micros(since);
         let call = Call { since, ..Call::new(Verb::Handle, WORK).named(vec![(1024, attempt)]).tags(vec![1]).ms(LEASE) };
@@ -71,17 +71,17 @@ const NONE: [Rule; 0] = [];
 
 #[test]
 fn a_clean_history_is_found_clean() {
-    // A late worker, whose end changed nothing; the message was done by the next.
+    // A worker is late, and its end changes nothing; the next worker completes the message.
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 3_000], Outcome::Ok).handled(2, [2_200, 2_210, 3_500], Outcome::Ok).done(3_510);
     assert_eq!(theirs.broken(), NONE);
-    // The same by calls.
+    // The same happens by calls.
     let mut theirs = Theirs::new();
     theirs.leased(100, 1).leased(2_200, 2);
     theirs.made.refused(Verb::Ack, WORK, 3_000, (1024, 1));
     theirs.made.ended(Verb::Ack, WORK, 3_500, (1024, 2));
     assert_eq!(theirs.broken(), NONE);
-    // Killed, given again, failed, given again.
+    // The first handler is killed, the second fails, and the third succeeds.
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 0], Outcome::Unknown).handled(2, [2_200, 2_210, 2_300], Outcome::Failed);
     theirs.handled(3, [2_400, 2_410, 2_500], Outcome::Ok);

@@ -1,5 +1,5 @@
-//! Lanes, by their SQL functions: leased, read on, and given back, by a client that handles
-//! messages one after another.
+//! Leases lanes, continues to read them, and gives them back, with the SQL functions. The client
+//! handles messages one after another.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -11,10 +11,11 @@ use crate::{
     tag,
 };
 
-/// The time before the end of a lease after which the client begins no message.
+/// The client begins no message within this time before the end of a lease.
 const MARGIN: Micros = 300_000;
 
-/// The client gives up its lane, because it does not know which messages are leased there.
+/// An error: the client gives up its lane, because it does not know which of the lane's messages
+/// are leased.
 struct Gone;
 
 impl Client {
@@ -61,13 +62,14 @@ impl Client {
         }
     }
 
-    /// Handles messages one after another. Gives back the messages behind one that is not done.
+    /// Handles messages one after another. If one is not done, gives back the later messages with
+    /// the same key.
     async fn handle(&mut self, got: &[Got], began: Micros) -> Result<(), Gone> {
         let mut waiting: HashSet<String> = HashSet::new();
         for (id, attempt, tag) in got {
             let (lease, key) = ((*id, *attempt), tag::key(*tag));
             if now() + MARGIN > began + LEASE_MS * 1000 {
-                return Err(Gone); // it comes again by itself
+                return Err(Gone); // the message comes back by itself
             }
             if waiting.contains(&key) {
                 self.end_one(Verb::Release, "release($1, $2, $3)", lease).await?;
@@ -92,7 +94,7 @@ impl Client {
                     self.end_one(Verb::Bury, "bury($1, $2, $3, 'no use')", lease).await?;
                 }
                 95..98 => {
-                    // The lease is over, and another worker may have the lane.
+                    // The lease has ended, and another worker may have the lane.
                     self.user.say(op, Said::Failed("too late".to_owned()));
                     self.user.rest(plan::LEASE + Duration::from_millis(1_200)).await;
                     let _ = self.end_one(Verb::Ack, "ack($1, $2, $3)", lease).await; // refused

@@ -1,4 +1,4 @@
-//! A connection of `tokio-postgres`, which is made again after it broke.
+//! A `tokio-postgres` connection, which is opened again after it breaks.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{history::Said, roles::user::User};
 pub struct Session {
     user: User,
     client: Option<Client>,
-    /// Is true in a transaction, which cannot continue in another connection.
+    /// Set in a transaction, which cannot continue on another connection.
     is_open: bool,
 }
 
@@ -18,7 +18,8 @@ impl Session {
         Self { user, client: None, is_open: false }
     }
 
-    /// Returns the rows of a statement, or the outcome of the operation that it belongs to.
+    /// Returns the rows of a statement. If the statement fails, returns the outcome of its
+    /// operation.
     pub async fn rows(&mut self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Said> {
         if !self.is_open && self.client.as_ref().is_none_or(Client::is_closed) {
             self.client = Some(self.connected().await?);
@@ -46,7 +47,7 @@ impl Session {
         ended.map(drop)
     }
 
-    /// Closes the connection, which rolls an open transaction back.
+    /// Closes the connection, which rolls back an open transaction.
     pub fn close(&mut self) {
         (self.client, self.is_open) = (None, false);
     }
@@ -57,7 +58,7 @@ impl Session {
         match connected {
             Ok(Ok((client, connection))) => {
                 tokio::spawn(async move {
-                    let _ = connection.await; // its client gets the error
+                    let _ = connection.await; // the client receives the error
                 });
                 Ok(client)
             }
@@ -70,8 +71,7 @@ impl Session {
     }
 }
 
-/// Returns whether the connection broke, or the server ended it, which may have come after a
-/// commit.
+/// Returns true if the connection broke or the server ended it, possibly after a commit.
 fn is_broken(error: &Error) -> bool {
     error.code().is_none_or(|code| code.code().starts_with("57P0"))
 }

@@ -30,11 +30,12 @@ impl History {
     pub fn say(&self, op: u64, name: &str, said: Value) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_micros() as u64);
         let line = format!("{}\n", json!({ "at": at, "op": op, name: said }));
-        // Without its history a run proves nothing.
+        // A run without its history proves nothing.
         (&self.0.0).write_all(line.as_bytes()).expect("the history can be written");
     }
 
-    /// Records the outcome of a call: unknown after an error, because the connection may be lost.
+    /// Records the outcome of a call. After an error it is unknown, because the connection may be
+    /// lost.
     pub fn end<T, E: std::fmt::Display>(
         &self,
         op: u64,

@@ -1,5 +1,5 @@
-//! pgmq by its own Rust client, for the checker: reads with a visibility timeout, deletes, and
-//! archives messages that failed too often.
+//! Runs pgmq through its own Rust client, for the checker. It reads with a visibility timeout,
+//! deletes messages, and archives messages that failed too often.
 
 mod history;
 
@@ -15,7 +15,7 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 const WORK: &str = "work";
 const EXACT: &str = "exact";
-/// Consumers of each queue in a process.
+/// The number of consumers of each queue in a process.
 const SLOTS: usize = 4;
 const EXACT_SLOTS: usize = 2;
 const IDLE: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ struct Payload {
     text: String,
 }
 
-/// A payload with the number `tag` and a filling derived from it.
+/// Returns a payload with the number `tag` and a filling derived from it.
 fn payload(tag: u64) -> Payload {
     let filling = if tag % 61 == 0 { 5_000 } else { (tag % 90) as usize };
     Payload { text: format!("{tag}:{}", "x".repeat(filling)) }
