@@ -33,8 +33,8 @@ begin
     template := replace(template, '{own_h}', case when keyed
         then 'h.own || jsonb_build_object(''keys'', array[h.own -> ''keys'' ->> m.k]::text)' else 'h.own' end);
     template := replace(template, '{keyed}', keyed::text);
-    -- If each key has a rate, the messages of one key that are leased at a time are limited to half a bucket plus the
-    -- refill during that time. A lane records since when its buckets have been filling.
+    -- If keys have a rate, at most half a bucket of messages of one key is leased at a time, plus the refill during
+    -- that time. A lane records since when its buckets have been filling.
     template := replace(template, '{key_rate}', case when settings.key_per_second is not null
         then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
              'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '

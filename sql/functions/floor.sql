@@ -4,7 +4,7 @@ create or replace function trunkline.floor(queue text, keep bool default true) r
 -- updates it every 100 ms. The setting consists of: the floor, the candidate, the transaction that has to end first,
 -- the time of the last look, and the page at which the sweep for rows below the floor continues. Times are stored as
 -- epochs, because a session may change how times are written. If keep is false, nothing is written to tables, so that a
--- transaction that stays open for a while gets no id, which would hold back every floor.
+-- long transaction gets no id. An id would hold back every floor.
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];

@@ -6,8 +6,8 @@ create or replace function trunkline.{do_along_}(
 -- belong behind unread ones of that line. While another session splits rows of the lane, to cancel or reschedule, it holds the lane's lock, and
 -- nothing of the lane is leased: a row that was skipped because it was locked would come too late. lined_n: the maximum number of messages from keys'
 -- own lines. way: a message whose lease ran out comes alone (1) or not at all (2). Or (3) a message whose lease ran out for the first time comes like
--- the rest, and one whose lease ran out again comes last, because the caller runs it apart; with 4 the latter does not come at all. No message of the
--- call comes behind it.
+-- the rest. One whose lease ran out again comes last, because the caller runs it apart; with 4 it does not come at all. No message of the call comes
+-- behind it.
 #variable_conflict use_variable
 declare
     clock timestamptz;

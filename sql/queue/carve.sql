@@ -3,8 +3,8 @@ create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], atte
 -- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist of whole rows. A row lies
 -- within one block of 1,024 ids, and reaches over an end only if it begins before that end. So each block is read once, no matter how many dead rows
 -- surround it, and rows and ends are merged in order. Without a lease (after a rollback), a row that a worker holds is left to that worker. With a
--- lease, the function waits for a locked row by looking again, not by queueing for its lock: the session that splits the row commits soon, but a
--- queued lock would then be on the first piece, which a long transaction may be ending by then. After a second it queues for the lock after all,
+-- lease, the function waits for a locked row by looking again, not by queueing for its lock: the session that splits the row commits soon. But a
+-- queued lock would then be on the first piece, which a long transaction may be ending by that time. After a second it queues for the lock after all,
 -- where a deadlock is detected.
 #variable_conflict use_variable
 declare

@@ -3,14 +3,14 @@ create or replace function trunkline.{do_gather_}(
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
 -- Locks due rows that contain at most n messages together, oldest first, from a place on; takes and leases both use it. Returns where the rows are,
--- in order (none if nothing is due), and, if more may be due, the place after them. A row that cannot be handed out as it is (too large for n, its
--- lease ran out, or its attempts are used up) is split or buried when it comes first. In the caller's transaction that would hide the rest of the row
--- until the commit. So with cut = false such a row is an error, which names how many rows before it can be handed out, so that the caller can release
--- the locks. A message whose lease ran out comes like the rest (apart = 0), or alone (1), or not at all (2), because it may crash whatever runs
--- beside it. In a queue with keys, 3 and 4 mean the same as 1 and 2, but only for messages whose lease ran out more than once. In a queue with
--- priorities the function reads one lane, up to a bound. In a queue with keys it reads one line of a lane, ordered by places, and moves messages of
--- keys with lines of their own to those lines. There no row is returned ahead of one that another transaction has locked: only that transaction's
--- commit shows whether its message is done.
+-- in order (none if nothing is due), and, if more may be due, the place after them. Some rows cannot be handed out as they are: too large for n,
+-- their lease ran out, or their attempts are used up. Such a row is split or buried when it comes first. In the caller's transaction that would hide
+-- the rest of the row until the commit. So with cut = false such a row is an error, which lets the caller release the locks. The error names how many
+-- rows before it can be handed out. A message whose lease ran out may crash the worker that runs it together with others. It comes like the rest
+-- (apart = 0), or alone (1), or not at all (2). In a queue with keys, 3 and 4 mean the same as 1 and 2, but only for messages whose lease ran out
+-- more than once. In a queue with priorities the function reads one lane, up to a bound. In a queue with keys it reads one line of a lane, ordered by
+-- places, and moves messages of keys with lines of their own to those lines. There no row is returned ahead of one that another transaction has
+-- locked: only that transaction's commit shows whether its message is done.
 #variable_conflict use_variable
 declare
     until timestamptz := {bound};

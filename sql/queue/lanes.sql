@@ -6,10 +6,10 @@ create or replace function trunkline.{do_lanes_}(
 -- Leases up to n messages for one holder of lanes: first from the lanes that it holds, then from free lanes, up to its share. A lane is held by one
 -- holder at a time, for as long as its leases last. A worker that has too few lanes asks the holder of the most lanes for some, which releases a lane
 -- when nothing of it is leased. Each call reads the lanes in random order, so that no lane always waits behind the others. A message whose lease ran
--- out comes alone. If the holder is a worker (most is null), a message whose lease ran out for the first time comes like the rest, provided that it
--- has attempts left for that; of messages whose lease ran out again, one comes together with the rest, because the worker itself runs it alone. rate:
--- null unless keys have a rate. Otherwise: the seconds between two messages of a key, the seconds in which an empty bucket fills, and the seconds
--- until a bucket is full that was empty when the lane changed hands.
+-- out comes alone. Workers (most is null) get a message whose lease ran out for the first time like the rest, provided that it has attempts left for
+-- that. Of messages whose lease ran out again they get one together with the rest, and run it alone themselves. rate: null unless keys have a rate.
+-- Otherwise it has three numbers of seconds: between two messages of a key; until an empty bucket is full; and until a bucket is full that was empty
+-- when the lane changed hands.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;

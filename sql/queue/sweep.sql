@@ -2,8 +2,8 @@ create or replace function trunkline.{do_sweep_}(floor {floors}, page bigint)
     returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql {planner} as $f$
 -- Finds the oldest row that a clock that stepped back, or a manual change, put below the floor; null if there is none. Also lowers the floors of
 -- lanes of keys, which all sessions share, to such rows. If few rows are dead, the index answers immediately. Otherwise the index scan would walk
--- over all dead rows: then a few pages of the table are read, and the next sweep continues after them, so that no caller waits for a sweep, however
--- many rows are dead. If the first page is null, the caller sweeps only once: the sweep then starts at a random page, so that all such callers
+-- over all dead rows: then a few pages of the table are read, and the next sweep continues after them. So no caller waits long for a sweep, no matter
+-- how many rows are dead. If the first page is null, the caller sweeps only once: the sweep then starts at a random page, so that all such callers
 -- together read the whole table.
 #variable_conflict use_variable
 declare

@@ -1,5 +1,5 @@
--- Finds relays that have vanished, and relays whose broker prevents progress. A relay that stops in order marks its row as ended; a running relay
--- updates its row every ten seconds. If another relay has taken over, nothing is wrong.
+-- Finds relays that have vanished, and relays whose broker prevents progress. A relay that stops in order deletes its row; a running relay updates its
+-- row every ten seconds. If another relay has taken over, nothing is wrong.
 select 'wrong', r.queue,
        pg_catalog.format('relay %s has reported nothing for %s, and did not end in order', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,
