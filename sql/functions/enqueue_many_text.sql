@@ -3,7 +3,7 @@ create or replace function trunkline.enqueue_many(queue text, payloads text, del
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Like the function above, for an array of texts that is itself written as text. Drivers pass a list this way if they
+-- Like the other variants, for an array of texts that is itself written as text. Drivers pass a list this way if they
 -- leave its type to the server.
 --
 -- Example:

@@ -1,8 +1,8 @@
 create or replace function trunkline.settle(
     verb text, queue text, ids bigint[], attempts int[], span interval default null, reason text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
--- Ends leases by a verb, for the functions below. Fails with TL001 and names the messages that are no longer leased, or
--- that are not next in the order of their key.
+-- Ends leases by a verb, for trunkline.ack and the other functions that end leases. Fails with TL001 and names the
+-- messages that are no longer leased, or that are not next in the order of their key.
 declare
     is_ordered bool;
     is_limited bool;

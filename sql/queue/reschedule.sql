@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_reschedule_}(ids bigint[], due timestamptz)
     returns table (id bigint, done bool) language plpgsql {planner} as $f$
 -- Makes waiting messages due at a time, and never at one that lies below a floor: a time in the past means now or, for a message that is already due,
--- its present due time. A message whose lease ran out would be leased again if it became due later: it becomes a failure. Busy messages are returned,
--- too, as not done.
+-- its present due time. A message whose lease ran out would count as leased again if its due time moved to the future: so it becomes a failure. Busy
+-- messages are returned, too, as not done.
 #variable_conflict use_variable
 declare
     picked record;
