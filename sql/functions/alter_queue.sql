@@ -3,9 +3,12 @@ create or replace function trunkline.alter_queue(
     aging interval default null, per_key int default null, partitions int default null
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Changes the settings of a queue; null leaves one as it is. What is leased keeps its lease. The number of priorities is for good.
--- partitions: more of them, in a queue with keys: a multiple of those that it has, up to 256. The order of keys and their limits hold on, while workers and producers
--- run. The queue stands still until what waits in it is put in order: some 20 seconds for each million messages.
+-- Changes the settings of a queue; null leaves a setting as it is. Messages that are leased keep their leases. The
+-- number of priorities cannot be changed.
+--
+-- partitions: a new number of partitions, for a queue with keys: a multiple of the present number, up to 256. Workers
+-- and producers may keep running: the order of each key and its limits are kept. The queue stands still while its
+-- waiting messages are sorted into the new partitions: about 20 seconds per million messages.
 --
 -- Example:
 --     select trunkline.alter_queue('emails', max_batch => 100);

@@ -1,6 +1,6 @@
 create or replace function trunkline.apply_rights(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives every role its rights to one queue, as trunkline.granted has them. Roles that were dropped are passed over.
+-- Grants every role in trunkline.granted its rights on one queue. Skips roles that have been dropped.
 declare
     g record;
     main text := format('trunkline.%I', 'queue_' || queue);

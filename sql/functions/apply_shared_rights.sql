@@ -1,14 +1,15 @@
 create or replace function trunkline.apply_shared_rights() returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives every role its rights to what all queues share: to columns, because a role that may update or delete in a table may lock it against all others. The
--- policies of these tables show it the rows of its own queues (see step 20), and rows are deleted by functions.
+-- Grants every role its rights on the tables that all queues share. The rights are on columns, because a role that may
+-- update or delete in a whole table may also lock the table against all others. Row security policies of these tables
+-- restrict a role to the rows of its own queues (see step 20), and rows are deleted by functions.
 declare
     g record;
 begin
     for g in select distinct a.role, a.kind from trunkline.granted a join pg_roles r on r.rolname = a.role loop
         execute format('grant usage on schema %I to %I', rtrim('trunkline.', '.'), g.role);
         execute format('grant select on trunkline.migration, trunkline.version, trunkline.queue, trunkline.floor, trunkline.stripe to %I', g.role);
-        -- A relay keeps its position with the right to enqueue what it read, or to dequeue what it sends.
+        -- A relay stores its position with the right to enqueue what it has read, or to dequeue what it sends.
         execute format('grant select, insert, update (position, holder, held_until, confirmed, refused, held, lag, last_error, failed_at, started_at, seen_at) '
                        'on trunkline.relay to %I', g.role);
         if g.kind <> 'producer' then
@@ -19,11 +20,12 @@ begin
                            'on trunkline.worker to %I', g.role);
         end if;
         if g.kind = 'operator' then
-            -- Not its id, time or role: an entry that has the next id would stop the actions of all.
+            -- Not on id, time or role: an entry with an id that the sequence has yet to reach would block every later
+            -- action.
             execute format('grant insert (who, action, queue, what, token, affected) on trunkline.audit to %I', g.role);
         end if;
     end loop;
-    -- The payloads of all queues' schedules stand in one table, and what was done with all queues in another.
+    -- One table contains the payloads of all queues' schedules, and another the history of all queues.
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);

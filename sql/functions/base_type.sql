@@ -1,6 +1,6 @@
 create or replace function trunkline.base_type(of regtype) returns regtype
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- What a domain is made of in the end; any other type is itself.
+-- Returns the type at the bottom of a domain, or the type itself if it is not a domain.
 declare
     base oid := of;
     below oid;

@@ -1,12 +1,14 @@
 create or replace function trunkline.cancel(queue text, ids bigint[]) returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Deletes messages for good, in the caller's transaction; returns the ids that are gone. The other messages of their rows
--- stay as they were. What is dead or archived is not touched (see trunkline.discard and prune).
+-- Deletes messages permanently, in the caller's transaction, and returns the ids of the deleted messages. The other
+-- messages of their rows stay as they were. Dead and archived messages are not touched (see trunkline.discard and
+-- trunkline.prune).
 --
--- A message that waits is never delivered any more. The lease of one that is leased ends now: its handler may have done its
--- work, and goes on until it notices, but whatever ends or renews that lease then is refused with TL001. Passes over what
--- another transaction has locked for longer than a tenth of a second, as in the transaction of an exactly-once consumer. Commit at
--- once: others wait, and the rest of a row that is cut is hidden, until the commit.
+-- A waiting message is never delivered. If a message is leased, its lease ends now: its handler may already have done
+-- its work, and continues until it notices, but every attempt to end or renew that lease fails with TL001. Skips
+-- messages that another transaction keeps locked for more than a tenth of a second, as the transaction of an
+-- exactly-once consumer does. Commit immediately: until the commit, other sessions may have to wait, and the rest of a
+-- row that was split is invisible to consumers.
 --
 -- Example:
 --     select * from trunkline.cancel('emails', array[2048]);

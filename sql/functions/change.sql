@@ -1,7 +1,7 @@
 create or replace function trunkline.change(verb text, queue text, ids bigint[], due timestamptz default null) returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
--- Cancels or reschedules, for the functions below. What another transaction has locked is mostly locked for a neighbour's sake and
--- for a moment: it is tried again for a tenth of a second.
+-- Cancels or reschedules messages, for trunkline.cancel and trunkline.reschedule. If a row is locked, the cause is
+-- usually brief and concerns another message of the row. So this function retries for a tenth of a second.
 declare
     changed bigint[];
     busy bigint[] := ids;

@@ -1,8 +1,10 @@
 create or replace function trunkline.charge(queue text, id bigint, attempt int, delay interval default '0', error text default '') returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- After a rollback, charges an attempt for a message that was taken in it: due again after the delay, or a dead letter after its last attempt,
--- so that a message which always fails cannot hold up an exactly-once consumer. attempt is what trunkline.take returned. Errs with TL001 where
--- another consumer has it.
+-- Charges an attempt after a rollback, for a message that the rolled-back transaction had taken. The message is due
+-- again after the delay; after its last attempt it becomes a dead letter. So a message that always fails cannot hold up
+-- an exactly-once consumer. Fails with TL001 if another consumer has the message.
+--
+-- attempt: the number that trunkline.take returned.
 --
 -- Example:
 --     begin;

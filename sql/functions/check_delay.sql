@@ -1,6 +1,6 @@
 create or replace function trunkline.check_delay(delay interval) returns interval
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
--- The delay of a message that is to be tried again, within its bounds.
+-- Returns the delay before a retry; fails if it is out of bounds.
 begin
     if delay is null or delay < '0' or delay > '365 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null')

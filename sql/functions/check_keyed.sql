@@ -1,6 +1,6 @@
 create or replace function trunkline.check_keyed(queue text) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- Errs, and says what to do, unless there is such a queue and its messages have keys.
+-- Fails, with a hint, if the queue does not exist or its messages have no keys.
 begin
     perform trunkline.check_queue(queue);
     if (select q.lanes = 0 from trunkline.queue q where q.name = queue) then

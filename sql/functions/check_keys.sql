@@ -1,6 +1,7 @@
 create or replace function trunkline.check_keys(queue text, keys text[], messages int) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- Errs, and says what to do, unless the queue takes messages with these keys, one for each payload; or none, where it has no keys.
+-- Fails, with a hint, unless the keys fit the queue: a queue with keys needs a valid key for each payload, any other
+-- queue needs null.
 declare
     keyed bool := (select q.lanes > 0 from trunkline.queue q where q.name = queue);
 begin

@@ -1,6 +1,6 @@
 create or replace function trunkline.check_lease(lease interval) returns interval
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
--- A lease time within its bounds.
+-- Returns the duration of a lease; fails if it is out of bounds.
 begin
     if lease is null or lease <= '0' or lease > '365 days' then
         raise exception 'a lease of % is out of bounds', coalesce(lease::text, 'null')

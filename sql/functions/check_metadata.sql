@@ -1,7 +1,7 @@
 create or replace function trunkline.check_metadata(metadata jsonb) returns jsonb
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
--- The metadata of a message, if it is metadata; null is none. Its size is counted without the blanks that Postgres
--- prints between the parts, as the library counts it.
+-- Returns the metadata of a message; null means none. Fails if it is not an object or too large. The size is counted
+-- without the spaces that Postgres prints between the parts, as the library counts it.
 declare
     bytes bigint;
 begin

@@ -1,6 +1,6 @@
 create or replace function trunkline.check_n(n int) returns int
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
--- A number of messages that was asked for.
+-- Returns the number of messages that a caller asked for; fails if it is null or negative.
 begin
     if n is null or n < 0 then
         raise exception 'n is %, but a number of messages is at least 0', coalesce(n::text, 'null')

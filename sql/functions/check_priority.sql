@@ -1,6 +1,6 @@
 create or replace function trunkline.check_priority(queue text, priority int) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- What is to be passed on to enqueue with a priority, if the queue has it.
+-- Returns the further arguments that do_batch_ needs for this priority; fails if the queue does not have the priority.
 declare
     priorities int;
 begin

@@ -1,6 +1,7 @@
 create or replace function trunkline.check_role(role regrole) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- The name of a role that rights may be granted to or revoked from.
+-- Returns the name of a role. Fails if the role does not exist or owns the schema: its rights can be neither granted
+-- nor revoked.
 declare
     name text := (select r.rolname from pg_roles r where r.oid = role);
 begin

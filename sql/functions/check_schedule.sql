@@ -1,7 +1,7 @@
 create or replace function trunkline.check_schedule(name text, expression text, zone text, missed text) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Errs, and says what to do, unless a schedule can be like this. Whether the fields of an expression are within their bounds is for those
--- to tell who make the ticks.
+-- Fails, with a hint, unless a schedule can have these settings. Whether the fields of an expression are within their
+-- bounds is checked only by the processes that make the ticks.
 begin
     if name is null or name !~ '^[a-z][a-z0-9_.-]{0,47}$' then
         raise exception 'a schedule cannot be named %', coalesce(quote_literal(name), 'NULL')
@@ -16,7 +16,7 @@ begin
         raise exception 'ticks that were missed cannot be made %', coalesce(quote_literal(missed), 'NULL')
             using errcode = 'invalid_parameter_value', hint = 'Pass skip, once or each.';
     end if;
-    perform now() at time zone zone; -- errs where there is no such zone
+    perform now() at time zone zone; -- fails if the zone does not exist
     if zone is null then
         raise exception 'schedule % has no time zone', quote_literal(name) using errcode = 'null_value_not_allowed',
             hint = 'Pass a name as in Europe/Berlin, or UTC.';

@@ -1,7 +1,7 @@
 create or replace function trunkline.check_settings(
     queue text, max_attempts int, lease interval, max_batch int, priorities int, aging interval, partitions int, per_key int) returns void
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
--- The settings of a queue, if they are within their bounds.
+-- Fails, with a hint, if the settings of a queue are out of bounds or exclude each other.
 begin
     if (max_attempts >= 1 and lease > '0' and lease <= '365 days' and max_batch between 1 and 1024
         and priorities between 1 and 10 and aging > '0' and aging <= '36500 days'

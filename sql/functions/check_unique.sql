@@ -1,6 +1,7 @@
 create or replace function trunkline.check_unique(queue text, messages int, metadata jsonb[], keys text[], unique_for interval) returns void
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- Errs, and says what to do, unless these can be enqueued under unique keys, one for each message.
+-- Fails, with a hint, unless these messages can be enqueued with unique keys. Each message needs an entry in keys,
+-- which may be null.
 #variable_conflict use_variable
 declare
     wrong text := (select k from unnest(keys) k where k = '' or octet_length(k) > 1024 limit 1);

@@ -1,8 +1,8 @@
 create or replace function trunkline.claim_schedules(since timestamptz, n int)
     returns table (tid tid, name text, queue text, expression text, zone text, missed text, placed bool, next_at timestamptz, clock timestamptz)
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- What is to be done now and no other session is about to do, locked until the commit: so each tick is made once. From a time on, before which
--- nothing is to be done, but dead rows may lie.
+-- Returns the schedules that are due now and that no other session has claimed. Locks them until the commit, so each
+-- tick is made once. since: a time before which nothing is due, so that the scan skips the dead rows there.
 #variable_conflict use_column
 begin
     return query

@@ -4,16 +4,20 @@ create or replace function trunkline.create_queue(
     uniqueness bool default false, partitions int default 0, per_key int default 1
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set client_min_messages = warning as $$
--- Creates a queue. Does nothing where it exists with the same settings.
+-- Creates a queue. Does nothing if the queue exists with the same settings.
 --
--- queue: 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-". payload: any type, jsonb or text for
--- most. max_attempts: deliveries before a message is a dead letter. lease: how long a lease lasts unless a consumer asks
--- for another. max_batch: messages a row, 1 to 1,024. priorities: 1 to 10, numbered from 0, the lowest; for good. aging: what a step of
--- priority is worth. Of what is due, the message goes first that would be the oldest with this much added to its age for each step, to
--- within a sixteenth: so the lowest waits for no more than what came within that time after it. 36500 days is strict: the highest first, whatever waits.
--- uniqueness: whether messages may have unique keys (see trunkline.enqueue); for good.
--- partitions: 1 to 256 where each message has a key, none if not set; 64 for most, and more later (see trunkline.alter_queue). Of the messages of a key, at most per_key are handled at a time;
--- with 1, one after another, in the order in which they are due. See trunkline.lease_partition.
+-- queue: the name, of 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-". payload: any type; jsonb
+-- or text suits most queues. max_attempts: the number of deliveries after which a message becomes a dead letter. lease:
+-- how long a lease lasts unless the consumer asks for another duration. max_batch: the maximum number of messages per
+-- row, 1 to 1,024. priorities: the number of priorities, 1 to 10; they are numbered from 0, the lowest. It cannot be
+-- changed later. aging: the age that one step of priority is worth. Each due message counts as older by this much for
+-- each step of its priority, and the oldest goes first, to within a sixteenth of aging. So a message of the lowest
+-- priority waits only for messages that came at most this long after it, for each step between them. 36500 days makes
+-- priorities strict: the highest always goes first. uniqueness: whether messages may have unique keys (see
+-- trunkline.enqueue); it cannot be changed later. partitions: 1 to 256 if each message has a key, 0 if messages have
+-- none. 64 suits most queues; the number can be increased later (see trunkline.alter_queue). per_key: how many messages
+-- of one key are handled at a time, at most. If it is 1, messages of a key are handled one after another, in the order
+-- in which they are due. See trunkline.lease_partition.
 --
 -- Example:
 --     select trunkline.create_queue('emails', 'jsonb', max_attempts => 3, lease => '1 minute');
@@ -85,7 +89,8 @@ begin
         execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
     end if;
     if partitions > 0 then
-        -- line: empty, or the key that has one of its own. holder: a number that no other worker has. place: due_at, but for leases and retries.
+        -- line: empty, or the key if the key has a line of its own. holder: a number that no other worker has. place:
+        -- due_at, except that leases and retries do not change it.
         execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
                        'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
                        'queue_' || queue, partitions - 1);
@@ -96,14 +101,15 @@ begin
                        'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
                        'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
                        'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        -- Beside each lane a row that each lease and cut of its rows locks; below zero, so that nothing that changes lanes meets it.
+        -- Each lane also has a row with a negative number. Every lease locks it, and so does every split of the lane's
+        -- rows. Changes of the lanes themselves never touch it.
         execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -partitions, partitions - 1);
         execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
                        'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
     end if;
     perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
 
-    -- Batches over 2 kB live in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
+    -- Batches over 2 kB are stored in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
     if plain then
         execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
     else
@@ -113,14 +119,15 @@ begin
             execute format('alter table trunkline.%I alter payload set storage external', 'queue_' || queue);
         end;
     end if;
-    -- The same names again and again: what is compressed is half as large.
+    -- The same names recur in every message, so compression halves the size.
     begin
         execute format('alter table trunkline.%I alter metadata set compression lz4', 'queue_' || queue);
     exception when feature_not_supported or invalid_parameter_value then
-        null; -- by Postgres' own method, then
+        null; -- then Postgres' default compression is used
     end;
     if uniqueness then
-        -- Within these bounds the time for which a key is kept can be computed from a clock that was ahead: see do_right_.
+        -- These bounds ensure that the time for which a key is kept can be computed even if a clock was ahead: see
+        -- do_right_.
         execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz,
                         constraint kept check (isfinite(until) and until >= ''0001-01-01 00:00:00+00'' and claimed_at < ''6000-01-01 00:00:00+00''))
                         with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',

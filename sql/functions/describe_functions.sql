@@ -1,7 +1,8 @@
 create or replace function trunkline.describe_functions(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Makes the header of each function of a queue its description, or of each function that all queues share, where queue is
--- null. Each one that changes is locked until the transaction ends: a queue has some fifty.
+-- Stores the header of each function of a queue as the function's description; if queue is null, the headers of the
+-- functions that all queues share. Each function whose description changes is locked until the transaction ends: a
+-- queue has about fifty functions.
 #variable_conflict use_variable
 declare
     names text[];

@@ -1,6 +1,6 @@
 create or replace function trunkline.discard(queue text, ids bigint[]) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Deletes dead letters for good; returns how many. Passes over what another transaction has locked.
+-- Deletes dead letters permanently; returns how many. Skips dead letters that another transaction has locked.
 --
 -- Example:
 --     select trunkline.discard('emails', array(select id from trunkline.dead_letters('emails') where dead_at < now() - interval '30 days'));

@@ -1,6 +1,6 @@
 create or replace function trunkline.discard_all(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Deletes every dead letter of a queue for good; returns how many.
+-- Deletes all dead letters of a queue permanently; returns how many.
 --
 -- Example:
 --     select trunkline.discard_all('emails');

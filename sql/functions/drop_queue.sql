@@ -1,8 +1,9 @@
 create or replace function trunkline.drop_queue(queue text, cascade bool default false) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
--- Drops a queue with all that is in it, dead letters and archive included.
+-- Drops a queue and everything in it, including its dead letters and its archive.
 --
--- cascade: what others made of its tables, types and functions, such as a view or a column, goes with it, whatever role owns it. Else it is an error, which names them.
+-- cascade: whether to drop also what others made from the queue's tables, types and functions, such as a view or a
+-- column, no matter which role owns it. Without cascade such an object is an error, which names the object.
 --
 -- Example:
 --     select trunkline.create_queue('obsolete', 'text');
@@ -48,5 +49,5 @@ begin
     delete from trunkline.floor f where f.queue = drop_queue.queue;
     delete from trunkline.granted g where g.queue = drop_queue.queue;
     delete from trunkline.queue q where q.name = drop_queue.queue;
-    perform pg_notify('trunkline.' || queue, ''); -- so that sleepers learn of it
+    perform pg_notify('trunkline.' || queue, ''); -- so that sleeping consumers notice
 end $$;

@@ -1,6 +1,6 @@
 create or replace function trunkline.drop_schedule(name text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Drops a schedule. What it has enqueued stays. Dropping a queue drops its schedules.
+-- Drops a schedule. Messages that it has enqueued stay. Dropping a queue also drops the queue's schedules.
 --
 -- Example:
 --     select trunkline.set_schedule('obsolete', 'emails', '@daily', '{}');

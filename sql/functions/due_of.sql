@@ -1,7 +1,7 @@
 create or replace function trunkline.due_of(delay interval) returns float8
     language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
--- A delay as the statements of the library take it: seconds from now, or, where it is negative, a time in seconds since 1970, because a month is no number
--- of seconds.
+-- Converts a delay to the form that the library's statements use: seconds from now or, if negative, a time in seconds
+-- since 1970. A time is needed because a month is not a fixed number of seconds.
 begin
     if delay is null or delay < '0' or delay > '36500 days' then
         raise exception 'a delay of % is out of bounds', coalesce(delay::text, 'null') using errcode = 'invalid_parameter_value',

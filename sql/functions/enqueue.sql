@@ -2,12 +2,13 @@ create or replace function trunkline.enqueue(queue text, payload anyelement, del
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Enqueues a message of the payload's own type, in the caller's transaction, and returns its id. Consumers that wait are
+-- Enqueues a message of the payload's own type, in the caller's transaction, and returns its id. Waiting consumers are
 -- woken at the commit.
 --
--- delay: how long until it is due. metadata: an object of names and texts that travels beside the payload. priority: of a queue with
--- priorities, from 0, the lowest. unique_key, unique_for, replace: as of trunkline.enqueue_unique, which also says what became of the
--- message; where another has the key, the id is that one's.
+-- delay: how long until the message is due. metadata: an object of names and string values that accompanies the
+-- payload. priority: from 0, the lowest, in a queue with priorities. unique_key, unique_for, replace: as in
+-- trunkline.enqueue_unique, which also returns what became of the message; if another message has the key, its id is
+-- returned. key: the message's key, in a queue with keys.
 --
 -- Example:
 --     select trunkline.enqueue('emails', jsonb_build_object('to', 'ada@example.org'));

@@ -3,9 +3,10 @@ create or replace function trunkline.enqueue_many(queue text, payloads anyarray,
         keys text[] default null)
     returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Enqueues messages of the payload's own type together, up to the queue's max_batch in a row, and returns their ids in
--- order. An empty array enqueues nothing. metadata: one for each payload, null for those without. priority: of all of them.
--- unique_keys: one for each payload, null for those without; see trunkline.enqueue_unique.
+-- Enqueues several messages of the payload's own type, up to the queue's max_batch in a row, and returns their ids in
+-- order. An empty array enqueues nothing. metadata: one object for each payload, null for a message without metadata.
+-- priority: the priority of all the messages. unique_keys: one for each payload, null for a message without a unique
+-- key; see trunkline.enqueue_unique. keys: one for each payload, in a queue with keys.
 --
 -- Example:
 --     select * from trunkline.enqueue_many(

@@ -2,7 +2,7 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- As above, for a payload written as text, which any driver can pass.
+-- Like the variant for the payload's own type, for a payload written as text, which any driver can pass.
 --
 -- Example:
 --     select trunkline.enqueue('emails', '{"to": "bob@example.org"}', delay => '10 minutes', metadata => '{"tenant": "acme"}');

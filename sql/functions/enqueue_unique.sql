@@ -2,18 +2,22 @@ create or replace function trunkline.enqueue_unique(queue text, payload anyeleme
         replace bool default false, delay interval default '0', metadata jsonb default null, priority int default 0,
         out id bigint, out outcome text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Enqueues a message, unless another has its unique key, in a queue that was created with uniqueness. Returns the id, of the one that is there, and
--- the outcome: 'new'; 'duplicate', where another has the key; or 'replaced', where that one has this payload, metadata and due time now.
+-- Enqueues a message unless another message has its unique key; the queue must have been created with uniqueness.
+-- Returns the id of the message that has the key now, and the outcome: 'new'; 'duplicate' if another message has the
+-- key; or 'replaced' if that other message now has this payload, metadata and due time.
 --
--- unique_key: 1 to 1,024 bytes. unique_for: for how long from now no other message gets the key, whatever becomes of this one; more than
--- zero, at most 36500 days; null is until this message has ended (acknowledged, archived, taken, dead, cancelled, purged): at the commit of
--- that, the key is free. replace: whether a message that waits is replaced by this one (its id, attempts and priority stay, and the time of its key); one that is
--- leased is not, nor one that another transaction has locked for longer than a tenth of a second. It needs the rights of a consumer. delay, metadata,
--- priority: as of trunkline.enqueue.
+-- unique_key: 1 to 1,024 bytes. unique_for: how long from now the key stays reserved, whatever becomes of this message;
+-- more than zero and at most 36500 days. Null reserves the key until this message has ended (acknowledged, archived,
+-- taken, dead, cancelled or purged): the key is free at the commit that ends the message. replace: whether this message
+-- replaces a waiting message with the same key, which keeps its id, attempts, priority and the time of its key. A
+-- message that is leased is not replaced, nor is one that another transaction keeps locked for more than a tenth of a
+-- second. To replace messages, a role needs the rights of a consumer. delay, metadata, priority: as in
+-- trunkline.enqueue.
 --
--- Where another transaction has claimed the key, this waits for its end. A transaction that enqueues several messages with keys does so in the order
--- of the keys, or by one call of trunkline.enqueue_unique_many: two that wait for each other are a deadlock. A transaction that is repeatable read or
--- serializable errs with 40001 where it would have to see what it cannot.
+-- If another transaction has claimed the key, the call waits until that transaction ends. A transaction that enqueues
+-- several messages with unique keys should do so in the order of the keys, or with one call of
+-- trunkline.enqueue_unique_many: two transactions that wait for each other are a deadlock. A transaction that is
+-- repeatable read or serializable fails with 40001 if it would depend on a row that it cannot see.
 --
 -- Example:
 --     select trunkline.create_queue('reports', 'jsonb', uniqueness => true);

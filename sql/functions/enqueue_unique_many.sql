@@ -2,10 +2,10 @@ create or replace function trunkline.enqueue_unique_many(queue text, payloads an
         replace bool default false, delay interval default '0', metadata jsonb[] default null, priority int default 0)
     returns table (id bigint, outcome text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- As trunkline.enqueue_unique, for many messages: the id and the outcome of each, in order. Of those with one key the first is enqueued, and the others are duplicates
--- of it or replace it.
+-- Like trunkline.enqueue_unique, for many messages: returns the id and the outcome of each, in order. If several
+-- messages have the same key, the first is enqueued, and the others are duplicates of it or replace it.
 --
--- unique_keys: one for each payload, null for those without.
+-- unique_keys: one for each payload, null for a message without a unique key.
 --
 -- Example:
 --     select id, outcome from trunkline.enqueue_unique_many('reports', array['{"of": "acme"}', '{"of": "initech"}']::jsonb[], array['acme', 'initech']);

@@ -2,7 +2,7 @@ create or replace function trunkline.enqueue_unique_many(queue text, payloads te
         replace bool default false, delay interval default '0', metadata jsonb[] default null, priority int default 0)
     returns table (id bigint, outcome text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- As above, for payloads written as texts.
+-- Like the variant for the payload's own type, for payloads written as text.
 --
 -- Example:
 --     select id, outcome from trunkline.enqueue_unique_many('reports', array['{"of": "acme"}', '{"of": "globex"}'], array['acme', null]);

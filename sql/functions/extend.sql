@@ -1,6 +1,7 @@
 create or replace function trunkline.extend(queue text, id bigint, attempt int, lease interval) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Makes the lease of a message end that long from now. Errs with TL001 where it is not leased any more.
+-- Sets the lease of a message to end after this duration, counted from now. Fails with TL001 if the message is no
+-- longer leased.
 --
 -- Example:
 --     select trunkline.extend('emails', id, attempt, '10 minutes') from trunkline.lease('emails');

@@ -1,7 +1,8 @@
 create or replace function trunkline.fail_schedule(name text, tick timestamptz, next timestamptz, problem text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- A tick could not be made, and why. Where next is null it is owed, and tried again after a pause that grows from a second to five minutes; else it is
--- given up for the next one. Does nothing where another session has changed it since the tick was claimed.
+-- Records that a tick could not be made, and why. If next is null, the tick is still owed and is retried after a pause
+-- that grows from a second to five minutes; otherwise the tick is given up, and next is the time of the following one.
+-- Does nothing if another session has changed the schedule since the tick was claimed.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

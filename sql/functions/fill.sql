@@ -1,7 +1,7 @@
 create or replace function trunkline.fill(template text, queue text) returns text
     language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Fills the holes of a template for one queue: {queue_}, {do_take_} and the like become the queue's name behind that
--- prefix, quoted; the others are its settings. A queue's name has no quotes in it.
+-- Fills the holes of a template for one queue. {queue_}, {do_take_} and similar holes become the queue's name after
+-- that prefix, quoted; the other holes become settings of the queue. A queue's name contains no quotes.
 declare
     settings trunkline.queue;
     type regtype := trunkline.payload_type(queue);
@@ -13,7 +13,7 @@ begin
     select * into strict settings from trunkline.queue q where q.name = queue;
     laned := settings.priorities > 1;
     keyed := settings.lanes > 0;
-    -- Plans that need no statistics: always the index, never the table from end to end.
+    -- The plans need no statistics: they always use the index and never scan the whole table.
     template := replace(template, '{planner}',
         'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
         'set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan');
@@ -26,18 +26,20 @@ begin
         then 'coalesce(case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end, ''{}'') '
              '|| jsonb_build_object(''lane'', q.lane::text' || case when keyed then ', ''keys'', q.keys' else '' end || ')'
         else 'case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end' end);
-    -- A queue with keys has columns more, and reads along lines of lanes, by places that leases leave as they are.
+    -- A queue with keys has additional columns. It is read along the lines of its lanes, ordered by places, which
+    -- leases do not change.
     template := replace(template, '{own_g}', case when keyed
         then 'g.own || jsonb_build_object(''keys'', array[g.own -> ''keys'' ->> m.k]::text)' else 'g.own' end);
     template := replace(template, '{own_h}', case when keyed
         then 'h.own || jsonb_build_object(''keys'', array[h.own -> ''keys'' ->> m.k]::text)' else 'h.own' end);
     template := replace(template, '{keyed}', keyed::text);
-    -- With a rate for each key, as much is leased of one at a time as half a bucket and what fills it meanwhile, and a lane tells since when its buckets fill.
+    -- If keys have a rate, at most half a bucket of messages of one key is leased at a time, plus the refill during
+    -- that time. A lane records since when its buckets have been filling.
     template := replace(template, '{key_rate}', case when settings.key_per_second is not null
         then '(select array[1 / {key_per_second}, {key_burst} / {key_per_second}, case when isfinite(h.empty_at) '
              'then greatest(extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst} / {key_per_second}, 0) else 0 end] '
              'from trunkline.{lane_} h where h.lane = e.lane)' else 'null::float8[]' end);
-    -- Whether anything is due in a lane: by the range, because an equality would be hashed, for all lanes at once.
+    -- Is anything due in a lane? The condition is a range, because an equality would be hashed, for all lanes at once.
     template := replace(template, '{lane_due}',
         '(exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '''' and (q.place, q.id + 0) >= (h.floor, 0) '
         'and q.place <= clock and q.due_at <= clock) '
@@ -47,7 +49,8 @@ begin
     template := replace(template, '{next_line}', case when settings.key_per_second is not null
         then '(select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane '
              'where h.holder = holder and h.held_until > clock and w.until > clock),' else '' end);
-    -- Until as many as a worker holds of a key, and what fits into its bucket, may have begun; else a worker lets it rest for a moment.
+    -- A key rests until as many handlers may have started as a worker can hold messages of the key, plus the contents
+    -- of its bucket; without a rate it rests for a moment.
     template := replace(template, '{longest_rest}', case when settings.key_per_second is not null
         then 'least((64 + {key_burst}) / {key_per_second}, 31536000) * interval ''1 second''' else 'interval ''1 second''' end);
     template := replace(template, '{key_per_second}', coalesce(settings.key_per_second::text, 'null') || '::float8');
@@ -55,7 +58,8 @@ begin
     template := replace(template, '{row_key}', case when keyed then 'q.keys[m.k + 1]' else 'null::text' end);
     template := replace(template, '{found_key}', case when keyed then 'q.keys[(message - q.id)::int + 1]' else 'null::text' end);
     template := replace(template, '{own_key}', case when keyed then '((q.own ->> ''keys'')::text[])[1]' else 'null::text' end);
-    -- The rows that are due, locked. Along a lane none is passed over, because what is behind it may have its key: as many are looked at as are locked.
+    -- The due rows, locked. Along a lane no row is skipped, because rows behind it may have the same key: the query
+    -- examines exactly as many rows as it locks.
     due_rows := 'trunkline.{queue_} q where {in_lane}({place}, q.id + 0) >= (due, id) and {place} <= until{and_due} '
                 'order by {place}, q.id + 0 limit rows';
     heads := 'head as materialized (select q.ctid as tid, q.due_at, q.attempt, q.size, q.line from ' || due_rows || ')';
@@ -71,7 +75,8 @@ begin
     template := replace(template, '{first_lane}', settings.first_lane::text);
     template := replace(template, '{place}', case when keyed then 'q.place' else 'q.due_at' end);
     template := replace(template, '{and_due}', case when keyed then ' and q.due_at <= until and q.place <= bound' else '' end);
-    -- One that ran out once may be innocent; as long as it has an attempt for itself behind that, it needs none for itself now.
+    -- A message whose lease ran out once may be innocent. It need not run alone yet if it has another attempt left in
+    -- which it can.
     template := replace(template, '{alone}', case when keyed
         then '(apart > 0 and (apart < 3 or q.attempt - q.released > 1 or {max_attempts} < 3))' else '(apart > 0)' end);
     template := replace(template, '{mixed}', case when keyed then 'of_line = '''' and q.keys && lined' else 'false' end);
@@ -92,7 +97,7 @@ begin
     template := replace(template, '{refuse_keys}', case when keyed then format('perform trunkline.refuse_keys(%L);', queue) else '' end);
     template := replace(template, '{lane_columns}', case
         when keyed then 'array[''lane'', ''line'', ''place'', ''keys'']' when laned then 'array[''lane'']' else 'array[]' end);
-    -- A queue with priorities has a column more, and a floor for each lane.
+    -- A queue with priorities has an additional column, and a floor for each lane.
     template := replace(template, '{last_lane}', (settings.priorities - 1)::text);
     template := replace(template, '{of_lane}', case when laned then 'q.lane = l.lane and ' else '' end);
     template := replace(template, '{laned}', laned::text);
@@ -110,7 +115,7 @@ begin
     template := replace(template, '{batch_priority}', case when laned then ', priority int default 0' else '' end);
     template := replace(template, '{lane_column}', case when laned then ', lane' else '' end);
     template := replace(template, '{priority}', case when laned then ', priority' else '' end);
-    -- One with uniqueness has a table more.
+    -- A queue with uniqueness has an additional table.
     template := replace(template, '{passed_keys}', case when settings.uniqueness
         then 'update trunkline.{unique_} u set until = u.until - passed, claimed_at = u.claimed_at - passed where u.until is not null' else 'null' end);
     template := replace(template, '{right_keys}', case when settings.uniqueness
@@ -120,7 +125,8 @@ begin
     template := replace(template, '{own_priority}', case when laned then 'coalesce((q.own ->> ''lane'')::int, 0)' else '0' end);
     template := replace(template, '{literal}', quote_literal(queue));
     template := replace(template, '{channel}', quote_literal('trunkline.' || queue));
-    -- What is in the bucket now. A time of the future was written by a clock that was ahead; a bucket that a hand has made absurd is one that is empty or full.
+    -- The present contents of the bucket. A time in the future was written while a clock was ahead. A bucket with
+    -- impossible values, from a manual change, counts as empty or full.
     template := replace(template, '{tokens}', 'least({burst}, greatest(b.tokens, 0) '
         '+ {per_second} * extract(epoch from clock - greatest(least(b.filled_at, clock), ''epoch'')))');
     template := replace(template, '{paused}', settings.paused::text);

@@ -2,12 +2,14 @@ create or replace function trunkline.find(queue text, id bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
                    payload text, metadata jsonb, priority int, key text)
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- Finds one message by its id; no row where there is none (any more). Costs the same whatever the queue holds.
+-- Finds one message by its id. Returns no row if there is no such message, or no longer. Costs the same no matter how
+-- many messages are in the queue.
 --
--- state: 'due', 'delayed', 'retrying' (it failed, or was given back, and is not due yet), 'leased', 'dead' or 'archived'.
--- due_at: when it may be dequeued (next); for a lease when it ends; null for what is dead or archived. ended_at: when it
--- died or was archived. attempt: deliveries so far; for what is dead or archived those that were charged. error: what the
--- last attempt said. priority: 0 also where the queue has none; key: null there.
+-- state: 'due', 'delayed', 'retrying' (it failed, or was released, and is not due yet), 'leased', 'dead' or 'archived'.
+-- due_at: when the message may next be dequeued; for a leased message, when the lease ends; null if the message is dead
+-- or archived. ended_at: when the message died or was archived. attempt: the number of deliveries so far; if the
+-- message is dead or archived, the number of deliveries that were charged. error: the error of the last attempt.
+-- priority: 0 if the queue has no priorities. key: null if the queue has no keys.
 --
 -- Example:
 --     select state, attempt, due_at, error from trunkline.find('emails', 2048);

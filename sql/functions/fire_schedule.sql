@@ -1,7 +1,7 @@
 create or replace function trunkline.fire_schedule(name text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Enqueues the message of a schedule now, whether it is paused or not, and returns its id. The next tick comes when it would have come.
--- In the caller's transaction, as with trunkline.enqueue.
+-- Enqueues the message of a schedule now, even if the schedule is paused, and returns the message's id. The time of the
+-- next tick does not change. Runs in the caller's transaction, like trunkline.enqueue.
 --
 -- Example:
 --     select trunkline.fire_schedule('reminders');

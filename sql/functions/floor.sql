@@ -1,9 +1,10 @@
 create or replace function trunkline.floor(queue text, keep bool default true) returns timestamptz
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- The floor under the scans of this session (see trunkline.clock), kept in a setting and moved by a look every 100 ms.
--- Its state: floor, candidate, the transaction that has to end first, when it looked last, the page where the sweep for
--- rows below the floor goes on. Times are kept as epochs, because a session may change how they are written. Without keep
--- nothing is written, so that a transaction that goes on for a while gets no id, which would hold up every floor.
+-- Returns the floor under this session's scans (see trunkline.clock). A setting of the session stores it, and a look
+-- updates it every 100 ms. The setting consists of: the floor, the candidate, the transaction that has to end first,
+-- the time of the last look, and the page at which the sweep for rows below the floor continues. Times are stored as
+-- epochs, because a session may change how times are written. If keep is false, nothing is written to tables, so that a
+-- long transaction gets no id. An id would hold back every floor.
 declare
     setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
     known bigint[] := nullif(current_setting(setting, true), '')::bigint[];

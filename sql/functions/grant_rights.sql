@@ -1,11 +1,13 @@
 create or replace function trunkline.grant_rights(role regrole, kind text, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives a role the least rights for what it does, in one queue or (null) in all, those that are created later among them.
+-- Grants a role the minimum rights for its kind, on one queue or, if queue is null, on all queues, including queues
+-- that are created later.
 --
--- kind: 'producer' enqueues, and reads no payload. 'consumer' takes and leases, and ends leases; finds, cancels and
--- reschedules. 'operator' does what a consumer does, and reads, replays, discards, purges and prunes; one of all queues also makes
--- schedules and their ticks. Creating, altering and dropping queues is the owner's.
--- Rights are kept by the role's name: revoke them before the role is dropped, or one created later under that name has them.
+-- kind: 'producer' enqueues, and cannot read payloads. 'consumer' takes and leases messages, ends leases, and can find,
+-- cancel and reschedule messages. 'operator' can do what a consumer can, and also read, replay, discard, purge and
+-- prune; an operator of all queues also manages schedules and makes their ticks. Only the owner creates, alters and
+-- drops queues. Rights are stored under the role's name: revoke them before you drop the role, or a role created later
+-- under the same name has them.
 --
 -- Example:
 --     select trunkline.grant_rights('pg_monitor', 'operator', 'emails');

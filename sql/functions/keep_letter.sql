@@ -1,8 +1,10 @@
 create or replace function trunkline.keep_letter() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
--- For the trigger of a queue's dead letters and archive: a message whose id is there already gets a new one, instead of keeping every lease of the queue from
--- its end. That is so where the sequence fell behind what it had given out; so it is repaired. An update of an id asks for a new one. With the owner's right to
--- the sequence, for roles that may bury: so it errs as the trigger of another table, whose types and casts would run with that right.
+-- The trigger function of a queue's dead letters and archive. If a message's id already exists in the table, the
+-- message gets a new id; an error would prevent every lease of the queue from ending. Such an id exists only if the
+-- sequence fell behind the ids that it had given out, so the sequence is repaired. An update of an id also assigns a
+-- new id. Runs with the owner's right to the sequence, for roles that may bury messages. So it fails as the trigger of
+-- any other table, whose types and casts would run with that right.
 declare
     queue text := substr(tg_table_name, strpos(tg_table_name, '_') + 1);
     is_there bool := tg_op = 'UPDATE';

@@ -1,8 +1,10 @@
 create or replace function trunkline.keep_place() returns trigger
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- For the trigger of a queue with keys, whose arguments are the first of its lanes and their number: a message has its place in line by the time when it is due
--- first, and its lane by its key. A row for another lane is from a program that has the lanes of before there were more, or of another server: it gets the
--- lane of its keys, or, where they have several, is refused. Then the program that brought it has to ask for the lanes again, or to call trunkline.enqueue_many.
+-- The trigger function of a queue with keys. Its arguments are the first lane and the number of lanes. A message's
+-- place in line is the time at which it is first due, and its key decides its lane. A row for a lane that does not
+-- exist comes from a program that still uses the lanes from before their number grew, or from another server. Such a
+-- row gets the lane of its keys; if its keys belong to several lanes, it is refused. Then the program has to ask for
+-- the lanes again, or call trunkline.enqueue_many.
 declare
     first int := tg_argv[0];
     lanes int := tg_argv[1];
@@ -15,21 +17,22 @@ begin
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
     if new.id % 1024 > 0 then
-        -- A part of a row that is there, or a message that comes back: a refusal would lose it.
+        -- This is a part of an existing row, or a message that comes back: to refuse it would lose it.
         if new.lane < first or new.lane >= first + lanes then
             new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         end if;
         return new;
     end if;
     if new.size = 1 and octet_length(new.keys[1]) between 1 and 1024 and new.lane = first + trunkline.lane_of(new.keys[1], lanes) then
-        return new; -- what is usual where messages are few, without a subquery
+        return new; -- the usual case if messages are few, without a subquery
     end if;
     wrong := array(select k.key from unnest(new.keys) k(key) where (octet_length(k.key) between 1 and 1024) is not true limit 1);
     if wrong <> '{}' then
         raise exception 'a key of a row of % is empty, null or too long', tg_table_name
             using errcode = 'check_violation', hint = 'A key has 1 to 1,024 bytes. Enqueue through trunkline.enqueue or enqueue_many, which say which.';
     end if;
-    -- As trunkline.lane_of, without a call for each key. Messages of one key in several lanes would be handled at the same time.
+    -- Does what trunkline.lane_of does, without one call per key. Messages of one key in several lanes would be handled
+    -- at the same time.
     if new.lane < first or new.lane >= first + lanes then
         new.lane := first + trunkline.lane_of(new.keys[1], lanes);
         is_placed := true;

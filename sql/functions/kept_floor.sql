@@ -1,8 +1,9 @@
 create or replace function trunkline.kept_floor(queue text) returns timestamptz
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Where a session or process that begins now may set its floor: where others left it, unless the clock is not the one that
--- it was then, and not above a row that a clock or a hand put below it. A program that takes once and ends never sweeps again: so
--- a part is swept here, where little is dead all of it. Producers, who read no rows, need no floor.
+-- Returns the floor with which a new session or process may start: the stored one, unless the clock is behind it, and
+-- never above a row that a clock or a manual change put below it. A program that takes once and ends never sweeps
+-- again. So part of the table is swept here, or all of it if few rows are dead. Producers, which read no rows, need no
+-- floor.
 declare
     kept timestamptz;
     stray timestamptz;

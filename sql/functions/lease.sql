@@ -1,12 +1,12 @@
 create or replace function trunkline.lease(queue text, n int default 1, lease interval default null, wait interval default '0')
     returns table (id bigint, attempt int, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Leases up to n messages that are due, oldest first: no other consumer gets them until the lease ends. End it with ack,
--- archive, retry, bury or release, naming id and attempt; after its time it ends by itself. Commit at once: the rest of a
--- row that is cut is hidden until the commit.
+-- Leases up to n due messages, oldest first: no other consumer gets them until the lease ends. End a lease with ack,
+-- archive, retry, bury or release, passing id and attempt; otherwise it expires. Commit immediately: the rest of a row
+-- that was split is invisible to consumers until the commit.
 --
--- lease: more than zero and at most 365 days; null is the queue's. wait: how long to wait for a message where none is due, at most 1
--- minute; see trunkline.take for what that costs, and where it cannot be.
+-- lease: more than zero and at most 365 days; null is the queue's setting. wait: how long to wait if no message is due,
+-- at most 1 minute; see trunkline.take for what a wait costs and where it is not possible.
 --
 -- Example:
 --     select id, attempt, payload from trunkline.lease('emails', 10, lease => '5 minutes', wait => '20 seconds');
@@ -30,7 +30,7 @@ begin
     seconds := trunkline.check_wait(wait);
     setting := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid); -- see trunkline.floor
     loop
-        -- As in trunkline.take.
+        -- The same as in trunkline.take.
         begin
             perform trunkline.check_queue(queue);
             reached := trunkline.floor(queue, keep => false);
@@ -46,7 +46,7 @@ begin
             when sqlstate 'TL000' then
                 perform set_config(setting, known, false);
             when undefined_function then
-                perform trunkline.check_queue(queue); -- dropped since it was looked for
+                perform trunkline.check_queue(queue); -- the queue was dropped in the meantime
                 raise;
         end;
         perform pg_sleep(least(pause, seconds));

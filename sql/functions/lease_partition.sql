@@ -1,12 +1,15 @@
 create or replace function trunkline.lease_partition(queue text, n int default 100, lease interval default null)
     returns table (holder bigint, id bigint, attempt int, key text, enqueued_at timestamptz, due_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Leases a partition of a queue with keys, and up to n messages of it that are due, in order: no other consumer gets messages of the partition until
--- the leases end or the partition is given back. Handle those of one key one after another. End each lease with ack, archive, retry, bury or release.
--- After retry or release, give back with release what comes behind it of the same key: it comes again, in order. Behind what waits for its retry ack and
--- archive err with TL001. Commit at once.
+-- Leases a partition of a queue with keys, and up to n due messages of it, in order. No other consumer gets messages of
+-- the partition until the leases end or the partition is released. Handle messages of the same key one after another.
+-- End each lease with ack, archive, retry, bury or release.
 --
--- holder: what trunkline.more and trunkline.release_partition are called with. lease: as in trunkline.lease.
+-- After retry or release, also release the messages behind it with the same key: they come again, in order. If a
+-- message of the key is waiting for its retry, ack and archive of the messages behind it fail with TL001. Commit
+-- immediately.
+--
+-- holder: the number to pass to trunkline.more and trunkline.release_partition. lease: as in trunkline.lease.
 --
 -- Example:
 --     select trunkline.create_queue('orders', 'jsonb', partitions => 64);

@@ -3,14 +3,16 @@ create or replace function trunkline.limit_queue(
     key_burst int default null
 ) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '3s' set client_min_messages = warning as $$
--- Sets the limits of a queue, for all processes together; null is none. They hold for takes and for leases from the commit on, also in
--- programs that run. They are exact, and cost that dequeues of the queue wait for each other's commits: while a transaction that
--- took from the queue is open, others find nothing.
+-- Sets the limits of a queue, which apply to all processes together; null means no limit. From the commit on, the
+-- limits apply to takes and leases, also in programs that are already running. Limits are exact. In return, dequeues of
+-- the queue wait for each other's commits: while a transaction that took from the queue is open, other sessions find
+-- nothing.
 --
--- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: messages dequeued in a second, more than zero
--- (0.1 is one in ten seconds). burst: as many may be dequeued at once after a rest; at least 1, the messages of a second if not given.
--- key_per_second, key_burst: the same for each key, in a queue with keys, and for the beginnings of handlers: workers keep it without waiting for each
--- other, and partitions are not leased in SQL. It holds for messages that are leased from the commit on.
+-- max_leased: while this many messages are leased, nothing is dequeued; at least 1. per_second: how many messages are
+-- dequeued per second; more than zero (0.1 is one in ten seconds). burst: how many messages may be dequeued at once
+-- after a rest; at least 1. The default is the number of messages per second. key_per_second, key_burst: the same for
+-- each key of a queue with keys, but they limit how often handlers start. Workers enforce this rate without waiting for
+-- each other, and partitions cannot be leased in SQL. The rate applies to messages that are leased from the commit on.
 --
 -- Example:
 --     select trunkline.limit_queue('emails', max_leased => 100, per_second => 50, burst => 10);

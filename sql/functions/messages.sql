@@ -4,11 +4,12 @@ create or replace function trunkline.messages(
     returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload text, metadata jsonb,
                    priority int, key text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Reads without taking: one line a message, in the order in which they are due. With bounds it reads those alone, along an
--- index; without any, or with a condition behind the call, it reads the whole queue.
+-- Reads messages without taking them: one row per message, in the order in which they are due. With bounds, the
+-- function reads only the messages within them, along an index. Without bounds, or with only a condition outside the
+-- call, it reads the whole queue.
 --
--- first_id, last_id: ids, both included. due_from, due_before: due times, the latter not included. Null is no bound. priority: 0 also
--- where the queue has none; key: null there.
+-- first_id, last_id: a range of ids, both ends included. due_from, due_before: a range of due times, the end excluded.
+-- Null means no bound. priority: 0 if the queue has no priorities. key: null if the queue has no keys.
 --
 -- Example:
 --     select id, due_at, attempt, payload from trunkline.messages('emails') limit 10;

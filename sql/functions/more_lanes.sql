@@ -1,8 +1,9 @@
 create or replace function trunkline.more_lanes(queue text, lanes int) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives a queue with keys more lanes, for trunkline.alter_queue. Each of the lanes that there are falls into several, and they have its holder, its floor and
--- whatever else holds for it: so a worker that goes on, with messages in hand, has the keys that were its own. Rows with keys of several lanes are cut. The lanes
--- get new numbers: they tell a row apart that a program brings which has the former ones (trunkline.keep_place).
+-- Gives a queue with keys more lanes, for trunkline.alter_queue. Each existing lane is divided into several, which
+-- inherit its holder, its floor and its other state: so a worker that is running keeps the keys that it had. Rows with
+-- keys of several lanes are split. The lanes get new numbers, so that a row from a program with the old lanes can be
+-- recognized (see trunkline.keep_place).
 #variable_conflict use_variable
 declare
     now_is trunkline.queue;
@@ -20,7 +21,8 @@ begin
             using errcode = 'invalid_parameter_value', hint = format('Pass a multiple of %s, up to 256: each partition falls into several.', now_is.lanes);
     end if;
     first := now_is.first_lane + now_is.lanes;
-    -- In the order in which leases meet them. Leases that have begun are done by then.
+    -- Tables are locked in the order in which leases lock them. Leases that have already begun are finished when the
+    -- locks are granted.
     execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
     execute format('drop trigger keep_place on trunkline.%I', rows);
     execute format('alter table trunkline.%I drop constraint lane', rows);

@@ -1,6 +1,7 @@
 create or replace function trunkline.pause_schedule(name text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Pauses a schedule: it makes no ticks until trunkline.resume_schedule. One that is paused stays so.
+-- Pauses a schedule: it makes no ticks until trunkline.resume_schedule is called. Pausing a paused schedule changes
+-- nothing.
 --
 -- Example:
 --     select trunkline.pause_schedule('reminders');

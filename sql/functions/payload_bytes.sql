@@ -1,6 +1,6 @@
 create or replace function trunkline.payload_bytes(queue text, bytes int) returns bigint
     language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
--- The bytes of a payload, if a queue takes it.
+-- Returns the size of a payload in bytes; fails if the payload is null or too large.
 begin
     if bytes is null then
         raise exception 'a payload of queue % is null', quote_literal(queue) using errcode = 'null_value_not_allowed',

@@ -1,6 +1,7 @@
 create or replace function trunkline.payload_type(queue text) returns regtype
     language plpgsql stable set search_path = pg_catalog, pg_temp as $$
--- The type of a queue's payloads: read off the table, since it is stored nowhere else.
+-- Returns the type of a queue's payloads. The type is read from the table's definition, because it is stored nowhere
+-- else.
 --
 -- Example:
 --     select trunkline.payload_type('emails');

@@ -1,7 +1,8 @@
 create or replace function trunkline.place_schedules(tids tid[], nexts timestamptz[], lasts timestamptz[], problems text[]) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
--- With the ticks, in their transaction: when the next ones are (infinity where there is none), and what went wrong. Where it is not known when the next one is,
--- because the process that looked cannot read the expression, one looks again in an hour: another may be able to.
+-- Records when the next ticks are, and what went wrong, in the transaction that makes the current ticks. A schedule
+-- without further ticks gets infinity. If the process cannot read the expression, the next tick is unknown, and the
+-- schedule is due again in an hour: another process may be able to read it.
 begin
     update trunkline.schedule s
     set next_at = case when p.next_at = 'infinity' and p.problem is not null then clock_timestamp() + interval '1 hour' else p.next_at end,

@@ -1,6 +1,6 @@
 create or replace function trunkline.prune(queue text, age interval) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Deletes what was archived longer ago than an age; returns how many.
+-- Deletes messages that were archived longer ago than age; returns how many.
 --
 -- Example:
 --     select trunkline.prune('emails', '30 days');

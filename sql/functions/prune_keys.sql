@@ -1,7 +1,8 @@
 create or replace function trunkline.prune_keys(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Deletes unique keys whose time has passed for more than a minute, all at once; returns how many. Programs that use the library clear them away beside what they
--- enqueue; where all enqueue by SQL alone, call it now and then. Passes over what another transaction has locked.
+-- Deletes all unique keys that expired more than a minute ago; returns how many. Programs that use the library remove
+-- such keys while they enqueue. If all messages are enqueued with SQL alone, call this function from time to time.
+-- Skips keys that another transaction has locked.
 --
 -- Example:
 --     select trunkline.prune_keys('reports');

@@ -1,6 +1,7 @@
 create or replace function trunkline.purge(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Empties a queue: waiting and leased messages are gone, dead letters and archive stay. Returns how many.
+-- Deletes all waiting and leased messages of a queue; its dead letters and archive stay. Returns how many messages were
+-- deleted.
 --
 -- Example:
 --     select trunkline.purge('emails');

@@ -1,10 +1,12 @@
 create or replace function trunkline.rebuild(queue text) returns table (what text, changed bigint)
     language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '10s' set client_min_messages = warning as $$
--- Rebuilds what is derived from a queue's messages: the partitions of keys and who holds them, the backlogs of keys, unique keys of messages that are gone, the
--- sequence of ids, the state of limits, functions and rights. For after a switch to a logical replica, a restore of parts, or what a hand did in the tables; the
--- doctor says when it is needed. It changes nothing where nothing is wrong, and no message is lost by it. Returns what it put right, and how often.
+-- Rebuilds what is derived from a queue's messages: the partitions of keys and their holders, the backlogs of keys,
+-- unique keys whose messages no longer exist, the sequence of ids, the state of limits, functions and rights. Use it
+-- after a switch to a logical replica, a partial restore, or manual changes of the tables; the doctor reports when it
+-- is needed. It changes only what is wrong, and loses no message. Returns what it repaired, and how often.
 --
--- The queue stands still meanwhile if it has keys: some 20 seconds for each million messages. The owner's, as creating and altering.
+-- If the queue has keys, it stands still during the rebuild: about 20 seconds per million messages. Only the owner can
+-- call the function, like trunkline.create_queue and trunkline.alter_queue.
 --
 -- Example:
 --     select what, changed from trunkline.rebuild('emails');
@@ -22,10 +24,10 @@ begin
     perform trunkline.check_queue(queue);
     select * into strict now_is from trunkline.queue q where q.name = queue;
     first := now_is.first_lane;
-    perform trunkline.install_queue(queue); -- what comes next calls its functions
+    perform trunkline.install_queue(queue); -- the statements below call its functions
     if now_is.lanes > 0 then
         begin
-            -- In the order in which a lease meets them.
+            -- Tables are locked in the order in which a lease locks them.
             execute format('lock table trunkline.%I, trunkline.%I, trunkline.%I in access exclusive mode', held, rows, lines);
         exception when lock_not_available then
             raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
@@ -45,7 +47,8 @@ begin
         get diagnostics changed = row_count;
         what := 'partitions that were missing';
         return next;
-        -- A leased message has its consumer, and what is behind it of its key waits: so a partition without a holder gets an unknown one, until the lease ends.
+        -- A leased message has a consumer, and messages behind it with the same key must wait. So a partition without a
+        -- holder gets an unknown holder until the lease ends.
         execute format($q$
             update trunkline.%1$I h
             set holder = case when h.held_until > clock_timestamp() then h.holder else (random() * 9007199254740992)::bigint end, held_until = l.until,
@@ -58,7 +61,7 @@ begin
         return next;
         execute format('update trunkline.%I h set floor = ''-infinity'' where isfinite(h.floor)', held);
         if now_is.per_key = 1 then
-            -- Of a key that waits for its retry nothing else goes first.
+            -- If a key waits for its retry, no other message of the key may go first.
             execute format('select trunkline.%I(array_agg(q.id), array_agg(q.size)) from trunkline.%I q '
                            'where q.line = '''' and q.error is not null and q.due_at > clock_timestamp() having count(*) > 0', 'do_hold_' || queue, rows);
         end if;

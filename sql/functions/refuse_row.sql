@@ -1,9 +1,10 @@
 create or replace function trunkline.refuse_row() returns trigger
     language plpgsql as $$
--- For the trigger of every queue's table: a row that no consumer could read never gets in. One that was split or put back is
--- taken as it is. Every name says its schema, so that no setting of search_path has to travel with it: it runs once for each
--- insert, and the setting alone costs as much as the check. A row of one message, which is the one that shares its insert with
--- no other, needs few steps of it; an element that is a row with a null in it is no `is not null`, and goes on to the others.
+-- The trigger function of every queue's table: it refuses a row that no consumer could read. A row that was split or
+-- put back is accepted unchanged. Every name includes its schema, so that the function needs no setting of search_path:
+-- the function runs once per insert, and the setting alone would cost as much as the check. The first check needs few
+-- steps for a row of one message, whose insert has no other messages to share the cost. A composite payload with a null
+-- field is not `is not null`, and goes on to the second check.
 begin
     if new.size operator(pg_catalog.=) 1 and pg_catalog.array_dims(new.payload) operator(pg_catalog.=) '[1:1]'
        and new.payload[1] is not null and new.metadata is null then

@@ -1,6 +1,7 @@
 create or replace function trunkline.release(queue text, id bigint, attempt int) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives a message back: due again at once, and the attempt is not charged. Errs with TL001 where it is not leased any more.
+-- Gives a message back: it is due again immediately, and the attempt is not charged. Fails with TL001 if the message is
+-- no longer leased.
 --
 -- Example:
 --     select trunkline.release('emails', id, attempt) from trunkline.lease('emails');

@@ -1,6 +1,7 @@
 create or replace function trunkline.release_partition(queue text, holder bigint) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Gives back the partition of a holder, for others to lease. What is still leased of it keeps it until those leases end; returns whether it is free.
+-- Releases the partition of a holder, so that other consumers can lease it. Messages that are still leased keep the
+-- partition until their leases end. Returns whether the partition is free.
 --
 -- Example:
 --     select trunkline.release_partition('orders', 4711);

@@ -1,8 +1,9 @@
 create or replace function trunkline.repair_sequence(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Sets the sequence of a queue above every id that it has, for databases whose sequences fell behind their tables: after
--- a switch to a logical replica, or a restore of data alone. Returns the next id. What is beyond half of all numbers was never given out: a hand wrote it, and it is
--- passed over, because behind the last number nothing can be enqueued.
+-- Sets the sequence of a queue above every id in the queue, for a database whose sequences fell behind its tables:
+-- after a switch to a logical replica, or a restore of data alone. Returns the next id. Ids in the upper half of the
+-- number range are ignored: the sequence never gave them out, so they were written manually. Beyond the last number
+-- nothing could be enqueued.
 --
 -- Example:
 --     select trunkline.repair_sequence('emails');
@@ -18,7 +19,7 @@ begin
                         ((select a.id from trunkline.%4$I a where a.id < $2 order by a.id desc limit 1) / 1024 + 1) * 1024,
                         (select r.next_id from trunkline.dropped r where r.queue = $1 and r.next_id < $2), 1024) $q$,
         'id_' || queue, 'queue_' || queue, 'dead_' || queue, 'archive_' || queue) into next_id using queue, half;
-    next_id := (next_id + 1023) / 1024 * 1024; -- a row begins there, whatever a hand has set
+    next_id := (next_id + 1023) / 1024 * 1024; -- rows begin at multiples of 1,024, whatever was set manually
     perform setval(format('trunkline.%I', 'id_' || queue), next_id, false);
     return next_id;
 end $$;

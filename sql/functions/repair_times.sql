@@ -1,8 +1,10 @@
 create or replace function trunkline.repair_times(queue text) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Puts right what a clock that was ahead has written into a queue: messages that wait for a time that they do not mean, leases, lanes, unique keys, limits. Consumers
--- do so by themselves, for what they can tell to be wrong; this ends leases, too, that last for longer than the queue's, as those of workers that
--- were killed before the clock was set back. A worker that lives renews its own. Returns how many messages it changed. The doctor says when this is needed.
+-- Repairs times that were written to a queue while a clock was ahead: messages that wait for a wrong time, leases,
+-- lanes, unique keys and limits. Consumers repair by themselves what they can recognize as wrong. This function also
+-- ends leases that last longer than the queue's setting, such as leases of workers that were killed before the clock
+-- was set back. A worker that is alive renews its own leases. Returns how many messages changed. The doctor reports
+-- when this is needed.
 --
 -- Example:
 --     select trunkline.repair_times('emails');

@@ -1,9 +1,9 @@
 create or replace function trunkline.replay(queue text, ids bigint[]) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Makes dead letters due again under the same ids, with their attempts forgiven; returns how many. Attempt numbers go on
--- from where they were, so that a late worker's lease stays lost. Passes over what another transaction has locked. Columns that
--- you added get back what the messages had in them; a value that does not fit its column any more is an error of class 22 or
--- 23, which names the dead letter, and nothing is replayed.
+-- Makes dead letters due again under the same ids, with a fresh set of attempts; returns how many. Attempt numbers
+-- continue from the previous ones, so a late worker's lease stays lost. Skips dead letters that another transaction has
+-- locked. Columns that you added get back the values that the messages had. A value that no longer fits its column is
+-- an error of class 22 or 23, which names the dead letter; then nothing is replayed.
 --
 -- Example:
 --     select trunkline.replay('emails', array(select id from trunkline.dead_letters('emails') where error = 'no such address'));

@@ -1,8 +1,9 @@
 create or replace function trunkline.reschedule(queue text, ids bigint[], due timestamptz) returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Makes messages that wait due at another time, sooner or later; returns the ids of those. A time that has passed means
--- now; what is due already keeps its place then. Leased, dead and archived messages are not touched. Consumers that wait
--- are woken at the commit. Passes over what another transaction has locked, and is to be committed at once, as trunkline.cancel.
+-- Gives waiting messages another due time, earlier or later; returns the ids of the messages that it changed. A time in
+-- the past means now; a message that is already due keeps its place then. Leased, dead and archived messages are not
+-- touched. Waiting consumers are woken at the commit. Like trunkline.cancel, the function skips messages that another
+-- transaction has locked, and needs an immediate commit.
 --
 -- due: at most 36500 days from now. A message that failed keeps its error and its attempts.
 --

@@ -1,6 +1,6 @@
 create or replace function trunkline.resume_queue(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Resumes a queue that was paused, and wakes its consumers.
+-- Resumes a paused queue and wakes its consumers.
 --
 -- Example:
 --     select trunkline.resume_queue('emails');

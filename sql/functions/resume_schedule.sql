@@ -1,6 +1,6 @@
 create or replace function trunkline.resume_schedule(name text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Resumes a schedule that was paused, from its next tick on: those of the pause are not missed, they were not wanted.
+-- Resumes a paused schedule from its next tick on. Ticks during the pause do not count as missed.
 --
 -- Example:
 --     select trunkline.resume_schedule('reminders');

@@ -1,6 +1,7 @@
 create or replace function trunkline.retry_many(queue text, ids bigint[], attempts int[], delay interval default '0', error text default '') returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- As trunkline.retry, for many messages at once: an attempt for each id. Those that are still leased are settled only if all are.
+-- Like trunkline.retry, for many messages at once: pass one attempt for each id. Fails with TL001, and changes nothing,
+-- if any of the messages is no longer leased.
 --
 -- Example:
 --     select trunkline.retry_many('emails', array_agg(id), array_agg(attempt), delay => '5 minutes', error => 'no such host')

@@ -1,6 +1,6 @@
 create or replace function trunkline.revoke_rights(role regrole, queue text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Takes from a role all rights that trunkline.grant_rights gave it, in one queue or (null) everywhere.
+-- Revokes all rights that trunkline.grant_rights gave to a role, on one queue or, if queue is null, on all queues.
 --
 -- Example:
 --     select trunkline.revoke_rights('pg_monitor', 'emails');
@@ -35,5 +35,5 @@ begin
     end loop;
     execute format('revoke all on trunkline.migration, trunkline.version, trunkline.queue, trunkline.bucket, trunkline.floor, trunkline.waiting, trunkline.worker, trunkline.schedule, trunkline.stripe, trunkline.audit, trunkline.history, trunkline.relay from %I', name);
     execute format('revoke all on schema %I from %I', rtrim('trunkline.', '.'), name);
-    perform trunkline.apply_shared_rights(); -- what other rights of the role need
+    perform trunkline.apply_shared_rights(); -- grants again what the role's other rights need
 end $$;

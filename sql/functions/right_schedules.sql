@@ -1,7 +1,8 @@
 create or replace function trunkline.right_schedules() returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Puts right the next ticks that were worked out while the clock was ahead, by more than a minute: the next session that makes ticks works them out again. So a clock that
--- was set back stops no schedule, and one that is set by a moment repeats no tick. Returns how many they were.
+-- Repairs next ticks that were computed while the clock was more than a minute ahead: the next session that makes ticks
+-- computes them again. So a clock that was set back stops no schedule, and a clock that was changed slightly repeats no
+-- tick. Returns how many schedules changed.
 declare
     clock timestamptz := clock_timestamp();
     count bigint := 0;

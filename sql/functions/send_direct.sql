@@ -1,7 +1,8 @@
 create or replace function trunkline.send_direct(queue text, element bytea, metadata jsonb default null) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Hands a message (as it is sent over the wire) to one consumer that waits, without storing it. Returns its id, or null
--- where no consumer waits, a notification cannot hold it, or the queue is paused or has limits: then it has to be enqueued.
+-- Hands a message (in the binary format of the wire protocol) to one waiting consumer without storing it. Returns the
+-- message's id. Returns null if no consumer waits, if the message does not fit into a notification, or if the queue is
+-- paused or has limits: then the caller has to enqueue the message.
 --
 -- Example:
 --     select trunkline.send_direct('emails', '\x017b7d'); -- {} as jsonb is sent: its version, then its text
@@ -23,7 +24,7 @@ begin
             return null;
         end if;
         perform trunkline.wait_no_more(waiting.consumer);
-        continue when pg_try_advisory_xact_lock(waiting.alive); -- it died
+        continue when pg_try_advisory_xact_lock(waiting.alive); -- the consumer died
         id := nextval(format('trunkline.%I', 'id_' || queue));
         perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
         return id;

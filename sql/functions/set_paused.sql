@@ -1,6 +1,7 @@
 create or replace function trunkline.set_paused(queue text, paused bool) returns void
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Pauses or resumes a queue: its functions are made again, so that one which is not paused pays nothing for that it can be.
+-- Pauses or resumes a queue. Its functions are created again, so that a queue that is not paused pays nothing for the
+-- check.
 #variable_conflict use_variable
 begin
     perform trunkline.lock_queue(queue);

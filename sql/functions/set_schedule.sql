@@ -3,17 +3,20 @@ create or replace function trunkline.set_schedule(
     priority int default 0, key text default null
 ) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Makes a schedule, or changes it: at each tick of the expression a message with this payload is enqueued, once, however many
--- processes run. Does nothing where it is the same already, so that a program can declare its schedules whenever it starts;
--- returns whether something changed. Ticks are made by processes with a worker, and by `trunkline schedule run`: SQL alone makes none.
+-- Creates or changes a schedule: at each tick of the expression, one message with this payload is enqueued, no matter
+-- how many processes run. Does nothing if the schedule is already the same, so that a program can declare its schedules
+-- at every start; returns whether something changed. Ticks are made by processes with a worker and by `trunkline
+-- schedule run`: SQL alone makes none.
 --
--- name: as a queue's. expression: five fields of cron, or six with seconds first (`0 3 * * mon-fri`); `@hourly`, `@daily`, `@weekly`, `@monthly`,
--- `@yearly`; or `every 90 seconds` (minutes, hours, days), which counts from 1970-01-01 UTC. payload: as text, of the queue's type; it is read by the settings of
--- the session (DateStyle and the like), and stored so that the ticks do not depend on any.
--- zone: the time zone whose clock the fields mean. metadata: that of each message, which gets `schedule` (the name) and `tick` (the
--- time, UTC) besides. missed: the ticks that were not made in time, by a minute: `skip` them; make up for all of them `once`; make `each`, the
--- last 1,000 at most. priority: of each message, in a queue with priorities, from 0, the lowest. key: of each message, in a queue with keys. What only a process that makes ticks can
--- tell, as that a field is out of its bounds, stands in the column problem of trunkline.schedule then.
+-- name: the same rules as for a queue's name. expression: five fields of cron, or six with seconds first (`0 3 * *
+-- mon-fri`); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; or `every 90 seconds` (minutes, hours, days), which
+-- counts from 1970-01-01 UTC. payload: text of the queue's type. It is read with the session's settings (DateStyle and
+-- similar), and stored so that the ticks depend on no setting. zone: the time zone in which the fields are read.
+-- metadata: the metadata of each message, to which `schedule` (the name) and `tick` (the time, UTC) are added. missed:
+-- what to do about ticks that are more than a minute late: `skip` them; make up for all of them `once`; or make `each`,
+-- at most the last 1,000. priority: the priority of each message, from 0, the lowest, in a queue with priorities. key:
+-- the key of each message, in a queue with keys. Some errors, such as a field that is out of bounds, are found only by
+-- a process that makes ticks; they then appear in the column problem of trunkline.schedule.
 --
 -- Example:
 --     select trunkline.set_schedule('reminders', 'emails', '0 9 * * mon-fri', '{"kind": "reminder"}', zone => 'Europe/Berlin');

@@ -1,7 +1,8 @@
 create or replace function trunkline.settle(
     verb text, queue text, ids bigint[], attempts int[], span interval default null, reason text default null) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set jit = off as $$
--- Ends leases by a verb, for the functions below. Errs with TL001 and names what was not leased any more, or what is not next of its key.
+-- Ends leases by a verb, for trunkline.ack and the other functions that end leases. Fails with TL001 and names the
+-- messages that are no longer leased, or that are not next in the order of their key.
 declare
     is_ordered bool;
     is_limited bool;
@@ -14,7 +15,7 @@ begin
             using errcode = 'invalid_parameter_value', hint = 'Pass id and attempt as trunkline.lease returned them.';
     end if;
     if length(reason) > 16384 then
-        -- As the library bounds it: tracebacks begin with the call and end with the error.
+        -- The same bounds as in the library: tracebacks begin with the call and end with the error.
         reason := left(reason, 8000) || chr(10) || format('... %s characters left out ...', length(reason) - 16000) || chr(10) || right(reason, 8000);
     end if;
     select q.lanes > 0 and q.per_key = 1, q.max_leased is not null into is_ordered, is_limited from trunkline.queue q where q.name = settle.queue;
@@ -49,7 +50,7 @@ begin
                   when 'extend' then ', $3' else '' end)
         into lost using ids, attempts, span, reason;
     if is_limited then
-        perform pg_notify('trunkline.' || queue, ''); -- others may have waited for that
+        perform pg_notify('trunkline.' || queue, ''); -- other consumers may be waiting for the limit
     end if;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)

@@ -1,11 +1,12 @@
 create or replace function trunkline.shift(queue text, passed interval) returns bigint
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- For the tests of programs: lets time pass for one queue. What is due within that time is due now, in the order in which it
--- would have been; what is due later is due that much sooner. Leases, retries and delays are due times, so a lease that would
--- end within that time has run out. Whatever happened (enqueued, died, archived) happened that much longer ago. Consumers that
--- wait are woken at the commit. The next ticks of the queue's schedules are sooner by as much, too. Returns how many messages the queue holds.
+-- Simulates the passage of time for one queue, for the tests of programs. Messages that are due within this time are
+-- due now, in the order in which they would have become due; messages that are due later become due sooner by this
+-- much. Leases, retries and delays are due times, so a lease that would end within this time has expired. All past
+-- events (enqueued, died, archived) move back by the same time. Waiting consumers are woken at the commit. The next
+-- ticks of the queue's schedules also come sooner by this much. Returns how many messages are in the queue.
 --
--- passed: at least zero and at most 36500 days. Waits for transactions that have messages of the queue in their hands.
+-- passed: at least zero and at most 36500 days. Waits for transactions that have locked messages of the queue.
 --
 -- Example:
 --     select trunkline.shift('emails', '1 hour');

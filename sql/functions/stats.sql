@@ -1,7 +1,8 @@
 create or replace function trunkline.stats(queue text)
     returns table (due bigint, delayed bigint, leased bigint, to_retry bigint, dead bigint, rows bigint, oldest_due interval)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- How many messages are due, delayed, leased, to be retried and dead, in how many rows, and how long the oldest has been due.
+-- Returns how many messages are due, delayed, leased, waiting for a retry and dead, in how many rows, and how long the
+-- oldest has been due.
 --
 -- Example:
 --     select due, leased, dead, oldest_due from trunkline.stats('emails');

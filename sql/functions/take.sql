@@ -1,16 +1,20 @@
 create or replace function trunkline.take(queue text, n int default 1, wait interval default '0')
     returns table (id bigint, attempt int, enqueued_at timestamptz, payload text, metadata jsonb)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
--- Takes up to n messages that are due, oldest first, in the caller's transaction: at most once where it commits at once,
--- exactly once for effects in the same transaction. The rest of a row that is cut is hidden until the commit.
+-- Takes up to n due messages, oldest first, in the caller's transaction. Delivery is at most once if the transaction
+-- commits immediately, and exactly once for effects in the same transaction. The rest of a row that was split is
+-- invisible to consumers until the commit.
 --
--- wait: how long to wait for a message where none is due, at most 1 minute. It looks at once, then after 10 ms, then after
--- twice as long each time, up to 200 ms. With none by then it returns no rows; earlier only if it had to bury messages whose last
--- lease ran out, which is to be committed. A pause and limits are waited for alike. A call that waits costs its connection, and while it waits the snapshot of its
--- statement keeps vacuum, in all of the database, from what died since. Between two looks it holds no lock and has no
--- transaction id. It can be cancelled, and statement_timeout ends it. A transaction that is repeatable
--- read or serializable, or has written something, cannot wait. A client that can LISTEN does better: it hears at once, on an
--- idle connection that holds nothing.
+-- wait: how long to wait if no message is due, at most 1 minute. The function looks immediately, then after 10 ms, then
+-- at intervals that double up to 200 ms. If the time passes without a message, it returns no rows. It returns early
+-- without rows only if it buried messages whose last lease expired, which has to be committed. A wait also covers a
+-- paused queue and limits.
+--
+-- A waiting call occupies its connection. While it waits, its statement's snapshot keeps vacuum, in the whole database,
+-- from removing rows that died since. Between two looks it holds no lock and has no transaction id. It can be
+-- cancelled, and statement_timeout ends it. A transaction that is repeatable read or serializable, or that has written
+-- something, cannot wait. If the client can LISTEN, that is better: it is notified immediately, on an idle connection
+-- that holds no resources.
 --
 -- Example:
 --     begin;
@@ -47,13 +51,14 @@ begin
                 perform trunkline.keep_floor(queue, reached);
                 return;
             end if;
-            -- Nothing was changed. Undone, the look lets go of its locks on the tables; it must not lose the floor that it found.
+            -- Nothing was changed. Rolling back releases the look's locks on the tables; the floor that it found must
+            -- not be lost.
             raise exception sqlstate 'TL000';
         exception
             when sqlstate 'TL000' then
                 perform set_config(setting, known, false);
             when undefined_function then
-                perform trunkline.check_queue(queue); -- dropped since it was looked for
+                perform trunkline.check_queue(queue); -- the queue was dropped in the meantime
                 raise;
         end;
         perform pg_sleep(least(pause, seconds));

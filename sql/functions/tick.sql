@@ -1,8 +1,9 @@
 create or replace function trunkline.tick(tids tid[], ticks timestamptz[]) returns setof bigint
     language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
     set lock_timeout = '1s' as $$
--- Enqueues the messages of ticks, for the session that has the schedules' rows locked: those of a queue and a priority together. Rows are found by their
--- places, which costs the same whatever is dead around them. A queue that another session has locked holds up the others for a second at most.
+-- Enqueues the messages of ticks, for a session that has locked the schedules' rows. Messages of the same queue and
+-- priority are enqueued together. Rows are found by their ctids, which costs the same no matter how many dead rows
+-- surround them. If another session has locked a queue, the ticks of the other queues wait for at most a second.
 declare
     q record;
 begin

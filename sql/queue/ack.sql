@@ -1,18 +1,18 @@
 create or replace function trunkline.{do_ack_}(ids bigint[], sizes int[], attempts int[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- Ends leases for good. Takes ranges of messages under an attempt, and returns what was leased. The cost grows with the
--- ranges, and with the rows in them, whether they are still leased or not.
+-- Ends leases permanently. Takes ranges of messages, each with an attempt, and returns the messages that were leased. The cost grows with the number
+-- of ranges and of rows in them, whether these rows are still leased or not.
 #variable_conflict use_variable
 declare
     met record;
     rest record;
 begin
     if {keyed} then
-        -- What comes after it in the transaction may need the lanes, and a session that gives the queue more of them locks these first.
+        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
         perform from trunkline.{lane_} where false;
     end if;
     if cardinality(ids) = 1 then
-        -- What is usual, at half the cost: a row, whole.
+        -- The usual case, at half the cost: the range is one whole row.
         return query
             delete from trunkline.{queue_} q
             where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
@@ -33,7 +33,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

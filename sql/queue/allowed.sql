@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_allowed_}(n int, locks bool)
     returns int language plpgsql {planner} as $f$
--- How many of n messages the limits allow. With locks the bucket is locked until the commit, so that all who dequeue count as one; what is
--- used up is to be recorded by do_used_ then. A bucket that a clock filled that was ahead fills from now on.
+-- Returns how many of n messages the limits allow. With locks, the bucket stays locked until the commit, so that all sessions that dequeue count
+-- together; the caller then has to record what it used with do_used_. A bucket that was filled while a clock was ahead fills from now on.
 #variable_conflict use_variable
 declare
     clock timestamptz;

@@ -1,9 +1,9 @@
 create or replace function trunkline.{do_allowedin_}()
     returns float8 language plpgsql {planner} as $f$
--- Seconds until the limits allow a message, as far as time alone decides; null where they do now. Locks nothing.
+-- Returns the seconds until the limits allow a message, as far as time alone decides that; null if they allow one now. Locks nothing.
 #variable_conflict use_variable
 declare
-    clock timestamptz := clock_timestamp(); -- as in do_leased_
+    clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
     room float8;
     token float8;
 begin

@@ -1,12 +1,13 @@
 create or replace function trunkline.{do_along_}(
         n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
     language plpgsql {planner} as $f$
--- Locks what may be leased of a lane that the caller holds, as many as n messages: first along the line of the lane, where those of keys that
--- have a line of their own are moved there; then along these, as far as the first line was seen: what is behind that could belong before it.
--- Another session that cuts rows of the lane, to cancel or reschedule, has its lock meanwhile, and then nothing is leased of it: a row that is passed over
--- because it was locked would come too late.
--- lined_n: messages of keys with lines of their own, at most. way: a message whose lease ran out comes alone (1) or not at all (2); or one that ran out
--- for the first time comes like the rest, and one that did so again last (3), because the caller keeps it apart, or not at all (4). Nothing comes behind it.
+-- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the line of the lane, and moves messages of keys with
+-- lines of their own to those lines. Then it reads the keys' lines, but only as far as the lane's line was read: messages beyond that point could
+-- belong behind unread ones of that line. While another session splits rows of the lane, to cancel or reschedule, it holds the lane's lock, and
+-- nothing of the lane is leased: a row that was skipped because it was locked would come too late. lined_n: the maximum number of messages from keys'
+-- own lines. way: a message whose lease ran out comes alone (1) or not at all (2). Or (3) a message whose lease ran out for the first time comes like
+-- the rest. One whose lease ran out again comes last, because the caller runs it apart; with 4 it does not come at all. No message of the call comes
+-- behind it.
 #variable_conflict use_variable
 declare
     clock timestamptz;
@@ -43,12 +44,13 @@ begin
         apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
+        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would cost a look at all
+        -- of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
                and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
-        -- Meanwhile a message of it failed, and is due again before these.
+        -- In the meantime a message of the key failed, and is due again before these.
         tids := '{}';
         got := 0;
         return;
@@ -56,7 +58,7 @@ begin
         return;
     end if;
     clock := clock_timestamp();
-    -- Rows of one statement have one place, so what stands at that of the first row that was not seen may come behind it.
+    -- Rows of one statement have the same place. So the rows at the place of the first unread row may come behind that row.
     due := coalesce((
         select q.place - interval '1 microsecond' from trunkline.{queue_} q
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
@@ -77,7 +79,7 @@ begin
             exit when ran_out;
             apart := greatest(way, 2);
         else
-            -- Where its line is empty, the key goes along with the others again.
+            -- When its line is empty, the key shares the line of the lane again.
             delete from trunkline.{line_} l
             where l.lane = lane and l.key = known.key and l.until = known.until
               and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);

@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_archive_}(ids bigint[], sizes int[], attempts int[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- As ack, and keeps the messages in the archive.
+-- Ends leases like do_ack_, and keeps the messages in the archive.
 #variable_conflict use_variable
 declare
     met record;
@@ -22,7 +22,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

@@ -2,9 +2,9 @@ create or replace function trunkline.{do_back_}(
         id bigint, enqueued_at timestamptz, attempt int, released int, error text, size int, payload {type}[], metadata jsonb[], own jsonb)
     returns void language plpgsql {planner}
     set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC' set lc_monetary = 'C' as $f$
--- Puts messages back into the table under their ids, in a row, with what their row had in columns that users added: by name,
--- and in the type that the column has now. A column that is gone is left out, one that Postgres fills is filled again, and
--- one that came later gets its default. Dead letters come back so, and what was taken for a caller who went away.
+-- Puts messages back into the table under their ids, as one row, with the values that their row had in columns that users added. The values are
+-- matched by name and converted to the column's present type. A column that was dropped is left out, a generated column is computed again, and a
+-- column that was added later gets its default. Dead letters come back this way, and so do taken messages whose caller has gone away.
 #variable_conflict use_variable
 declare
     named text;
@@ -12,7 +12,7 @@ declare
     all_keys text[];
 begin
     if {keyed} then
-        -- It may come from another server, or from before there were more lanes.
+        -- The row may come from another server, or from before the queue got more lanes.
         own := own || '{"lane": "-1"}';
         all_keys := (own ->> 'keys')::text[];
         if size > 1 and exists (

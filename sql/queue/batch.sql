@@ -1,8 +1,9 @@
 create or replace function trunkline.{do_batch_}(payloads {type}[], delay interval default '0', metadata jsonb[] default null,
         due timestamptz default null{batch_priority})
     returns setof bigint language plpgsql {planner} as $f$
--- One row or several, for callers that have no client library: wakes the listeners when the transaction commits. A row
--- ends after {max_batch} messages or some 64 KiB. They are due after the delay, or at a time, and never before now. Slices count from 1, whatever the caller's array counts from.
+-- Enqueues one row or several, for callers that have no client library: wakes the listeners when the transaction commits. A row ends after
+-- {max_batch} messages or about 64 KiB. The messages are due after the delay, or at a given time, and never before now. Slices count from 1, whatever
+-- the lower bound of the caller's array.
 #variable_conflict use_variable
 begin
     if {keyed} then

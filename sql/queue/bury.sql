@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_bury_}(ids bigint[], sizes int[], attempts int[], reasons text[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- Dead at once, each range with its reason.
+-- Makes messages dead letters immediately, each range with its reason.
 #variable_conflict use_variable
 declare
     met record;
@@ -22,7 +22,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;

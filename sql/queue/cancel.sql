@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_cancel_}(ids bigint[])
     returns table (id bigint, done bool) language plpgsql {planner} as $f$
--- Deletes messages that wait or are leased, for good. With its row a lease is gone: its worker finds it lost. Those that
--- are busy are returned, too, as not done.
+-- Deletes messages that wait or are leased, permanently. Deleting the row also ends its lease: the worker finds the lease lost. Busy messages are
+-- returned, too, as not done.
 #variable_conflict use_variable
 declare
     picked record;

@@ -1,11 +1,11 @@
 create or replace function trunkline.{do_carve_}(ids bigint[], sizes int[], attempts int[], leased bool)
     returns void language plpgsql {planner} as $f$
--- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist
--- of whole rows. A row lies within one block of 1,024 ids and reaches over an end only if it began before it: so each
--- block is read once, whatever is dead around it, and rows and ends are merged in order. Without a lease (after a
--- rollback) a row that a worker holds is left to it. With one it is waited for by looking again, not in the line for its
--- lock: the session that splits it commits soon, but the line goes on to the first piece, which may be ended by then in a
--- transaction that stays open. After a second in that line all the same, where a deadlock is seen.
+-- Splits the rows that reach over an end of the given ranges, if they are still the caller's, so that the ranges consist of whole rows. A row lies
+-- within one block of 1,024 ids, and reaches over an end only if it begins before that end. So each block is read once, no matter how many dead rows
+-- surround it, and rows and ends are merged in order. Without a lease (after a rollback), a row that a worker holds is left to that worker. With a
+-- lease, the function waits for a locked row by looking again, not by queueing for its lock: the session that splits the row commits soon. But a
+-- queued lock would then be on the first piece, which a long transaction may be ending by that time. After a second it queues for the lock after all,
+-- where a deadlock is detected.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -45,8 +45,8 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Another session has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because a session that
-                -- carves locks rows in the order of their ids.
+                -- Another session has locked the row, or has split it in the meantime: look again, in a fresh snapshot. This must come before the
+                -- next row, because a session that carves locks rows in the order of their ids.
                 if not found and exists (select from trunkline.{queue_} q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
                     waited := waited + pause;

@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_charge_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- After a failure without a lease (a transaction was rolled back): the attempt is charged here, and the messages are due
--- again after the delay of the range, or dead where the attempts are used up. Who holds them by then settles them.
+-- Charges an attempt after a failure without a lease (a transaction was rolled back). The messages are due again after the delay of their range, or
+-- dead if their attempts are used up. If a consumer has leased a message by then, that consumer ends it.
 #variable_conflict use_variable
 declare
     met record;
@@ -39,7 +39,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

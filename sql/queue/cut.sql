@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_cut_}(n int, floor {floors})
     returns void language plpgsql {planner} as $f$
--- For takes in the caller's transaction: see that what stands first fits, and leave it where it is. Limits are not locked, because
--- that transaction may have locked them.
+-- Makes sure that the first due row fits, for takes in the caller's transaction, and leaves the row where it is. Limits are not locked, because that
+-- transaction may have locked them.
 #variable_conflict use_variable
 declare
     turn record;

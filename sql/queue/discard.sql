@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_discard_}(ids bigint[], n bigint)
     returns setof bigint language plpgsql {planner} as $f$
--- Deletes dead letters for good: those with these ids, or (null) the oldest, at most n of them (null is all). Passes over
--- what another transaction has locked.
+-- Deletes dead letters permanently: those with the given ids or, if ids is null, the oldest; at most n (null means no limit). Skips dead letters that
+-- another transaction has locked.
 #variable_conflict use_variable
 begin
     if ids is null then

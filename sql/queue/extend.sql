@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_extend_}(ids bigint[], sizes int[], attempts int[], lease interval)
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- Makes leases end that long from now.
+-- Sets leases to end after this duration, counted from now.
 #variable_conflict use_variable
 declare
     met record;
@@ -8,7 +8,8 @@ declare
     holders text[];
 begin
     if {keyed} then
-        -- Their lanes come last, and a session that gives the queue more of them locks these first.
+        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
+        -- too.
         holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -27,7 +28,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

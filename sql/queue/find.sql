@@ -2,8 +2,8 @@ create or replace function trunkline.{do_find_}(message bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
                    payload {type}, metadata jsonb, priority int, key text)
     language plpgsql stable {planner} as $f$
--- One message, wherever it is, in one snapshot. A row lies within one block of 1,024 ids: so the last one that begins at or
--- before the id holds it, or none does, and the index is read backwards within the block at most.
+-- Returns one message, in whichever table it is, in one snapshot. A row lies within one block of 1,024 ids. So only the last row that begins at or
+-- before the id can contain it, and the index is read backwards within that block at most.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_free_}()
     returns trigger language plpgsql {planner} as $f$
--- For a trigger of the queue's table: messages end by being deleted from it, whatever the verb, and in no other way; so their keys are free in the same
--- transaction. Those that are kept for a time stay. Of queues with uniqueness.
+-- The function of a trigger on the queue's table. Whatever the verb, a message ends by being deleted from this table, and in no other way; so its key
+-- becomes free in the same transaction. Keys that are kept for a time stay. Only for queues with uniqueness.
 begin
     if tg_op = 'TRUNCATE' then
         delete from trunkline.{unique_} u where u.until is null;

@@ -2,14 +2,15 @@ create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint{lane},
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- The one way to what is due. Locks rows that hold at most n messages together, oldest first, from a place on, and returns
--- where they stand in order (none where nothing is due), and where more may be due, the place behind them. A row that cannot be
--- handed out as it is (too large for n, a lease that ran out, attempts used up) is split or buried when it stands first. In
--- the caller's transaction that would hide the rest until the commit: there (cut = false) such a row is an error, which names how
--- many rows before it would do, so that the caller can give the locks back. What ran out comes like the rest (apart = 0), or
--- alone (1), or not at all (2), because it may kill whatever runs beside it. In a queue with keys that may be said of what ran out again only (3 and 4, for 1 and 2).
--- In a queue with priorities it goes along one lane, until a bound; in one with keys along one line of a lane, by the places, and messages of keys that have a
--- line of their own are moved there. There nothing passes a row that another transaction has locked: whether its message is done shows when that commits.
+-- Locks due rows that contain at most n messages together, oldest first, from a place on; takes and leases both use it. Returns where the rows are,
+-- in order (none if nothing is due), and, if more may be due, the place after them. Some rows cannot be handed out as they are: too large for n,
+-- their lease ran out, or their attempts are used up. Such a row is split or buried when it comes first. In the caller's transaction that would hide
+-- the rest of the row until the commit. So with cut = false such a row is an error, which lets the caller release the locks. The error names how many
+-- rows before it can be handed out. A message whose lease ran out may crash the worker that runs it together with others. It comes like the rest
+-- (apart = 0), or alone (1), or not at all (2). In a queue with keys, 3 and 4 mean the same as 1 and 2, but only for messages whose lease ran out
+-- more than once. In a queue with priorities the function reads one lane, up to a bound. In a queue with keys it reads one line of a lane, ordered by
+-- places, and moves messages of keys with lines of their own to those lines. There no row is returned ahead of one that another transaction has
+-- locked: only that transaction's commit shows whether its message is done.
 #variable_conflict use_variable
 declare
     until timestamptz := {bound};
@@ -28,7 +29,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- What is usual: whatever is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
             with {head} due_row as materialized (
                 select q.ctid as tid, q.id, {place} as due_at, q.size,
                        q.attempt - q.released >= {max_attempts}
@@ -41,7 +42,7 @@ begin
             if line.locked = 0 then
                 return;
             elsif line.locked < line.seen then
-                rows := rows / 2; -- only what stands before it
+                rows := rows / 2; -- only the rows before it
                 continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
@@ -55,7 +56,7 @@ begin
             end if;
         end if;
         if rows = 1 then
-            -- One row needs no running total.
+            -- A single row needs no running total.
             {with_head} select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= {max_attempts} as spent,
                    q.attempt > 0 and q.error is null as vanished, {alone} as alone, {mixed} as mixed,
@@ -105,7 +106,8 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- All that are spent among these; then on from the first that is not, with more at a time while none is.
+            -- Buries all messages among these whose attempts are used up. Then continues from the first that has attempts left, with more rows at a
+            -- time while there is none.
             with gone as (
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, {own} as own)
@@ -116,8 +118,8 @@ begin
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.mixed then
-            -- Rows of such a key alone move as they are, some hundred in a call, and rows that have to be cut one or two: what is due to others must
-            -- not wait for the backlog of one.
+            -- Rows of a single such key move as they are, about a hundred per call, and of the rows that have to be split one or two: due messages of
+            -- other keys must not wait for the backlog of one key.
             exit when parts >= 6;
             moved := 0;
             if rows > 1 then

@@ -1,7 +1,8 @@
 create or replace function trunkline.{do_gone_}(ids bigint[], attempts int[])
     returns setof bigint language plpgsql stable {planner} as $f$
--- Which of these leases are there no more, because the messages were cancelled, the queue was purged, or another worker has them after their
--- time. Reads alone; an uncommitted end is none yet. Whether a lease is over by the clock is for the worker that renews it.
+-- Returns which of these leases no longer exist, because the messages were cancelled, the queue was purged, or another worker has the messages after
+-- the lease expired. Only reads; an end that is not committed does not count. Whether a lease has expired by the clock is for the worker that renews
+-- it to decide.
 #variable_conflict use_variable
 begin
     return query

@@ -1,9 +1,9 @@
 create or replace function trunkline.{do_heads_}(n int, rows int, apart bool, floor {floors},
         out due timestamptz, out id bigint, out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql {planner} as $f$
--- What is usual in a queue with priorities, by one statement: all that is due in any lane can be handed out as it is, and holds at most n
--- messages. Locks these rows and returns where they stand, in the order of their turns, as do_gather_ does. Where it is not so, there is more, and
--- it is gathered lane by lane. What others hold is looked at, not waited for.
+-- Handles the usual case of a queue with priorities in one statement: everything that is due in all lanes can be handed out as it is, and contains at
+-- most n messages. Locks these rows and returns where they are, in the order of their turns, as do_gather_ does. In any other case `more` is true,
+-- and the caller gathers the rows lane by lane. Rows that other sessions hold are counted, but not waited for.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -26,7 +26,7 @@ begin
             from trunkline.{queue_} q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
-        limit most -- of all lanes together: a backlog is not read for nothing
+        limit most -- over all lanes together, so that a backlog is not read in vain
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
     ), fitting as materialized (

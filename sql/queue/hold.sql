@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_hold_}(ids bigint[], sizes int[])
     returns void language plpgsql {planner} as $f$
--- Of messages that failed: each key gets a line of its own, which waits until its first message is due again. What comes behind it in the
--- line of the lane is moved there when it is met, and the others pass.
+-- Gives each key of these failed messages a line of its own, which waits until its first message is due again. Messages of the key that stand behind
+-- in the line of the lane move to the new line when they are reached, and other keys can pass.
 #variable_conflict use_variable
 declare
     r record;

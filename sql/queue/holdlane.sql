@@ -1,9 +1,9 @@
 create or replace function trunkline.{do_holdlane_}(lanes int[], holder bigint, until timestamptz, floor timestamptz)
     returns void language plpgsql {planner} as $f$
--- A holder has these lanes until then. No row of a lane lies before the first there is now, nor, where there is none, before the queue's
--- floor. Lanes are locked in their order, as by the worker that renews the leases in them, and may have made them last longer meanwhile. Where keys have a
--- rate, a holder begins with no message later than a quarter of its lease after it got that: so the last that it gets until the lane is held again begins a
--- third of the time from now.
+-- Gives these lanes to a holder until a time. The new floor of a lane is the place of its first row or, if it has none, the queue's floor: no row of
+-- the lane lies below. Lanes are locked in the order of their numbers. The worker that renews the leases in them does the same, and may have extended
+-- the lanes in the meantime. If keys have a rate, a holder starts no message later than a quarter of its lease after it received the message. So the
+-- last message that it receives before the lane is held again starts at most a third of this duration from now.
 #variable_conflict use_variable
 declare
     l int;

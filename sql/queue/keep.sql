@@ -1,7 +1,8 @@
 create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, holders text[])
     returns void language plpgsql {planner} as $f$
--- A lane is held for as long as the leases in it last. holders: who had which lane before these leases were made longer. One that another worker has got
--- since then, because that took until after their end, hands out what is behind them: so they were lost. served_at is what the clock showed: see do_right_.
+-- Extends the hold on a lane to the end of the leases in it. holders: which holder had which lane before these leases were extended. If another
+-- worker has got a lane since then, because the extension took until after the leases' end, that worker hands out the messages behind them: so the
+-- leases were lost. served_at is the time that the clock showed: see do_right_.
 #variable_conflict use_variable
 declare
     l record;

@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_keyed_}(payloads {type}[], keys text[], delay interval default '0', metadata jsonb[] default null,
         due timestamptz default null)
     returns setof bigint language plpgsql {planner} as $f$
--- As do_batch_, for a queue with keys: messages of one lane share rows. The ids come in the order of the payloads.
+-- Enqueues like do_batch_, for a queue with keys: messages of the same lane share rows. The ids are returned in the order of the payloads.
 #variable_conflict use_variable
 begin
     if delay is null or delay < '0' or delay > '36500 days' then

@@ -3,13 +3,13 @@ create or replace function trunkline.{do_lanes_}(
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
                    ran_out bool, released int, keys text[], rate float8[])
     language plpgsql {planner} as $f$
--- Leases up to n messages for one holder of lanes: of those that it holds, then of others that are free, up to its share. A lane is held
--- by one holder at a time, for as long as its leases last, and a worker that finds too few asks the holder that has most for one: that gives
--- way once nothing of the lane is leased. Each call tells of the lanes in an order by chance, so that none waits behind the others.
--- A message whose lease ran out comes alone. Where the holder is a worker (most is null), one that ran out for the first time comes like the rest, where it
--- has attempts for that, and of those that did so again one with the others: a worker runs it alone by itself.
--- rate: null, or, where keys have a rate: the seconds from one message of a key to the next, the seconds in which an empty bucket fills, and those
--- until one is full that was empty when the lane changed hands.
+-- Leases up to n messages for one holder of lanes: first from the lanes that it holds, then from free lanes, up to its share. A lane is held by one
+-- holder at a time, for as long as its leases last. A worker that has too few lanes asks the holder of the most lanes for some, which releases a lane
+-- when nothing of it is leased. Each call reads the lanes in random order, so that no lane always waits behind the others. A message whose lease ran
+-- out comes alone. Workers (most is null) get a message whose lease ran out for the first time like the rest, provided that it has attempts left for
+-- that. Of messages whose lease ran out again they get one together with the rest, and run it alone themselves. rate: null unless keys have a rate.
+-- Otherwise it has three numbers of seconds: between two messages of a key; until an empty bucket is full; and until a bucket is full that was empty
+-- when the lane changed hands.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
@@ -40,19 +40,20 @@ begin
     loop
         mine := mine + 1;
         if l.ahead then
-            ahead := true; -- put right below: the next call goes on with it
+            ahead := true; -- repaired below; the next call continues with this lane
             continue;
         elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- Meanwhile its time may have passed, and another worker may have come: whose a lane is, is certain under its lock alone.
+        -- In the meantime the holder's time may have passed, and another worker may have come: the holder of a lane is certain only under the lane's
+        -- lock.
         perform from trunkline.{lane_} h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
+        -- Keys with lines of their own have backlogs: a backlog that is read first would leave no room for the other lanes.
         at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -74,7 +75,7 @@ begin
         ahead := ahead or later;
         most := least(most, ({key_lanes} + others) / (others + 1));
         for l in
-            -- Nothing is leased in a lane without a holder: what is due there is due to the worker that gets it.
+            -- Nothing is leased in a lane without a holder, so all due messages of it go to the worker that gets the lane.
             select h.lane, h.floor from trunkline.{lane_} h
             where h.lane >= 0 and h.held_until <= clock
               and {lane_due}

@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_lanesin_}(holder bigint)
     returns float8 language plpgsql {planner} as $f$
--- How long a holder that found nothing may sleep, in seconds: something may be due then, or another worker's lane may be free. 0 where what stands
--- first in a lane is still to be moved to the line of its key, which takes some calls. Negative where messages are due of a key that rests for less than
--- a second: as long until it goes on.
+-- Returns how many seconds a holder that found nothing may sleep: after that, a message may be due, or another worker's lane may be free. 0 if the
+-- first row of a lane has yet to move to the line of its key, which takes some calls. Negative if messages are due of a key that rests for less than
+-- a second: the absolute value is the time until that key continues.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -3,7 +3,7 @@ create or replace function trunkline.{do_lease_}(
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
                    ran_out bool, released int)
     language plpgsql {planner} as $f$
--- Leases up to n messages, each of them charged with an attempt. With apart, a message whose lease ran out comes alone.
+-- Leases up to n messages and charges an attempt for each. With apart, a message whose lease ran out comes alone.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
@@ -29,7 +29,7 @@ begin
         n := trunkline.{do_allowed_}(n, true);
     end if;
     if n between 1 and rows and not {laned} and not {limited} and not {paused} then
-        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        -- The usual case if messages are few: everything that is due fits as it is, and one statement leases it.
         if n = 1 then
             return query
                 with head as materialized (
@@ -69,7 +69,7 @@ begin
             turn := trunkline.{do_turn_}(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
-            -- Where nothing more is there, others hold it, or it is behind the bound.
+            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         else
@@ -78,7 +78,7 @@ begin
         continue when at.got = 0 and by_lane;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
-            -- What is usual where messages are few, and needs no order.
+            -- The usual case if messages are few: a single row needs no order.
             return query
                 update trunkline.{queue_} q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
@@ -99,7 +99,7 @@ begin
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- what ran out comes alone
+        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
         due := at.due;
         next_id := at.id;
     end loop;

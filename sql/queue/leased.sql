@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_leased_}()
     returns bigint language plpgsql {planner} as $f$
--- Messages under a lease. The clock is read first, because no index is looked up by a function that may say something else for each row: the entries of
--- leases that ended long ago would be walked over.
+-- Counts messages under a lease. The clock is read before the query, because a function whose result may change from row to row cannot be an index
+-- condition. The scan would walk over the entries of leases that ended long ago.
 declare
     clock timestamptz := clock_timestamp();
 begin

@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_leave_}(lanes int[], holder bigint)
     returns void language plpgsql {planner} as $f$
--- Gives lanes back, or all of a holder (null), but for those of which something is leased: then the holder keeps them for as long. A worker that waits for
--- a lane is notified. What is leased no more does not begin any more.
+-- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the holder keeps the lane until their leases end. Notifies
+-- a worker that waits for a lane. A message that is no longer leased is not started any more.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -11,7 +11,7 @@ begin
           where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- once for all, along the due times, where leases end; not along the lanes, with all that waits in them
+      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; not along the lanes, which contain all waiting messages
         select distinct q.lane from trunkline.{queue_} q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify({channel}, '');

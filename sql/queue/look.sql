@@ -1,10 +1,10 @@
 create or replace function trunkline.{do_look_}(floor {floors})
     returns table (oldest timestamptz, candidate timestamptz, due_in float8, running bigint, next bigint, cost float8)
     language plpgsql {planner} as $f$
--- What a consumer needs to move its floor and to know how long it may sleep. now() is earlier than the snapshot, at any
--- isolation level: a transaction that draws an earlier due_at has an id below "next" then (see trunkline.clock). The next id to be
--- given out is what age() counts from; a snapshot's xmax is only one past the last that has ended. What a pause or a limit holds
--- back is due when they let it go. A queue with priorities has a row, and a floor, for each lane.
+-- Returns what a consumer needs to move its floor and to know how long it may sleep. now() is earlier than the snapshot at any isolation level: so a
+-- transaction that reads an earlier due_at from the clock has an id below "next" (see trunkline.clock). age() counts from the next id to be assigned;
+-- a snapshot's xmax is only one past the last transaction that has ended. Messages that a pause or a limit holds back count as due when they are
+-- released. A queue with priorities has one row, and one floor, for each lane.
 #variable_conflict use_variable
 declare
     began timestamptz := clock_timestamp();

@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_lower_}(low tid, high tid)
     returns void language plpgsql {planner} as $f$
--- Lowers the floors of lanes to rows that lie below, of a part of the table, or of all of it: along the index then. A clock that is set back puts them there, and a
--- hand. Writes nothing where there is nothing, or where it may not. Of queues with keys.
+-- Lowers the floors of lanes to rows that lie below them, in a part of the table or, along the index, in all of it. Such rows come from a clock that
+-- was set back, or from manual changes. Writes nothing if there are no such rows or the role may not write. Only for queues with keys.
 #variable_conflict use_variable
 declare
     stray record;

@@ -1,4 +1,4 @@
--- One line a message.
+-- One row per message.
 create or replace view trunkline.{messages_} as
 select q.id + m.k as id, q.enqueued_at, q.due_at, q.attempt, q.error, m.payload, m.metadata, {row_priority} as priority, {row_key} as key
 from trunkline.{queue_} q,

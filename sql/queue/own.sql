@@ -1,16 +1,16 @@
 create or replace function trunkline.{do_own_}()
     returns text language plpgsql immutable set search_path = pg_catalog, pg_temp as $f$
--- How to read the columns that users added off a row of the queue's table: a statement that makes texts of them, by name, or
--- null where there are none. Immutable as long as the table is not altered, and then Postgres plans again whatever reads it:
--- so a statement over the table finds a constant here, and where there are no such columns nothing of it is left in the
--- plan. Elsewhere the constant would grow old. The variable has the table's columns of now, in an old snapshot, too.
+-- Returns a statement that reads the columns that users added from a row of the queue's table, as texts by name; null if there are no such columns.
+-- The result is immutable as long as the table is not altered, and altering the table makes Postgres plan again. So a statement over the table finds
+-- a constant here, and without such columns nothing of it remains in the plan. Elsewhere the constant would become outdated. The variable has the
+-- table's present columns, even in an old snapshot.
 declare
     r trunkline.{queue_}%rowtype;
     own jsonb;
 begin
-    r.size := 0; -- else it is null as a whole
+    r.size := 0; -- otherwise the record as a whole is null
     own := to_jsonb(r) - array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']
-        - {lane_columns}::text[]; -- which costs less by itself
+        - {lane_columns}::text[]; -- a separate subtraction costs less
     if own = '{}' then
         return null;
     end if;

@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_part_}(row_id bigint, lined text[])
     returns void language plpgsql {planner} as $f$
--- Moves the messages of these keys out of a row that the caller has locked, into the lines of their own: rows of one key each. The rest
+-- Moves the messages of these keys out of a row that the caller has locked into the keys' own lines, as rows of one key each. The rest of the row
 -- stays in the line of the lane.
 #variable_conflict use_variable
 declare

@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_peek_}(after_due timestamptz, after_id bigint, n bigint)
     returns setof trunkline.{queue_} language plpgsql {planner} as $f$
--- Reads on from a row, in the order of the due times.
+-- Reads a page of rows after a given row, in the order of the due times.
 #variable_conflict use_variable
 begin
     if {laned} then

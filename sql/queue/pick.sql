@@ -1,10 +1,9 @@
 create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out first bigint[], out sizes int[], out busy bigint[])
     language plpgsql {planner} as $f$
--- Locks the rows of these messages and cuts them, so that the messages stand in rows without others; returns the ranges that
--- those rows make up. Ids of no row are passed over, and so are messages under a lease, unless they are asked for. Waits
--- for no lock: a worker that settles would wait for what is locked here, and both without end. What another transaction has locked is busy,
--- perhaps only for a neighbour's sake, and may be tried again. Each block of 1,024 ids is read once, whatever is dead
--- around it.
+-- Locks the rows of these messages and splits them, so that the messages are in rows without others; returns the ranges of these rows. Ids without a
+-- row are skipped, and so are messages under a lease, unless they are asked for. Waits for no lock: a worker that ends leases would wait for the rows
+-- locked here, and neither would finish. A message that another transaction has locked is busy, perhaps only because of another message in its row,
+-- and may be tried again. Each block of 1,024 ids is read once, no matter how many dead rows surround it.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -14,7 +13,7 @@ begin
     sizes := '{}';
     busy := '{}';
     if {keyed} then
-        -- What is cut here is hidden from a worker that leases along a lane, and what is behind it must not come first.
+        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
         perform from trunkline.{lane_} h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -47,7 +46,7 @@ begin
     loop
         select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- Also what was taken or cut meanwhile, which a fresh snapshot will tell.
+            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -60,7 +59,7 @@ begin
         end if;
     end loop;
     if {keyed} and first <> '{}' then
-        -- What a key waited for may be gone, or come sooner.
+        -- The message for which a key waited may be gone, or come sooner.
         update trunkline.{line_} l set until = '-infinity'
         where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
                                   join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');

@@ -1,6 +1,7 @@
 create or replace function trunkline.{do_prune_}(age interval)
     returns bigint language plpgsql {planner} as $f$
--- By age, as of now where a clock that was ahead archived it; along the index: a condition on the clock itself, which moves, would not be one for an index.
+-- Deletes archived messages by age; a message that was archived while a clock was ahead counts as archived now. Reads along the index: a condition on
+-- clock_timestamp() itself, which changes, could not use an index.
 #variable_conflict use_variable
 declare
     before timestamptz := clock_timestamp() - age;

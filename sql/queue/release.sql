@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_release_}(ids bigint[], sizes int[], attempts int[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- As if the messages had never been leased. The attempt is not charged, and yet its number is not used again: a worker that
--- holds the old lease still finds it lost.
+-- Makes messages due as if they had never been leased. The attempt is not charged, but its number is not used again: a worker that holds the old
+-- lease still finds it lost.
 #variable_conflict use_variable
 declare
     met record;
@@ -20,7 +20,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;

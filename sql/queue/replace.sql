@@ -1,9 +1,9 @@
 create or replace function trunkline.{do_replace_}(
         payloads {type}[], dues float8[], metadata jsonb[], keys text[], holders bigint[], lasts int[])
     returns bool[] language plpgsql {planner} as $f$
--- Gives messages that wait the payload, metadata and due time of the last that has their key. Returns by its number which of those did. A message
--- that is leased stays as it is, and one that is locked for longer than a tenth of a second; for one that has ended meanwhile, and its key
--- with it, TL000 says that all begins again. A due time is as of do_reschedule_. Of queues with uniqueness.
+-- Gives waiting messages the payload, metadata and due time of the last entry that has their key. Returns, by number, which entries did so. A message
+-- that is leased stays unchanged, and so does one that is locked for more than a tenth of a second. If a message has ended in the meantime, and its
+-- key is free, TL000 makes the caller start again. Due times are treated as in do_reschedule_. Only for queues with uniqueness.
 #variable_conflict use_variable
 declare
     done bool[];

@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_replay_}(ids bigint[], n bigint)
     returns setof bigint language plpgsql {planner} as $f$
--- Dead letters with these ids are due again, or (null) the oldest, at most n of them (null is all). Under the same ids and
--- with their attempts forgiven; attempt numbers go on from where they were: one that came again would let a late worker
--- acknowledge what another worker holds. Passes over what another transaction has locked.
+-- Makes dead letters due again: those with the given ids or, if ids is null, the oldest; at most n (null means no limit). They keep their ids and get
+-- a fresh set of attempts. Attempt numbers continue from the previous ones: a repeated number would let a late worker acknowledge a message that
+-- another worker has leased. Skips dead letters that another transaction has locked.
 #variable_conflict use_variable
 declare
     letter trunkline.{dead_}%rowtype;
@@ -14,7 +14,7 @@ begin
     else
         ids := array(select d.id from trunkline.{dead_} d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
-    -- Where the sequence fell behind, a message may have the id by now: then the letter comes back under another (see trunkline.keep_letter).
+    -- If the sequence fell behind, a message may have the id by now: then the letter comes back under another id (see trunkline.keep_letter).
     taken := array(
         select d.id from unnest(ids) d(id) where exists (
             select from trunkline.{queue_} q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
@@ -34,7 +34,7 @@ begin
     if plain = cardinality(ids) then
         return;
     end if;
-    -- The others had values in columns that users added.
+    -- The remaining letters have values of columns that users added.
     begin
         for letter in delete from trunkline.{dead_} d where d.id = any (ids) returning d.* loop
             perform trunkline.{do_back_}(

@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_reschedule_}(ids bigint[], due timestamptz)
     returns table (id bigint, done bool) language plpgsql {planner} as $f$
--- Messages that wait are due then, and never at a time that lies below a floor: one that has passed means now, or for what
--- is due already since it was. A lease that ran out and is due later would be a lease again: it becomes a failure. Those
--- that are busy are returned, too, as not done.
+-- Makes waiting messages due at a time, and never at one that lies below a floor: a time in the past means now or, for a message that is already due,
+-- its present due time. A message whose lease ran out would count as leased again if its due time moved to the future: so it becomes a failure. Busy
+-- messages are returned, too, as not done.
 #variable_conflict use_variable
 declare
     picked record;

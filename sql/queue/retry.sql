@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_retry_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
     returns table (id bigint, size int, attempt int) language plpgsql {planner} as $f$
--- After a failure under a lease: due again after the delay of the range, or dead where the attempts are used up.
+-- Gives messages back after a failure under a lease: they are due again after the delay of their range, or dead if their attempts are used up.
 #variable_conflict use_variable
 declare
     met record;
@@ -38,7 +38,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);

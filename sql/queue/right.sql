@@ -1,12 +1,13 @@
 create or replace function trunkline.{do_right_}(how int, ahead interval default null)
     returns bigint language plpgsql {planner} as $f$
--- Puts right what a clock wrote that was ahead: each time beyond the longest that it can honestly be. Waits for no lock. Returns how many messages that were.
--- ahead: by how much the clock was, where the caller knows. how: 0 looks whether that is needed, at the messages that are due last; 1 does it where the caller knows; 2 ends leases, too, that last for longer than the queue's.
---  - A message is enqueued now, at the latest, and due as much later as it was then; a lease ends in 365 days, at the latest, and what was released is due now. A failure
---    that waits for longer than half of what the clock was ahead, or 365 days, waits for that much less.
---  - A lane is held for as long as when it was served last, and so are its leases. Its floor is below all again.
---  - A key rests as long as its first message has to wait, or as a worker lets it rest.
---  - A unique key is kept for as long as when it was claimed, and a bucket is filled now, at the latest.
+-- Repairs times that were written while a clock was ahead: each time that is later than it can correctly be. Waits for no lock. Returns how many
+-- messages it changed. ahead: how far the clock was ahead, if the caller knows. how: 0 checks the messages that are due last for the need of a
+-- repair; 1 repairs, because the caller knows the need; 2 also ends leases that last longer than the queue's setting.
+--  - A message was enqueued now, at the latest, and its delay keeps its length. A lease ends in 365 days, at the latest, and a released message is
+--    due now. A failed message that waits for longer than half of the time that the clock was ahead, or 365 days, waits for that much less.
+--  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor is below all rows again.
+--  - A key rests as long as its first message has to wait, or as long as a worker lets it rest.
+--  - A unique key is kept for as long as was asked when it was claimed, and a bucket was filled now, at the latest.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

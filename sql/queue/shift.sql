@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_shift_}(passed interval)
     returns bigint language plpgsql {planner} as $f$
--- For tests: as if this much time had passed. What becomes due keeps its order, and is due from now on, because a floor may lie
--- just below; what is due already keeps its place. Rows are locked in the order of their ids, as by a worker that settles.
+-- Simulates, for tests, that this much time has passed. Messages that become due keep their order and are due from now on, because a floor may lie
+-- just below now; messages that are already due keep their places. Rows are locked in the order of their ids, as by a worker that ends leases.
 #variable_conflict use_variable
 declare
     began timestamptz := trunkline.clock();
@@ -12,7 +12,7 @@ begin
             hint = 'Let at least no time pass, and at most 36500 days.';
     end if;
     if {keyed} then
-        -- What is locked here is passed over by a worker that leases along a lane, and what is behind it must not come first.
+        -- A worker that leases along a lane skips rows that are locked here, and messages behind them must not come first.
         perform from trunkline.{lane_} h where h.lane < 0 order by h.lane for update;
     end if;
     with held as materialized (

@@ -1,8 +1,7 @@
 create or replace function trunkline.{do_split_}(row_id bigint, cuts int[], lined text[] default '{}')
     returns void language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Cuts a row, locked by the caller, before the messages at the given offsets. A row rewritten once falls into at least 32
--- pieces, so a consumer that takes it message by message has it rewritten twice, not a thousand times. Pieces of the lined keys, at which the caller cuts, go to
--- lines of their own.
+-- Cuts a row, locked by the caller, before the messages at the given offsets. One rewrite cuts a row into at least 32 pieces, so a consumer that
+-- takes it message by message causes two rewrites, not a thousand. Pieces with lined keys, at which the caller cuts, go to lines of their own.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;
@@ -26,7 +25,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- It came past trunkline.refuse_row, which lets its parts in with an error only. A consumer that reads them has them charged.
+        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them has them charged.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -48,10 +47,10 @@ begin
             r.id := row_id + start;
             pieces := pieces || r;
         end if;
-        -- A statement for each piece would cost more than the piece; but an array of all would hold a large row twice.
+        -- A statement for each piece would cost more than the piece; but an array of all pieces would keep a large row in memory twice.
         if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
-                -- A column of the user's that Postgres fills takes no value, not even its own.
+                -- A generated column that a user added takes no value, not even its own.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline.{queue_}'::regclass and a.attnum > 0 and not a.attisdropped

@@ -2,7 +2,7 @@ create or replace function trunkline.{do_stray_}(floor {floors}, low tid, high t
     returns timestamptz language plpgsql stable
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off
     set enable_bitmapscan = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- The oldest row below the floor in a part of the table, read page by page.
+-- Returns the oldest due time below the floor in a part of the table, which is read page by page.
 #variable_conflict use_variable
 begin
     if {laned} then

@@ -1,10 +1,10 @@
 create or replace function trunkline.{do_sweep_}(floor {floors}, page bigint)
     returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql {planner} as $f$
--- Finds what a clock that stepped back, or a hand in the table, put below the floor; null where there is nothing. The floors of lanes of keys, which all share, are
--- lowered to it. Where
--- little is dead, the index says it at once. Else that would walk over all that is dead: then a few pages of the table
--- are read, and the next sweep goes on behind them, so that no caller waits for a sweep, whatever is dead. Where it should
--- begin is null for those who sweep once: then anywhere, so that together they read all of it.
+-- Finds the oldest row that a clock that stepped back, or a manual change, put below the floor; null if there is none. Also lowers the floors of
+-- lanes of keys, which all sessions share, to such rows. If few rows are dead, the index answers immediately. Otherwise the index scan would walk
+-- over all dead rows: then a few pages of the table are read, and the next sweep continues after them. So no caller waits long for a sweep, no matter
+-- how many rows are dead. If the first page is null, the caller sweeps only once: the sweep then starts at a random page, so that all such callers
+-- together read the whole table.
 #variable_conflict use_variable
 declare
     pages constant int := 64;

@@ -1,4 +1,4 @@
--- The tables of a queue, made once. {element} is the payload's type, or a domain over it where that is an array.
+-- The tables of a queue, created once. {element} is the payload's type, or a domain over it if the type is an array.
 create sequence trunkline.{id_} as bigint increment 1024 minvalue 1024;
 create table trunkline.{queue_} (
     id          bigint constraint {key_} primary key default nextval('trunkline.{id_}'),
@@ -12,15 +12,15 @@ create table trunkline.{queue_} (
     metadata    jsonb[]
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05,
         toast.autovacuum_vacuum_threshold = 1000, toast.autovacuum_vacuum_scale_factor = 0.05);
--- The sum hides the id from conditions on it: planned while the table was empty, they would cling to this index.
+-- The sum hides the id from conditions on it: plans that were made while the table was empty would keep using this index for them.
 create index {due_} on trunkline.{queue_} (due_at, (id + 0));
 alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
--- A role that may insert could otherwise stop the queue for all others. Check constraints would read the payloads again with
--- every lease. These, and the condition of a trigger, are compiled again with every statement, at 17 us an insert; the
--- function of a trigger is compiled once a session, and costs some 3.
+-- Without this trigger, a role that may insert could stop the queue for all others. Check constraints would read the payloads again with every lease.
+-- Constraints and the condition of a trigger are also compiled again with every statement, at 17 us per insert; the function of a trigger is compiled
+-- once per session, and costs about 3 us.
 create trigger refuse_row before insert on trunkline.{queue_} for each row execute function trunkline.refuse_row();
--- attempt counts what was charged; with released it is the number of the last delivery, from which a replay goes on. own
--- holds what the message's row had in columns that users added, each as Postgres writes it; null where there were none.
+-- attempt counts the charged deliveries; attempt plus released is the number of the last delivery, from which a replay continues. own contains the
+-- values of columns that users added, each as Postgres writes it; null if there were none.
 create table trunkline.{dead_} (
     id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),
     attempt int not null, error text not null, payload {element}, metadata jsonb, released int not null default 0, own jsonb);

@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_take_}(n int, floor {floors} default {no_floor}, rows int default 1, cut bool default true, keep bool default false)
     returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], released int, error text, own jsonb)
     language plpgsql {planner} as $f$
--- Takes up to n messages. The last row has no id where something due was left alone because it must be cut first. A caller who
--- may have to put them back keeps what their rows had in columns that users added.
+-- Takes up to n messages. If a due row was left alone because it must be split first, the last row of the result has no id. For a caller that may
+-- have to put messages back, keep adds the values of columns that users added.
 #variable_conflict use_variable
 declare
     at record;
@@ -26,7 +26,7 @@ begin
         n := trunkline.{do_allowed_}(n, true);
     end if;
     if cut and n between 1 and rows and not {laned} and not {limited} and not {paused} then
-        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        -- The usual case if messages are few: everything that is due fits as it is, and one statement takes it.
         if n = 1 then
             return query
                 with head as materialized (
@@ -79,7 +79,7 @@ begin
                 end;
             end if;
             if by_lane then
-                -- Where nothing more is there, others hold it, or it is behind the bound.
+                -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
                 dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
                 next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
             end if;
@@ -87,7 +87,7 @@ begin
         continue when at.got = 0 and by_lane;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
-            -- What is usual where messages are few, and needs no order.
+            -- The usual case if messages are few: a single row needs no order.
             return query
                 delete from trunkline.{queue_} q where q.ctid = at.tids[1]
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error, case when keep then {own} end;

@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_turn_}(dues timestamptz[], ids bigint[], out lane int, out bound timestamptz)
     language plpgsql {planner} as $f$
--- Whose turn it is: the lane whose first row is the oldest, once a head start for each step of priority is subtracted; and until when the
--- others leave it in front, to within a sixteenth of a head start, so that rows of two lanes are not fetched one by one. Null where nothing is
--- due from these places on. Of queues with priorities.
+-- Chooses the lane whose turn it is: the one whose first row is the oldest, after subtracting a head start for each step of priority. bound is the
+-- due time up to which the lane stays in front, plus a sixteenth of a head start. The addition avoids that rows of two lanes are fetched one by one.
+-- Null if nothing is due from these places on. Only for queues with priorities.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

@@ -1,12 +1,13 @@
 create or replace function trunkline.{do_unique_}(
         payloads {type}[], dues float8[], metadata jsonb[], lanes int[], keys text[], terms float8[], replaces bool[], alone bool default false)
     returns table (id bigint, outcome int) language plpgsql {planner} as $f$
--- Enqueues messages of which some have unique keys: each, unless another message has its key. Returns the id and what became of each: 0 where
--- it is new, 1 where another has the key, whose id is returned, 2 where it replaced that one, which waits. terms are the seconds for which a key is kept,
--- null until the message has ended; dues are as in sql/statements/enqueue.sql. Keys that are free are claimed in their order, so that two calls wait for each
--- other in one direction only, and behind the rows, whose ids they name. A call that finds one claimed meanwhile undoes what it did and looks
--- again: so it holds no lock on another's key, and its rows have no gaps. Alone in its transaction, a call clears away as much as it brings, and another session
--- wakes consumers. Of queues with uniqueness.
+-- Enqueues messages some of which have unique keys: each message unless another one has its key. Returns for each message an id and an outcome: 0 if
+-- it is new; 1 if another message, whose id is returned, has the key; 2 if it replaced such a message, which was waiting. terms: for how many seconds
+-- each key is kept; null keeps it until the message has ended. dues: as in sql/statements/enqueue.sql. Free keys are claimed in sorted order, so that
+-- two calls wait for each other in one direction only. They are claimed after the rows are inserted, because a claim names a message's id. If another
+-- call has claimed a key in the meantime, the call undoes its work and looks again: so it holds no lock on another call's key, and its rows have no
+-- gaps. If alone is true, the call is the only statement of its transaction: it removes about as many expired keys as it adds, and another session
+-- wakes the consumers. Only for queues with uniqueness.
 #variable_conflict use_variable
 declare
     since timestamptz;
@@ -38,8 +39,8 @@ begin
         begin
             since := clock_timestamp();
             done := null;
-            -- Of a key that is free the first stays, with what the last says that is to replace it.
-            -- A claim whose message is not there any more, as after a restore, is free.
+            -- If a key is free, its first message stays, with the contents of the last one that is to replace it. A claim whose message no longer
+            -- exists, as after a restore, counts as free.
             select array_agg(p.holder is null and p.nr = p.first order by p.nr), array_agg(p.holder order by p.nr),
                    array_agg(p.first order by p.nr), array_agg(p.last order by p.nr), array_agg(p.orphan order by p.nr),
                    count(*) filter (where p.key is not null and p.holder is null and p.nr = p.first), coalesce(bool_or(p.expired), false), coalesce(bool_or(p.ahead), false)
@@ -55,7 +56,7 @@ begin
                       from trunkline.{unique_} c where c.key = m.key) u on true
                   window same as (partition by m.key)) p;
             if ahead then
-                -- The clock was: they are kept for as long as was asked, from now on.
+                -- The clock was ahead: the keys are kept for as long as was asked, from now on.
                 update trunkline.{unique_} u set until = since + (u.until - u.claimed_at), claimed_at = since
                 where u.key = any (array(select a.key from trunkline.{unique_} a where a.key = any (keys) and a.claimed_at > since for update skip locked));
             end if;
@@ -102,7 +103,7 @@ begin
                 on conflict on constraint {uniquekey_} do nothing;
                 get diagnostics claimed = row_count;
             else
-                -- Where the time of some has passed they are taken over one by one: who loses one must not lock it and wait for the next.
+                -- If some keys have expired, keys are claimed one by one: a call that fails to get a key must not lock it and wait for the next one.
                 for line in
                     select k.key, k.id, since + k.term * interval '1 second' as until, k.orphan
                     from unnest(keys, ids, terms, stays, orphans) k(key, id, term, stays, orphan)

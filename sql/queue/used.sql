@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_used_}(n int)
     returns void language plpgsql {planner} as $f$
--- Counts messages that were dequeued, for which do_allowed_ was asked in this transaction.
+-- Counts dequeued messages, after do_allowed_ was called in the same transaction.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

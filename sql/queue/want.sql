@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_want_}(n int, share int, holder bigint, until timestamptz)
     returns void language plpgsql {planner} as $f$
--- Asks the holder of most lanes for some of them, down to a share for each.
+-- Asks the holder of the most lanes to release some, down to an equal share for each holder.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();

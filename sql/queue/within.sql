@@ -1,8 +1,8 @@
 create or replace function trunkline.{do_within_}(first_id bigint, last_id bigint, due_from timestamptz, due_before timestamptz)
     returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload {type}, metadata jsonb, priority int, key text)
     language plpgsql stable {planner} as $f$
--- The messages with ids and due times within bounds: along the ids where these are bound, else along the due times. A row
--- lies within one block of 1,024 ids.
+-- Returns the messages with ids and due times within bounds: along the ids if these have a bound, otherwise along the due times. A row lies within
+-- one block of 1,024 ids.
 #variable_conflict use_variable
 begin
     if first_id > 0 or last_id < 9223372036854775807 then

@@ -1,2 +1,2 @@
--- Ranges of messages under an attempt; what is not returned was not leased any more.
+-- Takes ranges of messages, each under an attempt. A message that is not returned was no longer leased.
 select id, size, attempt from trunkline.{do_ack_}($1, $2, $3)

@@ -1,2 +1,2 @@
--- Held by the listening session, so that its end is seen.
+-- The listening session holds the lock, so that other sessions notice its end.
 select pg_catalog.pg_advisory_lock($1)

@@ -1,2 +1,2 @@
--- Dead at once, each with its reason; what is not returned was not leased any more.
+-- Makes messages dead letters immediately, each with its own reason. A message that is not returned was no longer leased.
 select id, size, attempt from trunkline.{do_bury_}($1, $2, $3, $4)

@@ -1,2 +1,2 @@
--- Gone for good; a lease that is not there any more is lost to its worker. What is busy is not done.
+-- Deletes messages permanently; a worker that has leased one finds the lease lost. Busy messages are returned as not done.
 select id, done from trunkline.{do_cancel_}($1)

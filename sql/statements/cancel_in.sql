@@ -1,2 +1,2 @@
--- On the caller's connection: what is locked is tried again for a tenth of a second, and then passed over.
+-- Runs on the caller's connection: retries locked messages for a tenth of a second, and then skips them.
 select id from trunkline.cancel($1, $2) id

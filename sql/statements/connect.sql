@@ -1,4 +1,4 @@
--- Our connections only: a role or database may default to another level, and compiling a statement costs more than any
--- of ours gains.
+-- Runs only on the library's own connections. A role or database may have another isolation level as its default, and compiling a statement costs
+-- more than any of the library's statements gains.
 set session characteristics as transaction isolation level read committed;
 set jit = off

@@ -1,2 +1,2 @@
--- Cuts what stands first, so that a take inside a transaction finds rows that fit; commits and lets go of them.
+-- Splits the first due row, so that a take inside a transaction finds rows that fit. Commits, and so releases the rows.
 select trunkline.{do_cut_}($1, $2)

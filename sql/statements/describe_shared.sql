@@ -1,2 +1,2 @@
--- Describes the functions that all queues share by their headers.
+-- Makes the headers of the functions that all queues share their descriptions.
 select trunkline.describe_functions(null)

@@ -1,2 +1,2 @@
--- As with creation, the function knows the objects.
+-- The function drops every object of the queue, as create_queue creates them.
 select trunkline.drop_queue($1)

@@ -1,3 +1,3 @@
--- A plain insert: the cheapest thing that Postgres does durably. One row a batch, up to eight rows, one commit. A negative $1 is a time, in seconds
--- since 1970; never due before now, on which the floor rests.
+-- A plain insert is the cheapest durable write in Postgres. One row per batch, up to eight rows, one commit. A negative $1 is a time, in seconds
+-- since 1970. The due time is never before now: the floor relies on that.
 insert into trunkline.{queue_} (due_at, size, payload) values (trunkline.due_from($1), $2, $3) returning id

@@ -1,3 +1,3 @@
--- On the caller's connection: cuts into batches there, and the notification goes out with the caller's commit.
+-- Runs on the caller's connection: the server splits the messages into batches, and the notification is sent at the caller's commit.
 select * from trunkline.{do_batch_}(
     $1, greatest($2::pg_catalog.float8, 0) operator(pg_catalog.*) interval '1 second', $3, case when $2::pg_catalog.float8 operator(pg_catalog.<) 0 then trunkline.due_from($2) end)

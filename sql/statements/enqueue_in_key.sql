@@ -1,3 +1,3 @@
--- As enqueue_in, for queues with keys.
+-- Like enqueue_in, for queues with keys.
 select * from trunkline.{do_keyed_}(
     $1, $4, greatest($2::pg_catalog.float8, 0) operator(pg_catalog.*) interval '1 second', $3, case when $2::pg_catalog.float8 operator(pg_catalog.<) 0 then trunkline.due_from($2) end)

@@ -1,2 +1,2 @@
--- Now, and the next tick as if nothing had been.
+-- Enqueues the message now and leaves the next tick unchanged.
 select trunkline.fire_schedule($1)

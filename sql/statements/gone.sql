@@ -1,2 +1,2 @@
--- For handlers that run for long and want to know: reads, where a renewal would write.
+-- For long-running handlers that check for the loss of their lease: this only reads, whereas a renewal writes.
 select id from trunkline.{do_gone_}($1, $2) id

@@ -1,2 +1,2 @@
--- Every queue's functions as they are now.
+-- Installs the current functions of every queue.
 select trunkline.install_queue(name) from trunkline.queue order by name

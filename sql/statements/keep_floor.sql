@@ -1,2 +1,2 @@
--- For processes and sessions that begin later.
+-- Stores the floor for processes and sessions that start later.
 select trunkline.keep_floor($1, $2)

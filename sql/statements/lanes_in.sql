@@ -1,2 +1,2 @@
--- How long a holder that found nothing may sleep.
+-- Returns how long a holder that found nothing may sleep.
 select trunkline.{do_lanesin_}($1)

@@ -1,2 +1,2 @@
--- Moves due_at to the end of the lease; nothing else says that a message is leased. No payload is rewritten.
+-- Moves due_at to the end of the lease; nothing else marks a message as leased. Payloads are not rewritten.
 select id, attempt, size, enqueued_at, payload, metadata, ran_out, released from trunkline.{do_lease_}($1, $2 operator(pg_catalog.*) interval '1 second', $3, $4)

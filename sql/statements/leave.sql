@@ -1,2 +1,2 @@
--- All lanes of a holder.
+-- Releases all lanes of a holder.
 select trunkline.{do_leave_}(null, $1)

@@ -1,2 +1,2 @@
--- All limits of the queue; null is none.
+-- Sets all limits of the queue; null means no limit.
 select trunkline.limit_queue($1, $2, $3, $4, $5, $6)

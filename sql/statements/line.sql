@@ -1,2 +1,2 @@
--- Keys of which enough is in hand.
+-- Names keys of which the worker has enough messages in hand.
 select trunkline.{do_line_}($1, $2)

@@ -1,2 +1,2 @@
--- One snapshot for the oldest row and for the transactions that could still commit an older one.
+-- One snapshot shows both the oldest row and the transactions that could still commit an older one.
 select oldest, candidate, due_in, running, next, cost from trunkline.{do_look_}($1)

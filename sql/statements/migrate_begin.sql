@@ -1,6 +1,6 @@
--- Two processes may find no schema at the same time: one waits for the other at what it makes, and then at the lock. That of a table, for which a role needs the
--- owner's rights; an advisory lock could be held by any role. What others own in the schema could be
--- changed by them afterwards, and would then run with the rights of its caller.
+-- Two processes may find no schema at the same time: one waits for the other when it creates the same object, and then at the lock. The lock is on a
+-- table and needs the owner's rights; an advisory lock could be held by any role. Objects in the schema that belong to another role are refused: that
+-- role could change them later, and they would run with the rights of their caller.
 set local search_path = pg_catalog, pg_temp;
 set local standard_conforming_strings = on;
 set local check_function_bodies = off;
@@ -45,7 +45,7 @@ begin
     end loop;
 end $$;
 lock table trunkline.migration in share row exclusive mode;
--- Before step 16 the rows were in `migration` alone.
+-- Before step 16 the rows were only in `migration`.
 do $$
 begin
     if to_regclass('trunkline.version') is null then

@@ -1,5 +1,5 @@
--- Gives a queue the rows of another shard, in their order. Those that it was given before are passed over, by their ids there. Returns the others,
--- with their ids here. They are due now: what is due later is told so next (move_due.sql), in the same transaction.
+-- Adds rows of another shard to a queue, in their order. Skips rows that the queue received before, recognized by their ids in the other shard.
+-- Returns the others, with their new ids. They are due now; the next statement of the transaction (move_due.sql) sets the due times that are later.
 with given as materialized (
     select * from rows from (
         pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($4::pg_catalog.timestamptz[]), pg_catalog.unnest($5::int[]), pg_catalog.unnest($6::int[]),

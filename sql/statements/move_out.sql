@@ -1,6 +1,6 @@
--- Takes rows out of a queue for another shard, with all that they have, behind an id. What is leased, or locked by another transaction, stays. By id, because
--- that index is there whether a queue has priorities or not. The statement in $5 reads the columns that a queue with priorities has more. Payloads are written
--- as any session reads them, whatever the settings here and there.
+-- Takes rows after an id out of a queue for another shard, with all their columns. Rows that are leased, or locked by another transaction, stay. Rows
+-- are read by id, because that index exists whether or not a queue has priorities. The statement in $5 reads the additional columns of a queue with
+-- priorities. Payloads are written so that every session reads them alike, whatever the settings on either server.
 with picked as materialized (
     select q.id from trunkline.{queue_} q
     where q.id operator(pg_catalog.>) $3::bigint

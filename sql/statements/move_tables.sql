@@ -1,6 +1,6 @@
--- For messages that move to another shard, which no transaction of one server can do. What was taken out of a queue waits in "moving" until the
--- other has it; the other writes down in "moved" what it has, so that a move which is made again moves nothing twice. Made by the first drain
--- that moves, for the owner of everything else. The lock is for two that begin at the same time.
+-- Tables for messages that move to another shard, which no transaction of one server can do. Messages that were taken out of a queue wait in "moving"
+-- until the other shard has them. The other shard records in "moved" what it received, so that a repeated move does not move a message twice. The
+-- first drain that moves messages creates the tables, owned by the owner of the schema. The lock is for two drains that start at the same time.
 set local search_path = pg_catalog, pg_temp;
 lock table trunkline.stripe in share update exclusive mode;
 create table if not exists trunkline.moving (

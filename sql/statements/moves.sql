@@ -1,2 +1,2 @@
--- Whether anything ever moved from here; the tables are made by the first drain that moves.
+-- Returns whether messages were ever moved from here: the first drain that moves messages creates the table.
 select pg_catalog.to_regclass('trunkline.moving') is not null

@@ -1,2 +1,2 @@
--- The queue's functions are made again.
+-- The function creates the queue's functions again.
 select trunkline.pause_queue($1)

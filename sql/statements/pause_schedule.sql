@@ -1,2 +1,2 @@
--- Errs where there is none.
+-- Fails if the schedule does not exist.
 select trunkline.pause_schedule($1)

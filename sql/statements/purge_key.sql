@@ -1,3 +1,3 @@
--- As purge, for queues with keys: no key waits for what is gone.
+-- Like purge, for queues with keys: also removes the keys' own lines, so that no key waits for a deleted message.
 with gone as (delete from trunkline.{queue_} returning size), lines as (delete from trunkline.{line_})
 select coalesce(pg_catalog.sum(size), 0)::bigint from gone

@@ -1,2 +1,2 @@
--- Due again at once, and the attempt is not charged.
+-- The messages are due again immediately, and the attempts are not charged.
 select id, size, attempt from trunkline.{do_release_}($1, $2, $3)

@@ -1,2 +1,2 @@
--- Due now with attempts forgiven, under the same id; null replays the oldest of all, up to the limit.
+-- Makes dead letters due now, under the same ids, with a fresh set of attempts. If the ids are null, replays the oldest, up to the limit.
 select id from trunkline.{do_replay_}($1, $2) id

@@ -1,2 +1,2 @@
--- The queue's functions are made again, and its consumers are woken.
+-- The function creates the queue's functions again and wakes its consumers.
 select trunkline.resume_queue($1)

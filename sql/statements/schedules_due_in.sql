@@ -1,2 +1,2 @@
--- How long a session that makes ticks may sleep.
+-- Returns how long a session that makes ticks may sleep.
 select due_in, clock from trunkline.schedules_due_in($1)

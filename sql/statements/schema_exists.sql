@@ -1,2 +1,2 @@
--- Asks without failing, so that it can be asked inside a transaction. Before step 16 there was `migration` alone.
+-- Asks without failing, so that it can run inside a transaction. Before step 16 the rows were only in `migration`.
 select pg_catalog.to_regclass('trunkline.version') is not null, pg_catalog.to_regclass('trunkline.migration') is not null

@@ -1,5 +1,5 @@
--- The lock waits for inserts and transactions under way, so what is not seen then is not there. A constraint that no row meets needs no trigger,
--- costs the others nothing, and is gone with `unseal`.
+-- The lock waits for running inserts and transactions, so rows that are not visible after that do not exist. A constraint that no row satisfies needs
+-- no trigger, costs other queues nothing, and disappears with `unseal`.
 set local search_path = pg_catalog, pg_temp;
 set local lock_timeout = '1s';
 lock table trunkline.{queue_} in access exclusive mode;

@@ -1,2 +1,2 @@
--- By the catalog, because a table that refuses has no rows to tell it.
+-- Reads the catalog, because a table that refuses rows has none to show it.
 select exists (select from pg_catalog.pg_constraint c where c.conrelid operator(pg_catalog.=) 'trunkline.{queue_}'::pg_catalog.regclass and c.conname operator(pg_catalog.=) 'drained')

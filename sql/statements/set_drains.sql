@@ -1,2 +1,2 @@
--- Producers see it within seconds. What counts is the end of a drain, which refuses (seal.sql).
+-- Producers notice within seconds. The end of a drain does not rely on that: it makes the table refuse rows (seal.sql).
 update trunkline.stripe set drains = $1

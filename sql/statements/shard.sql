@@ -1,2 +1,2 @@
--- One row, and seldom asked for: at the beginning, and every few seconds while something is enqueued.
+-- Reads one row, and seldom: at the start, and every few seconds while messages are enqueued.
 select number, drains from trunkline.stripe

@@ -1,4 +1,4 @@
--- Sizes stand in the row, so no payload is read back.
+-- Each row stores its size, so no payload is read.
 select coalesce(pg_catalog.sum(size) filter (where due_at operator(pg_catalog.<=) t), 0)::bigint as due,
        coalesce(pg_catalog.sum(size) filter (where due_at operator(pg_catalog.>) t and attempt operator(pg_catalog.=) 0), 0)::bigint as delayed,
        coalesce(pg_catalog.sum(size) filter (where due_at operator(pg_catalog.>) t and attempt operator(pg_catalog.>) 0 and error is null), 0)::bigint as leased,

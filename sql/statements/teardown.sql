@@ -1,3 +1,3 @@
--- Everything of Trunkline's in this database, and whatever of others' hangs on it.
+-- Drops everything that belongs to Trunkline in this database, and all objects of others that depend on it.
 set local search_path = pg_catalog, pg_temp;
 do $$ begin execute format('drop schema if exists %I cascade', rtrim('trunkline.', '.')); end $$

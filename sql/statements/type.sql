@@ -1,4 +1,4 @@
--- What a type is made of, for parameters and columns of types that Postgres does not come with.
+-- Returns the definition of a type, for parameters and columns of types that are not built into Postgres.
 select t.typname, n.nspname, t.typtype,
     coalesce(r.rngsubtype, case when t.typlen operator(pg_catalog.=) '-1' then t.typelem end, 0::pg_catalog.oid), t.typbasetype, t.typrelid
 from pg_catalog.pg_type t

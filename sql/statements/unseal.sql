@@ -1,2 +1,2 @@
--- A table without it stays as it is.
+-- A table without the constraint stays as it is.
 alter table trunkline.{queue_} drop constraint if exists drained

@@ -1,2 +1,2 @@
--- From now on a message may be handed over to this consumer, one.
+-- From now on, one message may be handed over to this consumer.
 insert into trunkline.waiting (consumer, queue, alive) values ($1, $2, $3) on conflict (consumer) do update set alive = $3

@@ -1,5 +1,5 @@
--- The tables that all queues share, as 0.1.0 had them: version 15. Steps change tables and data, forward only, and their numbers are the
--- versions of the schema; functions stand in ../functions and ../queue as they are now. `trunkline.` stands for the schema's name.
+-- The tables that all queues share, as 0.1.0 had them: version 15. Steps change tables and data, forward only, and their numbers are the versions of
+-- the schema. The current functions are in ../functions and ../queue. `trunkline.` stands for the schema's name.
 
 -- One row per queue. Change it through trunkline.alter_queue, which renews the queue's functions.
 create table trunkline.queue (
@@ -9,15 +9,15 @@ create table trunkline.queue (
     max_batch      int not null constraint queue_max_batch check (max_batch between 1 and 1024),
     created_at     timestamptz not null default now(),
     paused         bool not null default false, -- nothing is dequeued
-    -- Limits over all processes.
+    -- Limits for all processes together.
     max_leased     int constraint queue_max_leased check (max_leased >= 1),
     per_second     float8 constraint queue_per_second check (per_second > 0 and per_second < 'infinity'),
     burst          float8 constraint queue_burst check (burst >= 1 and burst < 'infinity'),
-    -- Priorities: an ordered line of rows for each. head_start is `aging`, the worth of a step of priority.
+    -- Priorities: each has its own ordered line of rows. head_start is `aging`, the age that one step of priority is worth.
     priorities     int not null default 1 constraint queue_priorities check (priorities between 1 and 10),
     head_start     interval not null default '1 minute' constraint queue_head_start check (head_start > '0' and head_start <= '36500 days'),
     uniqueness     bool not null default false, -- the queue has a table of unique keys
-    -- Keys: lanes is the number of `partitions`; none without keys. The numbers of the partitions begin with first_lane.
+    -- Keys: lanes is the number of `partitions`, 0 in a queue without keys. The numbers of the partitions start at first_lane.
     lanes          int not null default 0 constraint queue_lanes check (lanes between 0 and 256),
     per_key        int not null default 1 constraint queue_per_key check (per_key >= 1),
     key_per_second float8 constraint queue_key_per_second check (key_per_second > 0 and key_per_second < 'infinity'),
@@ -25,41 +25,41 @@ create table trunkline.queue (
     first_lane     smallint not null default 0
 );
 
--- The objects of every queue, with holes for its names: see trunkline.fill. Tables are made once, the rest is renewed.
+-- The objects of every queue, with holes for its names: see trunkline.fill. Tables are created once, the other objects are renewed.
 create table trunkline.template (
     name text constraint pk_template primary key,
     kind text not null constraint template_kind check (kind in ('tables', 'view', 'function')),
     text text not null
 );
 
--- A time before which a queue holds nothing, so that a new process need not walk over dead rows to find that out.
+-- A time before which a queue has no due rows, so that a new process need not walk over dead rows to find that out.
 create table trunkline.floor (
     queue   text constraint pk_floor primary key,
     reached timestamptz not null default '-infinity'
 );
 
--- Queues that were dropped, and the first id that no message of theirs had. A queue created again under the same name
--- begins there, so that a late worker's lease cannot name another message.
+-- Queues that were dropped, and the first id that none of their messages had. A queue created later under the same name starts at this id, so that a
+-- late worker's lease cannot name another message.
 create table trunkline.dropped (
     queue   text constraint pk_dropped primary key,
     next_id bigint not null
 );
 
--- The rights of roles: renewed with the functions, and applied to queues that are created later.
+-- The rights of roles: renewed with the functions, and also applied to queues that are created later.
 create table trunkline.granted (
     role  text not null,
     kind  text not null constraint granted_kind check (kind in ('producer', 'consumer', 'operator')),
-    queue text not null, -- empty for every queue
+    queue text not null, -- empty for all queues
     constraint pk_granted primary key (role, kind, queue)
 );
 
--- Consumers that wait for a message inside a notification. Nothing in it outlives a crash.
+-- Consumers that wait for a message inside a notification. No row survives a crash of the server.
 create unlogged table trunkline.waiting (
     consumer text constraint pk_waiting primary key, queue text not null, alive bigint not null);
 create index waiting_by_queue on trunkline.waiting (queue);
 
--- Schedules: a message is enqueued at every tick of an expression. A row changes with each of its ticks, and rows are few, so
--- there is room for their next versions beside them.
+-- Schedules: a message is enqueued at every tick of an expression. A row changes with each of its ticks, and rows are few. So each page keeps room
+-- for new versions of its rows.
 create table trunkline.schedule (
     name       text constraint pk_schedule primary key constraint schedule_name check (name ~ '^[a-z][a-z0-9_.-]{0,47}$'),
     queue      text not null constraint fk_schedule_queue references trunkline.queue (name) on delete cascade,
@@ -80,16 +80,16 @@ create table trunkline.schedule (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.1);
 create index schedule_by_next on trunkline.schedule (next_at) where not paused;
 
--- The messages that a queue with limits may dequeue at once, as of a time. A session that dequeues locks the row.
+-- The number of messages that a queue with limits may dequeue at once, at a given time. A session that dequeues locks the row.
 create table trunkline.bucket (
     queue     text constraint pk_bucket primary key constraint fk_bucket_queue references trunkline.queue (name) on delete cascade,
     tokens    float8 not null,
     filled_at timestamptz not null
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 
--- This database among several that hold queues of the same names: one row. Ids of messages begin with the number there, so it
--- must neither change nor depend on where the server is: it goes along with a backup, a standby and an upgrade.
--- In a database that was copied to be another shard: update trunkline.stripe set number = default;
+-- The identity of this database among several that hold queues with the same names: one row. Ids of messages begin with the number in it. So the
+-- number must neither change nor depend on where the server is: it stays the same in a backup, a standby and an upgrade. In a database that was
+-- copied to be another shard: update trunkline.stripe set number = default;
 create table trunkline.stripe (
     number int not null default ('x' || left(gen_random_uuid()::text, 8))::bit(32)::int,
     drains bool not null default false,
@@ -97,42 +97,42 @@ create table trunkline.stripe (
 );
 insert into trunkline.stripe default values;
 
--- The actions of operators in the console: written in the transaction of each action, by nothing else.
+-- The actions of operators in the console. A row is written only in the transaction of its action.
 create table trunkline.audit (
     id       bigint generated always as identity constraint pk_audit primary key,
     at       timestamptz not null default clock_timestamp(),
     who      text not null,                      -- the user of the console
     role     text not null default session_user, -- the role of the console
     action   text not null,
-    queue    text,                               -- no reference: the entry outlives the queue
+    queue    text,                               -- no foreign key: the entry outlives the queue
     what     text not null,                      -- in words: which messages, until when
-    affected bigint not null                     -- messages, or schedules
+    affected bigint not null                     -- number of messages, or of schedules
 );
 
--- Reports of the workers that are configured to send them: one row every ten seconds, of the time since the last. A worker that reports
--- removes rows after an hour. A crash of the server empties the table.
+-- Reports of the workers that are configured to send them: one row every ten seconds, about the time since the previous row. A worker that reports
+-- removes rows that are more than an hour old. A crash of the server empties the table.
 create unlogged table trunkline.worker (
     at         timestamptz not null default clock_timestamp(),
-    worker     uuid not null,                                            -- drawn at each start
-    queue      text not null,                                            -- no reference: no session waits for another
+    worker     uuid not null,                                            -- random, new at each start
+    queue      text not null,                                            -- no foreign key: no session waits for another
     name       text not null default current_setting('application_name'),
-    address    inet default inet_client_addr(),                          -- null for a socket of this machine
+    address    inet default inet_client_addr(),                          -- null if connected through a socket of this machine
     process    bigint not null,
     version    text not null,                                            -- of the library
     started_at timestamptz not null,
-    ended      bool not null,                                            -- in order: nothing comes after this row
-    seconds    float8 not null,                                          -- since the row before
+    ended      bool not null,                                            -- the worker stopped in order: this is its last row
+    seconds    float8 not null,                                          -- since the previous row
     handled    bigint not null,                                          -- handled messages, including failed ones
-    failed     bigint not null,                                          -- messages that are tried again, or dead
+    failed     bigint not null,                                          -- messages that will be retried, or are dead
     running    bigint not null,                                          -- running handlers
-    hands      bigint not null,                                          -- the most handlers
-    p50        float8,                                                   -- seconds of a call of the handler; null if none ended
+    hands      bigint not null,                                          -- maximum number of concurrent handlers
+    p50        float8,                                                   -- duration of a handler call, in seconds; null if none ended
     p99        float8,
     constraint pk_worker primary key (at, worker)
 );
 
--- Relays to and from brokers: how far each is, and where one from a broker continues. A relay into a queue moves its position in the
--- transaction that enqueues what it read; so each message arrives once, whatever is killed.
+-- Relays to and from brokers: the progress of each, and where a relay from a broker continues. A relay into a queue moves its position in the
+-- transaction that enqueues what it has read. So each message arrives once, no matter which process is killed.
 create table trunkline.relay (
     name       text constraint pk_relay primary key,
     queue      text not null constraint fk_relay_queue references trunkline.queue (name) on delete cascade,
@@ -140,11 +140,11 @@ create table trunkline.relay (
     inward     bool not null,                                     -- from the broker into the queue
     position   text,                                              -- inward: after the last enqueued message, as the source writes it
     holder     bigint,                                            -- inward: the relay that moves the position
-    held_until timestamptz not null default '-infinity',          -- and until when no other relay may
-    confirmed  bigint not null default 0,                         -- messages that arrived: inward ever, outward of this run
+    held_until timestamptz not null default '-infinity',          -- until when no other relay may move it
+    confirmed  bigint not null default 0,                         -- messages that arrived: in total if inward, otherwise in this run
     refused    bigint not null default 0,                         -- dead letters
     held       bigint not null default 0,                         -- messages that the broker has refused for now
-    lag        bigint,                                            -- messages that are yet to arrive, if that is known
+    lag        bigint,                                            -- messages that have yet to arrive, if known
     last_error text,
     failed_at  timestamptz,
     started_at timestamptz not null default clock_timestamp(),

@@ -1,5 +1,5 @@
--- What died and was not cleaned away, where it is much beside what lives. Many rows die between two vacuums of a queue that works: so they count only where the
--- last vacuum, or the queue's creation, is longer ago than the patience, or where a vacuum came and something that began before it holds them.
+-- Finds tables with many dead rows compared to live ones. Many rows die between two vacuums of a busy queue. So they count only in two cases. The
+-- last vacuum, or the queue's creation, is longer ago than the patience; or a vacuum ran, but a transaction from before it still holds the rows.
 select 'wrong', substr(s.relname, strpos(s.relname, '_') + 1),
        format('table %I has %s dead rows beside %s live ones, about %s', s.relname, s.n_dead_tup, s.n_live_tup,
               pg_size_pretty((pg_table_size(s.relid) * (s.n_dead_tup::float8 / greatest(s.n_dead_tup + s.n_live_tup, 1)))::bigint)),

@@ -1,4 +1,4 @@
--- Prepared transactions outlive their sessions and the server.
+-- Prepared transactions outlive their sessions, and restarts of the server.
 select 'wrong', null::text,
        format('prepared transaction %L of role %s has waited for its end for %s', p.gid, p.owner, date_trunc('second', now() - p.prepared)),
        p.prepared,

@@ -1,12 +1,12 @@
--- Relays that have vanished, and those that a broker keeps from going on. A relay that ends in order takes its row away; one that works writes it every ten
--- seconds. Where another one has taken over, nothing is wrong.
+-- Finds relays that have vanished, and relays whose broker prevents progress. A relay that stops in order deletes its row; a running relay updates its
+-- row every ten seconds. If another relay has taken over, nothing is wrong.
 select 'wrong', r.queue,
        pg_catalog.format('relay %s has reported nothing for %s, and did not end in order', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,
        'It was killed, or does not reach the database. Its messages wait until a relay carries them.',
        pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if it is not to come back; otherwise start it again', r.queue, r.name)
 from trunkline.relay r
-where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') and pg_catalog.isfinite(r.seen_at) -- else it ended in order
+where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') and pg_catalog.isfinite(r.seen_at) -- else it stopped in order
   and not exists (select from trunkline.relay o
                   where o.queue = r.queue and o.broker = r.broker and o.inward = r.inward and o.seen_at > pg_catalog.now() - interval '1 minute')
 union all

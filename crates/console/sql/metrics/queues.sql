@@ -1,5 +1,5 @@
--- What every scrape asks, and the answer to whether the database is there: a row of the catalog for each queue. Its sequence counts its rows by 1,024, those
--- of transactions that were rolled back included; a role that may not read a sequence is not refused, but learns no count.
+-- Runs at every scrape, and shows whether the database is reachable: one catalog row for each queue. The queue's sequence counts its rows by 1,024,
+-- including rows of transactions that were rolled back. A role that may not read a sequence gets no error, but no count either.
 select q.name, q.paused,
        case when has_sequence_privilege(c.oid, 'select, usage') then coalesce(pg_sequence_last_value(c.oid) / 1024, 0) end
 from trunkline.queue q

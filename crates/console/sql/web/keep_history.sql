@@ -1,4 +1,5 @@
--- What this console sees, for all consoles: in a minute that another one has written already, nothing. What is older than a day goes.
+-- Records this console's numbers for all consoles; writes nothing if another console has already recorded the minute. Deletes records that are more
+-- than a day old.
 with old as (delete from trunkline.history h where h.minute < pg_catalog.now() - interval '1 day')
 insert into trunkline.history (minute, queue, depth, oldest, came, went, died)
 select pg_catalog.date_trunc('minute', pg_catalog.now()), n.queue, n.depth, n.oldest, n.came, n.went, n.died

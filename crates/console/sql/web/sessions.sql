@@ -1,5 +1,6 @@
--- Sessions whose last statement was about this queue, by the name that their program gives itself: what the database knows of who works on it. The statements of
--- the library and of the SQL functions have the queue's name in them, the latter in quotes of a text.
+-- Returns sessions whose last statement was about this queue, by the application names of their programs: this is all that the database knows about
+-- who uses a queue. Statements of the library contain the queue's name in an identifier, statements that call the SQL functions contain it in a
+-- string literal.
 select coalesce(nullif(a.application_name, ''), '(no name)'), coalesce(host(a.client_addr), 'this machine'), count(*), max(a.state_change)
 from pg_stat_activity a
 where a.datname = current_database() and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()
