@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use crate::queue::message::payload::Payload;
 use crate::worker::{outage::Outage, station::Station};
 
-/// The time for handlers that can be notified to end by themselves, after the limit.
+/// The time for which handlers that can be notified may continue after the limit.
 const GRACE: Duration = Duration::from_secs(1);
-/// The time for the database to answer the last statements.
+/// The maximum time for which the last statements wait for the database.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl<T: Payload> Station<T> {
@@ -38,7 +38,7 @@ impl<T: Payload> Station<T> {
         let _ = timeout(LAST_WORDS, last_words).await; // other messages come back when their leases end
     }
 
-    /// Settles finished messages until none is held. If nothing can be settled any more, still
+    /// Settles finished messages until none are left. If no message can be settled any more, still
     /// waits for the running handlers.
     async fn finish(&self) {
         let mut outage = Outage::default();
