@@ -192,7 +192,7 @@ fn isolated_message_and_others_wait_a_second_for_each_other() {
     assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(9100));
 }
 
-    /// A message that is given back would be leased again together with many others.
+/// A message that is given back would be leased again together with many others.
 #[test]
 fn isolated_message_is_not_given_back_while_it_waits() {
     let now = Instant::now();
