@@ -20,8 +20,8 @@ pub(crate) struct Look {
     pub candidate: Time,
     /// The oldest transaction that is still running. All earlier transactions have ended.
     pub running: i64,
-    /// The next transaction id to be assigned, or an earlier one. It was read after the clock of
-    /// the candidate.
+    /// The next transaction id to be assigned, or an earlier one. Every transaction that may insert
+    /// a row below the candidate has a lower id.
     pub next: i64,
 }
 

@@ -60,8 +60,8 @@ use crate::{
 /// a transaction of the same task, so commit that transaction first.
 ///
 /// # Errors
-/// A database error, or the time is out of bounds. The role must have the right to update the tables
-/// of dead letters and of the archive, like an operator or the queue's owner.
+/// A database error, or the time is out of bounds. The role must have the right to update the
+/// tables of dead letters and of the archive, like an operator or the queue's owner.
 ///
 /// ```no_run
 /// # use std::time::Duration;

@@ -1,3 +1,5 @@
+//! Tests the expressions of schedules: their syntax and their ticks.
+
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use super::Expression;

@@ -1,3 +1,5 @@
+//! Tests which ticks are made, by the treatment of missed ticks.
+
 use std::time::Instant;
 
 use jiff::{Timestamp, ToSpan};

@@ -1,3 +1,5 @@
+//! Tests the messages that a worker holds: leases, isolation, keys and rates.
+
 use std::{sync::Arc, time::SystemTime};
 
 use super::{beat::Beat, *};

@@ -1,4 +1,4 @@
-//! Replies that are read while the rest is still to come.
+//! Tests replies whose first parts are read before the rest arrives.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const END: &[u8] = b"SELECT 1\0";
 
-/// Encodes a statement's reply: one row of this number of bytes.
+/// Encodes the reply to a statement: one row of this number of bytes.
 fn answer(bytes: usize) -> Vec<u8> {
     [row(&[&vec![b'x'; bytes]]), message(b'C', END)].concat()
 }
@@ -66,7 +66,7 @@ async fn reply_read_in_parts_may_still_fail_with_its_place() {
         other => panic!("{other:?}"),
     }
     assert_eq!(read, 2);
-    // A missing end is an error, however much was read.
+    // A missing end of the reply is an error, even if some parts have already been read.
     let reply = connection.send_in_parts(group(&["select 1"; 3]));
     server.write_all(&[answers, ready(b'I')].concat()).await.expect("sent");
     let outcome = timeout(SOON, reply.parts(|_, _, _| ())).await.expect("answered");

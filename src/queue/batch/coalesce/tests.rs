@@ -1,3 +1,5 @@
+//! Tests how enqueues share rows and inserts.
+
 use super::*;
 
 const NEW: New<'static> = New { due: 0.0, lane: 0, key: None, element: &[], metadata: &[], claim: None };
