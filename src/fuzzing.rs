@@ -113,7 +113,7 @@ mod tests {
     /// Inputs that failed in earlier runs of these targets, and were fixed.
     #[test]
     fn earlier_findings_stay_fixed() {
-        super::array(b""); // an id at the very end of its type
+        super::array(b""); // an id at the end of its type's range
     }
 
     proptest! {

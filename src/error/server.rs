@@ -38,7 +38,7 @@ impl ServerError {
             let value = String::from_utf8_lossy(value).into_owned();
             match kind {
                 b'V' => severity = Some(value),
-                b'S' => drop(severity.get_or_insert(value)), // translated, but some poolers know only this one
+                b'S' => drop(severity.get_or_insert(value)), // this field is translated, but some poolers send no other
                 b'C' => error.code = SqlState::from_code(&value),
                 b'M' => error.message = value,
                 b'D' => error.detail = Some(value),

@@ -58,7 +58,7 @@ impl Db {
         let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
-            group.push(&prepared[0], &[])?; // prepares again behind it what was prepared under another path
+            group.push(&prepared[0], &[])?; // statements prepared under another path are prepared again after it
             params.with(|params| group.push(&prepared[1], params)).map(|()| group)
         };
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
@@ -114,13 +114,13 @@ impl Db {
         let (mut answers, mut wrong) = (Vec::with_capacity(many.len()), None);
         let read_one = |prepared: &[Prepared], reply: &Reply, at: usize, place: usize| {
             if place == 0 {
-                answers.clear(); // from a first try
+                answers.clear(); // removes the answers of a first try
                 wrong = None;
             }
             if wrong.is_none() {
                 match read(reply, at, &prepared[0].columns, text) {
                     Ok(answer) => answers.push(answer),
-                    Err(error) => wrong = Some(error), // unless the server returns an error of its own
+                    Err(error) => wrong = Some(error), // used unless the server returns an error itself
                 }
             }
         };

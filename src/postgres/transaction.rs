@@ -162,7 +162,7 @@ impl Transaction {
     /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn commit(self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // apart from this, only the drop sets it
+        let _ = self.committed.set(true); // the only other place that sets it is the drop
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let _ = self.committed.set(false); // unless it was committed
+        let _ = self.committed.set(false); // no effect if the transaction was committed
         if self.pipeline.abandon() {
             self.db.give_back(self.pipeline.session.clone());
         } // otherwise the connection closes once all replies have arrived

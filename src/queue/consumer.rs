@@ -234,7 +234,7 @@ impl<T: Payload> Consumer<T> {
                 return Ok(messages);
             }
             held += 1;
-            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds it
+            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds the message
         }
     }
 

@@ -320,7 +320,7 @@ pub(crate) async fn finish<R: Send + 'static>(
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {
         let pause = match shared.sweep_part(page).await {
-            Ok((0, _)) | Err(_) => return, // another sweep is due soon
+            Ok((0, _)) | Err(_) => return, // the next sweep will be due soon
             Ok((next, pause)) => {
                 page = next;
                 pause

@@ -96,7 +96,7 @@ impl Pace {
 
     /// Returns the next step when nothing is due.
     pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
-        self.busy_since = None; // a notification comes before a pause ends
+        self.busy_since = None; // a notification arrives before a pause ends
         match self.wait {
             Wait::Poll(every) => Step::Poll(every),
             Wait::Adaptive | Wait::Notify if !listening => Step::Listen,

@@ -149,7 +149,7 @@ impl<T: Payload> Consumer<T> {
                 Ok(Worked::Failed) => held = 0,
                 Ok(Worked::Nothing) => {
                     held += 1;
-                    sleep(Pace::held(held)).await; // another consumer holds it
+                    sleep(Pace::held(held)).await; // another consumer holds the message
                 }
                 // Nothing has happened yet, and another shard may have a message.
                 Err(error) if error.is_closed() && !error.is_outcome_unknown() => shard.lost(&error),

@@ -116,7 +116,7 @@ impl<'a, T: Payload> Tries<'a, T> {
     pub async fn next(&mut self) -> Result<Arc<Member<T>>> {
         loop {
             let set = &self.queue.shared.shards.0;
-            let changed = set.changed.notified(); // notified of changes from here on
+            let changed = set.changed.notified(); // reports changes from this point on
             let members = self.queue.members();
             let now = Instant::now();
             let known: Vec<Known> = members
@@ -153,7 +153,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         if error.is_drained() {
             shard.health.drained();
         } else if error.is_closed() || error.is_for_another() {
-            shard.lost(&error); // also for an unknown outcome, so that the next call avoids this shard
+            shard.lost(&error); // also if the outcome is unknown, so that the next call avoids this shard
         } else {
             shard.health.answered(Instant::now());
         }

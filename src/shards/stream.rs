@@ -83,7 +83,7 @@ type Changes<T> = BoxFuture<'static, watch::Receiver<Members<T>>>;
 fn changes<T: Payload>(mut members: watch::Receiver<Members<T>>) -> Changes<T> {
     async move {
         if members.changed().await.is_err() {
-            std::future::pending::<()>().await; // the queue holds the sender
+            std::future::pending::<()>().await; // never reached while the queue holds the sender
         }
         members
     }

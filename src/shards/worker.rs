@@ -110,7 +110,7 @@ impl<T: Payload> Worker<T> {
             Ok(())
         };
         {
-            let now = members.borrow_and_update().clone(); // released at once: a shard may leave
+            let now = members.borrow_and_update().clone(); // released at once, because a shard may leave
             begin(&mut crew, &now)?;
         }
         let (more, signal) = watch::channel(());

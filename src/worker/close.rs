@@ -28,14 +28,14 @@ impl<T: Payload> Station<T> {
         }
         running.abort_all();
         let ended = async { while running.join_next().await.is_some() {} };
-        let _ = timeout(GRACE, ended).await; // does not wait for a handler that blocks its thread
+        let _ = timeout(GRACE, ended).await; // a handler that blocks its thread is not waited for
         let given_up = self.held().give_up_running();
         let last_words = async {
             self.release(&given_up).await;
             self.changed.notify_one();
             finish.await;
         };
-        let _ = timeout(LAST_WORDS, last_words).await; // other messages come back when their leases end
+        let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages come back when their leases end
     }
 
     /// Settles finished messages until none are left. If no message can be settled any more, still

@@ -75,7 +75,7 @@ impl<T: Payload> Hand<T> {
                 report.calls.ended(&answers, lap.took());
             }
             metrics.handled(end_of(&answers), lap);
-            consume_budget().await; // a handler that never waits must not keep the thread
+            consume_budget().await; // a handler that never waits must not block the thread
         }
         self.has_ended = true;
     }

@@ -117,7 +117,7 @@ impl<T> Held<T> {
     /// began, and end, a little earlier. Renewals are early enough to allow for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
-            self.started = now; // until now nothing could start
+            self.started = now; // no message could start before this
         }
         // If keys have a rate, the lane's next worker must know the latest time at which a message
         // may start.
@@ -133,7 +133,7 @@ impl<T> Held<T> {
                         self.groups.close(before);
                     }
                     let group = self.groups.begin();
-                    self.groups.open(group); // until the whole row has come
+                    self.groups.open(group); // open until the whole row has arrived
                     group
                 }
             };
@@ -178,7 +178,7 @@ impl<T> Held<T> {
     /// Returns the number of messages to lease now, given that `free` more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
         if self.alone.is_some() || self.to_run_alone > 0 {
-            return 0; // the next one may need to run alone too
+            return 0; // the next message may also have to run alone
         }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
@@ -275,7 +275,7 @@ impl<T> Held<T> {
             }
             self.groups.close(at);
         }
-        self.hands[nr].running = held; // keeps the allocation
+        self.hands[nr].running = held; // keeps the allocated memory
         lost
     }
 

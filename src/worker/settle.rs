@@ -117,7 +117,7 @@ impl<T: Payload> Station<T> {
                 (self.queue.retry([lease], after, reason).await, End::Retried)
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
-            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // no failures
+            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are not failures
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),

@@ -36,7 +36,7 @@ impl<T: Payload> Station<T> {
 
     /// Reports that the worker has shut down in order.
     pub async fn report_end(&self) {
-        let _ = timeout(LAST_WORDS, self.tell(true)).await; // without this report, the missing ones show the end
+        let _ = timeout(LAST_WORDS, self.tell(true)).await; // if this report fails, the missing reports show the end
     }
 
     async fn tell(&self, ended: bool) {

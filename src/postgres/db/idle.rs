@@ -42,7 +42,7 @@ impl Db {
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
-            let Ok(mut place) = slot.place.try_lock() else { continue }; // in use now
+            let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
             if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
                 place.session = None; // closed when the last caller releases it
             }

@@ -257,7 +257,7 @@ impl Db {
             None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // the same database was tried with patience during this wait
+            return Err(error.clone()); // another call has already retried during this wait
         }
         let opened = self.open(class, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
@@ -297,7 +297,7 @@ impl Db {
     /// that `skip locked` needs.
     pub(crate) fn begin_text(&self) -> &'static str {
         match self.0.target.keeps_statements {
-            true => "begin", // at the session's level
+            true => "begin", // uses the session's isolation level
             false => "begin isolation level read committed",
         }
     }

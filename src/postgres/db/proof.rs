@@ -51,7 +51,7 @@ pub(super) async fn prove(
     }
     match timeout(PROOF, proof.recv()).await {
         Ok(Some(())) if said(format!("unlisten {channel}")).await => Proof::Heard,
-        Ok(_) => Proof::NotSent, // the connection broke before it
+        Ok(_) => Proof::NotSent, // the connection broke before the notification arrived
         Err(_) => Proof::NotHeard,
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) 
 
 /// Reads a file, unless other users may read it.
 fn kept_to_oneself(file: &Path) -> Option<String> {
-    let about = std::fs::metadata(file).ok()?; // most users have none
+    let about = std::fs::metadata(file).ok()?; // most users have no such file
     if !about.is_file() {
         warn!("the password file {} is not read: it is not a plain file", file.display());
         return None;

@@ -117,7 +117,7 @@ impl Pipeline {
         {
             let mut state = self.state();
             if std::mem::replace(&mut state.ended, true) {
-                return false; // ended by its commit or rollback, which handle the connection
+                return false; // already ended by a commit or rollback, which handles the connection
             }
             state.open = Group::new(); // these statements were never sent
         }
@@ -137,7 +137,7 @@ impl Pipeline {
     pub fn close(&self, portal: &str) {
         let mut state = self.state();
         if !state.ended && state.begun {
-            let _ = state.open.close(portal); // a name without NULs can always be written
+            let _ = state.open.close(portal); // can always be written, because the name contains no NUL
         }
     }
 

@@ -139,7 +139,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // directly behind it, so that no other caller sees its settings
+            self.clean_up(&mut queued)?; // right after the group, so that no other caller sees its settings
         }
         if !queued.bytes.is_empty() {
             drop(queued);
@@ -152,7 +152,7 @@ impl Connection {
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
         if queued.soiled {
-            let _ = self.clean_up(&mut queued); // it fails only if there is nothing left to clean
+            let _ = self.clean_up(&mut queued); // fails only if nothing is left to clean up
             drop(queued);
             self.shared.wake.notify_one();
         }

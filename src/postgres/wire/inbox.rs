@@ -138,6 +138,6 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.0.end(Err(WireError::Lost(None))); // no effect after the end
+        self.0.end(Err(WireError::Lost(None))); // no effect if the reply has ended
     }
 }

@@ -93,7 +93,7 @@ impl AwaitedGroup {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
-            return Ok(()); // checked again later
+            return Ok(()); // its rows are counted later
         }
         if self.came.over.is_none() {
             self.came.over = self.over(limit);

@@ -7,7 +7,7 @@ pub(crate) const IN_CATALOG: &str = include_str!("../../../sql/statements/in_cat
 /// settings that the user's functions change. A false positive costs a needless clean-up.
 pub(super) fn soils(text: &str) -> bool {
     if text == IN_CATALOG {
-        return false; // local to its transaction
+        return false; // such a setting is local to its transaction
     }
     let text = text.to_ascii_lowercase();
     let (first, rest) = word(&text);

@@ -71,7 +71,7 @@ impl Db {
         session.batch(begin.name, &begin.text).await?;
         let found = self.found(&session).await?.version;
         if found > SCHEMA_VERSION {
-            return Err(self.mismatch(found)); // dropping the session rolls back
+            return Err(self.mismatch(found)); // dropping the session rolls the transaction back
         }
         if found > 0 && found < FIRST {
             return Err(Error::invalid(format!(

@@ -81,7 +81,7 @@ impl Waiting for Requests {
     }
 
     fn fail(request: DequeueRequest) {
-        let _ = request.answer.send(Err(Error::ended("a dequeue", false))); // its caller may have left
+        let _ = request.answer.send(Err(Error::ended("a dequeue", false))); // the caller may have stopped waiting
     }
 }
 

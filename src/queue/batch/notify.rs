@@ -107,7 +107,7 @@ impl Db {
             self.wake(channel);
             return Ok(rows);
         };
-        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // for calls that arrive meanwhile
+        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // serves calls that arrive in the meantime
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         let rows = first_answer(session.query_rows(sql, params, most), session.query(&NOTIFY, &notification)).await;
@@ -122,7 +122,7 @@ async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) ->
         // On a busy machine the answer may arrive during the first poll, before the second
         // statement is sent.
         Either::Left((answer, second)) => {
-            let _ = second.now_or_never(); // sent, its answer is not needed
+            let _ = second.now_or_never(); // sends the second; its answer is not needed
             answer
         }
         Either::Right((_, first)) => first.await,

@@ -118,7 +118,7 @@ impl Waiting for Unsettled {
     }
 
     fn fail(request: SettleRequest) {
-        let _ = request.done.send(Err(Error::ended(ENDING, false))); // its caller may have left
+        let _ = request.done.send(Err(Error::ended(ENDING, false))); // the caller may have stopped waiting
     }
 }
 
@@ -192,7 +192,7 @@ impl Settlement {
         match outcome {
             Err(error) => {
                 for request in self.requests {
-                    let _ = request.done.send(Err(error.clone())); // its caller may have left
+                    let _ = request.done.send(Err(error.clone())); // the caller may have stopped waiting
                 }
             }
             Ok(settled) => {
@@ -208,7 +208,7 @@ impl Settlement {
                         ids.sort_unstable();
                         ids.dedup();
                     }
-                    let _ = request.done.send(lost_or_ok(queue, ids)); // its caller may have left
+                    let _ = request.done.send(lost_or_ok(queue, ids)); // the caller may have stopped waiting
                 }
             }
         }
@@ -222,7 +222,7 @@ pub(crate) struct Lost(Option<HashSet<Lease>>);
 impl Lost {
     /// Compares the settled leases with the number of leases in the statement.
     pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
-        let complete = Settled::messages(settled.iter().copied()) == asked; // nearly always
+        let complete = Settled::messages(settled.iter().copied()) == asked; // true in nearly all cases
         Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
     }
 

@@ -91,7 +91,7 @@ impl Unreadable {
         match payload {
             None => value.put_i32(-1),
             Some(payload) => {
-                value.put_i32(payload.len() as i32); // it was an element before, so it fits
+                value.put_i32(payload.len() as i32); // it was an element of an array, so it fits
                 value.put_slice(payload);
             }
         }

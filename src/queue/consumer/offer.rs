@@ -73,7 +73,7 @@ impl<T: Payload> Offer<T> {
         let made = confirm(mem::take(&mut opened.messages));
         if made.is_some() {
             queue.readable(queue.shared.keep(pages, opened));
-        } // else the pages are dropped, which puts their messages back
+        } // otherwise the pages are dropped, which puts their messages back
         Ok(made)
     }
 }
@@ -101,7 +101,7 @@ impl<T: Payload> Queue<T> {
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {
-                Err(_) if offer.count > 0 => break, // the caller gets the earlier pages
+                Err(_) if offer.count > 0 => break, // the caller receives the earlier pages
                 outcome => outcome?,
             };
             let size = page.size;

@@ -113,7 +113,7 @@ impl<T: Payload> Consumer<T> {
             WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
                 let found = self.queue.open(batches)?;
-                Ok((!found.is_empty()).then_some(found)) // all may be unreadable
+                Ok((!found.is_empty()).then_some(found)) // all messages may be unreadable
             }
             WakeUp::MayBeDue => Ok(None),
             WakeUp::TimeIsUp => Ok(Some(Vec::new())),
@@ -179,7 +179,7 @@ impl<T: Payload> Consumer<T> {
             }
             Step::Look => match (subscription, rings) {
                 (Some(subscription), Some(rings)) => Alarm::Notification(subscription, rings),
-                _ => return Ok(WakeUp::MayBeDue), // it began to listen after that dequeue
+                _ => return Ok(WakeUp::MayBeDue), // the consumer began to listen after its last dequeue
             },
         };
         shared.wait(Wanted { messages, alarm, hooks }, until).await

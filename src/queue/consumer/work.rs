@@ -70,7 +70,7 @@ impl<T: Payload> Consumer<T> {
                 Worked::Done(result) => return Ok(result),
                 Worked::Nothing => {
                     held += 1;
-                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds it
+                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds the message
                 }
                 Worked::Failed => held = 0,
             }
@@ -120,7 +120,7 @@ impl<T: Payload> Consumer<T> {
             return Ok(Tried::Nothing);
         }
         if messages.is_empty() {
-            transaction.commit().await?; // and with it the counted attempt
+            transaction.commit().await?; // commits the counted attempts too
             return Ok(Tried::Unreadable);
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
@@ -154,7 +154,7 @@ impl<T: Payload> Consumer<T> {
     async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {
         let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason_of(reason));
         match self.queue.settle(ending, leases).await {
-            Err(error) if error.is_lease_lost() => Ok(()), // another consumer has leased it, and settles it
+            Err(error) if error.is_lease_lost() => Ok(()), // another consumer has leased the message, and settles it
             outcome => outcome,
         }
     }

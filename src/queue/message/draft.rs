@@ -149,7 +149,7 @@ impl Due {
                     Err(Error::invalid("a due time is out of bounds: it must be before the year 10000"))
                 }
                 Ok(since) => Ok(-since.as_secs_f64()),
-                Err(_) => Ok(0.0), // it has passed
+                Err(_) => Ok(0.0), // the time has passed
             },
         }
     }

@@ -63,7 +63,7 @@ pub(crate) struct ShardName(OnceLock<String>);
 
 impl ShardName {
     pub fn set(&self, name: String) {
-        let _ = self.0.set(name); // the first name stays
+        let _ = self.0.set(name); // the first name is kept
     }
 }
 
@@ -114,7 +114,7 @@ impl Metrics {
             describe_gauge!(name, Unit::Count, help);
             gauge!(name, labels())
         };
-        drop(of_ticks(queue)); // so that they exist from the start, like the other metrics
+        drop(of_ticks(queue)); // creates these metrics at the start, like the others
         describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
         describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
         Self {

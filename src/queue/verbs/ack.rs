@@ -257,7 +257,7 @@ impl Shared {
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
         if outcome.is_ok() && (comes_back || self.has_room_for_others()) {
-            self.db.wake(&self.channel); // waiting consumers look when the messages are due again
+            self.db.wake(&self.channel); // waiting consumers check when the messages are due again
         }
         settlement.answer(self.name(), outcome);
     }

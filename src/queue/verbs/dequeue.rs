@@ -52,7 +52,7 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                Err(_) if got > 0 => break, // the caller gets the earlier pages
+                Err(_) if got > 0 => break, // the caller receives the earlier pages
                 outcome => outcome?,
             };
             let size = page.size;
@@ -110,7 +110,7 @@ impl Shared {
                 shared.metrics.settled(End::Done, asked, lost, began);
                 Ok((leased, ended))
             });
-            let _ = answer.send(outcome); // if the caller left, the messages are put back
+            let _ = answer.send(outcome); // if the caller has left, the messages are put back
         };
         tokio::spawn(work.instrument(span).instrument(settle));
         let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
@@ -136,12 +136,12 @@ impl Shared {
         match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
             Ok(all) => {
                 for (request, part) in requests.into_iter().zip(all.distribute(&asks)) {
-                    let _ = request.answer.send(Ok(part)); // if its caller left, they are put back
+                    let _ = request.answer.send(Ok(part)); // if the caller has left, the messages are put back
                 }
             }
             Err(error) => {
                 for request in requests {
-                    let _ = request.answer.send(Err(error.clone())); // its caller may have left
+                    let _ = request.answer.send(Err(error.clone())); // the caller may have stopped waiting
                 }
             }
         }

@@ -93,7 +93,7 @@ impl Mailbox {
     /// Adds the consumer to the list, if notifications reach it.
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
-        self.entered = Some(alive); // set before, because the statement may arrive even if its answer does not
+        self.entered = Some(alive); // set first, because the statement may arrive even if its answer does not
         let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
@@ -214,7 +214,7 @@ impl Letter {
         let (Some(id), Some(enqueued_us), Some(element), Some(metadata)) = parts else {
             return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
         };
-        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most have none
+        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most messages have no metadata
         Ok(Self { id, enqueued_us, element, metadata })
     }
 }

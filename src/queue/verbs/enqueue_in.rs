@@ -210,7 +210,7 @@ impl<T: Payload> Queue<T> {
         let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
-            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes it
+            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes the lane
             let at = *by_due.entry((due.to_bits(), lane)).or_insert_with(|| {
                 all.push(Together { due, lane: lane.into(), trace: trace.clone(), ..Together::default() });
                 all.len() - 1

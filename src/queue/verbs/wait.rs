@@ -33,7 +33,7 @@ impl Shared {
             match timeout_at(until, &mut answered).await {
                 Ok(answer) => return answer.unwrap_or(Ok(WakeUp::MayBeDue)),
                 Err(_) if entry.leave() => return Ok(WakeUp::TimeIsUp),
-                Err(_) => {} // a statement for it is running: the poller answers, with messages or with `TimeIsUp`
+                Err(_) => {} // a statement is running: the poller answers, with messages or `TimeIsUp`
             }
         }
         answered.await.unwrap_or(Ok(WakeUp::MayBeDue)) // the poller ended with its runtime; this caller starts another
@@ -54,7 +54,7 @@ impl Shared {
             let listens = poller.listens();
             let due_in = match listens {
                 true => self.probe(&mut poller).await,
-                false => Ok(None), // time alone wakes consumers that poll
+                false => Ok(None), // consumers that poll are woken only by time
             };
             match due_in {
                 Ok(due_in) => may_be_due = poller.sleep(listens, due_in).await,

@@ -47,7 +47,7 @@ impl Linger {
     }
 
     pub async fn over(mut self) {
-        let _ = timeout(LINGER, self.heard.changed()).await; // either ends the pause
+        let _ = timeout(LINGER, self.heard.changed()).await; // a notification or the timeout ends the pause
         self.rings.0.store(self.heard.borrow().rings, Ordering::Relaxed);
     }
 }

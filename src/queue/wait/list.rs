@@ -242,7 +242,7 @@ impl Poller {
         // the list could not leave, so it is answered here. A consumer whose waiter is back in the
         // list can leave.
         let late: Vec<_> = left.extract_if(.., |waiter| waiter.until.is_some_and(|by| by <= Instant::now())).collect();
-        left.append(&mut waiting.list); // newer waiters stand behind
+        left.append(&mut waiting.list); // newer waiters come after them
         waiting.list = left;
         drop(state);
         Vec::into_iter(late).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::TimeIsUp)));

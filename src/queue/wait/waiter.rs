@@ -78,7 +78,7 @@ impl Waiter {
     }
 
     pub fn answer(self, answer: Result<WakeUp>) {
-        let _ = self.answer.send(answer); // messages for a consumer that left are put back there
+        let _ = self.answer.send(answer); // if the consumer has left, its messages are put back by the drop
     }
 
     pub fn listens(&self) -> bool {

@@ -13,7 +13,7 @@ impl<T> Held<T> {
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
-            self.started = now; // until now nothing could start
+            self.started = now; // no message could start before this
         }
         let has_some = !ready.is_empty();
         for message in ready {

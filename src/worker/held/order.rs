@@ -296,7 +296,7 @@ impl<T> Order<T> {
         if refused > 0 {
             self.most = kept.saturating_mul(2).max(LEAST);
         } else if kept >= self.most / 2 {
-            self.most = self.most.saturating_mul(2); // fewer is no evidence: little may be due
+            self.most = self.most.saturating_mul(2); // a smaller number shows nothing: few messages may be due
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;

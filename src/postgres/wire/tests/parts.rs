@@ -38,7 +38,7 @@ async fn answer_is_read_while_the_server_runs_the_next_statement() {
         assert_eq!(reply.affected(at), 1);
         let _ = seen.send(place);
     }));
-    server.write_all(&answer(40_000).repeat(4)).await.expect("sent"); // the end of the last may wait for more
+    server.write_all(&answer(40_000).repeat(4)).await.expect("sent"); // the end of the last reply may be kept back
     for place in 0..3 {
         assert_eq!(timeout(SOON, places.recv()).await.expect("before the end"), Some(place));
     }

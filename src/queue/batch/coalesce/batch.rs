@@ -59,7 +59,7 @@ impl Batch {
 
     /// Answers all callers.
     pub fn answer(&self, insertion: Insertion) {
-        let _ = self.outcome.0.set(insertion); // the first answer stands
+        let _ = self.outcome.0.set(insertion); // the first answer is kept
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -21,7 +21,7 @@ pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());
     for row in rows {
         let size = usize::try_from(row.read::<i32>(SIZE).unwrap_or_default()).unwrap_or_default();
-        let mut parts: Vec<(usize, usize)> = Vec::new(); // a call, and how many messages of the row it gets
+        let mut parts: Vec<(usize, usize)> = Vec::new(); // a call, and the number of the row's messages for it
         let mut left = size;
         while left > 0 {
             if wants == 0 && call + 1 < asks.len() {
@@ -165,7 +165,7 @@ mod tests {
     fn row_that_is_no_batch_goes_whole_to_one_call() {
         let broken = row(1024, 4).rewritten(|column, value, out| {
             match (column, value) {
-                (PAYLOAD, _) => out.put_slice(&[0, 0, 0, 2]), // two dimensions, and then nothing
+                (PAYLOAD, _) => out.put_slice(&[0, 0, 0, 2]), // two dimensions, then the end
                 (_, Some(value)) => out.put_slice(value),
                 (_, None) => return false,
             }

@@ -30,7 +30,7 @@ impl Metadata {
     /// Appends one element that came from the database. It needs none of the checks for a new
     /// element.
     pub(crate) fn encode_back(&self, out: &mut BytesMut) {
-        let json = serde_json::to_vec(self).unwrap_or_default(); // names and texts are always JSON
+        let json = serde_json::to_vec(self).unwrap_or_default(); // names and values can always be written as JSON
         out.put_i32(json.len() as i32 + 1);
         out.put_u8(VERSION);
         out.extend_from_slice(&json);
@@ -164,7 +164,7 @@ impl<'a> Carried<'a> {
 
     pub fn next(&mut self) -> Metadata {
         match &mut self.0 {
-            None => Metadata::new(), // nearly always
+            None => Metadata::new(), // true in nearly all cases
             Some(each) => match each.next() {
                 Some(Ok(Some(raw))) => Metadata::read(raw),
                 _ => Metadata::new(),
