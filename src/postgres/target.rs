@@ -78,9 +78,10 @@ const ANSWER_BYTES: usize = 2 << 30;
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
-    /// Parses a connection string. `sslmode=require` encrypts, `verify-ca` also checks the
+    /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks the
     /// certificate against the system's authorities or `sslrootcert`, and `verify-full` also checks
-    /// the name in it. Settings that `tokio_postgres` does not know are removed first.
+    /// the server's name in the certificate. Settings that `tokio_postgres` does not know are
+    /// removed first.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }

@@ -213,8 +213,8 @@ impl Transaction {
         self.committed.clone()
     }
 
-    /// Prepares a statement. If that needs the server, earlier statements are sent first, because
-    /// the statement may need what they create.
+    /// Prepares a statement. If the server must prepare it, earlier statements are sent first,
+    /// because the statement may need an object that they create.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;

@@ -198,8 +198,8 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the floor for the next dequeue. Starts a look that may lift it, or a sweep below it,
-    /// if one is due.
+    /// Returns the floor for the next dequeue. If one is due, starts a look that may raise the
+    /// floor, or a sweep below it.
     pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {
             let (mut lanes, now) = (self.lanes(), Instant::now());

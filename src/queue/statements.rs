@@ -40,13 +40,13 @@ pub(crate) struct Statements {
     pub reschedule: Sql,
     pub shift: Sql,
     pub set_schedule: Sql,
-    /// `enqueue` for 1, 2, 3 … rows.
+    /// The inserts of 1, 2, 3 … rows, in this order.
     pub enqueue: Vec<Sql>,
-    /// `enqueue` for rows in which a message has metadata.
+    /// The inserts of rows in which a message has metadata.
     pub enqueue_with: Vec<Sql>,
-    /// `enqueue` for queues with priorities.
+    /// The inserts for queues with priorities.
     pub enqueue_priority: Vec<Sql>,
-    /// `enqueue` for queues with keys.
+    /// The inserts for queues with keys.
     pub enqueue_key: Vec<Sql>,
     pub lanes: Sql,
     pub lanes_in: Sql,

@@ -18,7 +18,7 @@ pub(super) struct Calls {
     by_time: [AtomicU64; PLACES],
 }
 
-/// The counters' values at one time.
+/// The values of the counters at one time.
 #[derive(Clone)]
 pub(super) struct Counted {
     pub handled: u64,

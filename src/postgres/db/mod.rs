@@ -223,7 +223,7 @@ impl Db {
         &self.0.listener
     }
 
-    /// Creates a statement that is not about one queue.
+    /// Creates a statement that does not concern a single queue.
     pub(crate) fn statement(&self, name: &'static str, text: &str) -> Sql {
         Sql::new(name, &self.0.schema.fill(text))
     }

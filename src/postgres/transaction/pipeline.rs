@@ -141,7 +141,8 @@ impl Pipeline {
         }
     }
 
-    /// Records that a statement could not be prepared, which aborts a transaction that has begun.
+    /// Records that a statement could not be prepared. This aborts the transaction, if it has
+    /// begun.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         self.state().forget_good();
         let earlier = self.first_error();

@@ -50,7 +50,7 @@ pub(super) struct Reading {
     /// The first error of the group. The server skips everything that follows the error, up to the
     /// Sync.
     failed: Option<Arc<ServerError>>,
-    /// The bound that the reply exceeds.
+    /// The limit that the reply exceeds, if any.
     over: Option<Over>,
 }
 
@@ -60,7 +60,7 @@ impl Reading {
         Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
     }
 
-    /// Finds the ends of statements in these messages.
+    /// Finds the ends of statements in these messages, which have just arrived.
     pub fn take(&mut self, came: Came) {
         self.over = came.over.or(self.over);
         for chunk in came.chunks {
@@ -135,7 +135,7 @@ impl Reply {
         self.values(place).map(row).collect()
     }
 
-    /// Reads the rows of the statement at a place without copying them.
+    /// Reads the rows of the statement at this place, without copying them.
     pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);

@@ -16,7 +16,7 @@ pub(crate) struct Bound {
     pub whole: bool,
 }
 
-/// The bound that a reply exceeds.
+/// The limit that a reply exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Bytes(usize),

@@ -33,7 +33,7 @@ impl Incoming {
         Some(self.read(came))
     }
 
-    /// Waits for the whole reply, as one of several waiting callers. Returns it once.
+    /// Waits for the whole reply, as one of several waiting callers. Returns the reply once.
     pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
         let came = ready!(self.inbox.poll_ended(place, context));
         Poll::Ready(self.read(came))

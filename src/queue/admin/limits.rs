@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// While this many messages are leased, nothing is dequeued.
+    /// The number of leased messages at which dequeues stop.
     pub max_leased: Option<u32>,
     /// The number of messages that may be dequeued per second.
     pub per_second: Option<f64>,

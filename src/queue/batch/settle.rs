@@ -43,7 +43,7 @@ impl Ending {
         }
     }
 
-    /// Returns true if one statement can do both.
+    /// Returns true if one statement can carry out both.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
@@ -176,7 +176,7 @@ impl Settlement {
         self.errors.iter().any(|error| !error.is_ascii())
     }
 
-    /// Rewrites the reasons in ASCII, which every server's encoding has.
+    /// Rewrites the reasons in ASCII, which every encoding of a server contains.
     pub fn put_in_ascii(&mut self) {
         for error in &mut self.errors {
             *error = in_ascii(error);

@@ -80,7 +80,7 @@ impl Unreadable {
         }
     }
 
-    /// Copies one message of a row. Its payload may be null.
+    /// Copies one message of a row. The message's payload may be null.
     pub fn of_message(
         (id, (attempt, released), enqueued_at): (i64, (i32, i32), Time),
         (element, payload): (u32, Option<&[u8]>),

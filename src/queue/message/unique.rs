@@ -137,7 +137,8 @@ impl Enqueued {
     }
 }
 
-/// The unique keys of many messages, as parameters of a statement; null for messages without one.
+/// The unique keys of many messages, as parameters of a statement; null for messages without a
+/// unique key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
     pub keys: Vec<Option<Box<str>>>,

@@ -27,17 +27,17 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Messages that may be dequeued now, including messages whose lease expired.
+    /// The number of messages that may be dequeued now, including messages whose lease expired.
     pub due: u64,
-    /// Messages that are not due yet and were never leased.
+    /// The number of messages that are not due yet and were never leased.
     pub delayed: u64,
-    /// Messages under a lease.
+    /// The number of messages with a lease that has not ended.
     pub leased: u64,
-    /// Messages that failed and wait for their next attempt.
+    /// The number of messages that failed and wait for their next attempt.
     pub to_retry: u64,
-    /// Dead letters.
+    /// The number of dead letters.
     pub dead: u64,
-    /// Messages in the archive.
+    /// The number of messages in the archive.
     pub archived: u64,
     /// The number of rows in the queue's table.
     pub rows: u64,

@@ -31,7 +31,7 @@ const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mil
 
 pub(super) enum Arrival<T> {
     Ready(Prefetched<T>),
-    /// The message waits behind others of its key.
+    /// The message waits behind other messages of its key.
     Kept,
     /// The message goes back; the number is that of its row.
     Refused(usize),
@@ -252,7 +252,8 @@ impl<T> Order<T> {
         self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
     }
 
-    /// Gives back all messages that wait behind others. Returns their rows.
+    /// Gives back all messages that wait behind others of their keys. Returns the rows of these
+    /// messages.
     pub fn close(&mut self) -> Vec<usize> {
         self.back_where(|key| !key.behind.is_empty())
     }

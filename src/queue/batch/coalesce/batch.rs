@@ -31,7 +31,7 @@ pub(crate) struct Batch {
     /// The lane of the messages' priority or keys.
     pub lane: u16,
     pub count: usize,
-    /// The elements as they go over the wire.
+    /// The elements of the payloads, in the wire format.
     pub elements: BytesMut,
     /// The metadata, once a message with metadata has joined.
     pub metadata: Option<Stamped>,
