@@ -2,8 +2,8 @@
 //!
 //! Deleted rows stay in the index until no old snapshot can see them; a scan that starts at the
 //! floor does not meet them. The floor follows commits. A candidate becomes the floor only when
-//! every transaction that could still commit an older row has ended, and it rises only as far as
-//! the rows of those transactions allow.
+//! every transaction that could still commit an older row has ended. If such a transaction has left
+//! older rows, the floor rises only up to these rows.
 
 pub(super) mod lanes;
 

@@ -105,10 +105,10 @@ impl Settings {
     /// minute by default.
     ///
     /// Each step of priority adds this time to a message's age. The due message with the highest
-    /// resulting age leaves first, to within a sixteenth of this time. So a message of a higher
-    /// priority overtakes a message of the lowest only if it is enqueued within this time, times
-    /// the steps, after it: no message starves. [`Duration::MAX`] is strict: the highest priority
-    /// always leaves first, even if other messages wait very long.
+    /// resulting age leaves first, to within a sixteenth of this time. A message of the lowest
+    /// priority is overtaken only by messages that are enqueued within this time, times the steps,
+    /// after it. So no message starves, except with [`Duration::MAX`]: the highest priority then
+    /// always leaves first.
     #[must_use]
     pub fn aging(self, aging: Duration) -> Self {
         Self { aging, ..self }

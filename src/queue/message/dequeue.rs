@@ -95,8 +95,8 @@ impl From<usize> for Dequeue {
     }
 }
 
-/// Returns a lease time as a number that Postgres can convert to an interval, so that the server
-/// reports a lease time that is out of bounds.
+/// Returns a lease time as a number that Postgres can convert to an interval. So the server reports
+/// a lease time that is out of bounds.
 pub(crate) fn seconds(lease: Duration) -> f64 {
     lease.as_secs_f64().min(1e9)
 }

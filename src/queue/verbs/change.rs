@@ -82,9 +82,9 @@ impl<T> Queue<T> {
     /// when it commits. Until then, a worker that ends or renews a lease of one of these messages
     /// waits.
     ///
-    /// Messages that another session keeps locked for longer than a tenth of a second are ignored,
-    /// because waiting while holding locks could end in a deadlock. Larger batches are split
-    /// beforehand, outside the transaction.
+    /// Messages that another session keeps locked for longer than a tenth of a second are ignored:
+    /// waiting while holding locks could end in a deadlock. Larger batches are split beforehand,
+    /// outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
         self.change_in(transaction, None, ids).await
     }

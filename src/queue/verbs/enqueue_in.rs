@@ -34,11 +34,12 @@ impl<T: Payload> Queue<T> {
     /// message is in the queue and wakes consumers.
     ///
     /// If another transaction has claimed the message's unique key ([`Unique`](crate::Unique)),
-    /// this call waits for the end of that transaction, and other transactions wait for the end of
-    /// yours. Two transactions that wait for each other are a deadlock, which Postgres ends with an
-    /// error for one of them. So enqueue messages with unique keys in the order of their keys, or
-    /// with one call of [`Queue::enqueue_many_in`]. A repeatable read or serializable transaction
-    /// fails with `40001` if another transaction claimed the key after its snapshot was taken.
+    /// this call waits for the end of that transaction. In the same way, other transactions wait
+    /// for the end of yours. Two transactions that wait for each other are a deadlock, which
+    /// Postgres ends with an error for one of them. So enqueue messages with unique keys in the
+    /// order of their keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or
+    /// serializable transaction fails with `40001` if another transaction claimed the key after its
+    /// snapshot was taken.
     ///
     /// The notification is part of the transaction, so its commit takes a database-wide lock, like
     /// every `NOTIFY`.
