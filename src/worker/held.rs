@@ -68,7 +68,7 @@ pub(super) struct Held<T> {
     /// The number of results that are being settled.
     underway: usize,
     renewals: Arc<Renewals>,
-    /// The last time when a hand took a message, or when the first message for a free hand arrived.
+    /// The last time when a hand took a message, or when a message arrived while none was waiting.
     started: Instant,
     /// The number of waiting messages that must run alone.
     to_run_alone: usize,

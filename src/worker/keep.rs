@@ -1,4 +1,4 @@
-//! The beat of a worker: it renews leases while handlers run, notifies handlers of lost leases, and
+//! The heartbeat of a worker: it renews leases while handlers run, notifies handlers of lost leases, and
 //! releases messages that would not start soon.
 
 use std::{

@@ -30,8 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// of the hosts is promoted.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
-/// Sets the isolation level, because `skip locked` must see the latest commits whatever the
-/// database's default is.
+/// Sets up each session. The isolation level is set because `skip locked` must see the latest
+/// commits, whatever the database's default is.
 const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/connect.sql"),
     ";\n",

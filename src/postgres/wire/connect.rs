@@ -27,8 +27,8 @@ use crate::{
     postgres::target::{Target, late},
 };
 
-/// Connects once, without retries, to the first suitable host of the connection string, or to a
-/// random one.
+/// Tries the hosts of the connection string, in order or in random order, and connects to the first
+/// suitable one. Does not retry.
 ///
 /// `connect_timeout` applies to each address, from its socket to the end of its login. If several
 /// hosts refuse, the error contains the reason of each host.
