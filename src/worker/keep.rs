@@ -1,5 +1,5 @@
-//! The heartbeat of a worker: it renews leases while handlers run, notifies handlers of lost leases, and
-//! releases messages that would not start soon.
+//! The heartbeat of a worker: it renews leases while handlers run, notifies handlers of lost
+//! leases, and releases messages that would not start soon.
 
 use std::{
     sync::Arc,
