@@ -1,4 +1,4 @@
-//! Errors, as facts observed. The caller decides whether to try again.
+//! Errors, as observed facts. The caller decides whether to try again.
 
 pub(crate) mod server;
 mod advice;
@@ -31,9 +31,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the queue or of the database below it.
 ///
-/// Opaque and cheap to clone, because one failure can concern many coalesced callers. Its
-/// predicates classify it; its text says what happened and what to do, and
-/// [`std::error::Error::source`] leads to the database's own error.
+/// Opaque and cheap to clone, because one failure can affect many coalesced callers. Its predicates
+/// classify it. Its text says what happened and what to do, and [`std::error::Error::source`] leads
+/// to the database's own error.
 #[derive(Clone)]
 pub struct Error(Arc<Kind>);
 
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     /// The server refused a connection of this library.
     #[error("cannot connect to the database: {}", .0.told())]
     Refused(#[source] Arc<ServerError>),
-    /// No server was reached, or none that could be understood or trusted.
+    /// No server was reached, or no reached server could be understood or trusted.
     #[error("cannot connect to the database: {0}")]
     Unreachable(#[source] io::Error),
     /// Several hosts refused the connection, each for its own reason.
@@ -62,7 +62,7 @@ pub(crate) enum Kind {
         #[source]
         error: Arc<ServerError>,
     },
-    /// The answer to a statement of this library has another shape.
+    /// The answer to a statement of this library has an unexpected form.
     #[error("the server's answer is not one to the statement: {0}; is the schema `trunkline` the one of this library?")]
     Answer(Box<dyn std::error::Error + Send + Sync>),
     #[error(
@@ -86,14 +86,14 @@ pub(crate) enum Kind {
     /// A parameter of the user cannot be written.
     #[error("{cause}, for statement {}", shortened(.text))]
     Parameters { text: String, cause: Arc<dyn std::error::Error + Send + Sync> },
-    /// The answer to a statement of the user does not have its type.
+    /// The answer to a statement of the user does not have the expected type.
     #[error("{cause}, in the answer to {}", shortened(.text))]
     Rows { text: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("the server rolled the transaction back instead of committing it, because a statement in it had failed")]
     RolledBack,
     #[error("the connection broke before {what} was answered; it may or may not have happened")]
     Unknown { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
-    /// The task that worked for the caller is gone.
+    /// The task that worked for the caller has ended.
     #[error("{what} was not answered, because its task panicked or its runtime ended; {}", meanwhile(*.sent))]
     Ended { what: &'static str, sent: bool },
     /// The server reports fewer rows than were inserted.
@@ -112,7 +112,7 @@ pub(crate) enum Kind {
     Encode { rust: &'static str, column: String, cause: Box<dyn std::error::Error + Send + Sync> },
     #[error("message {id} of queue {queue:?} cannot be read as {rust}: {cause}")]
     Decode { queue: String, id: i64, rust: &'static str, cause: Box<dyn std::error::Error + Send + Sync> },
-    /// A message of a page that is read without being dequeued.
+    /// A message cannot be read, in a page that is read without dequeuing it.
     #[error(
         "{cause}; to see the page all the same, open the queue with payloads of `Readable`; a dead letter goes by its id: \
          `trunkline dead discard {queue} {id}`"
@@ -144,8 +144,8 @@ impl Error {
         Self::new(Kind::Invalid(text.into()))
     }
 
-    /// Combines the errors of hosts that refused the connection: one host's own error, or all of
-    /// them.
+    /// Combines the errors of hosts that refused the connection. If there is only one host, returns
+    /// its own error.
     pub(crate) fn nowhere(mut refusals: Vec<(String, Self)>) -> Self {
         match (refusals.pop(), refusals.is_empty()) {
             (None, _) => Self::invalid("the connection string names no host"),
@@ -162,7 +162,7 @@ impl Error {
         Self::new(Kind::Server { what, queue: None, error })
     }
 
-    /// Creates the error of a call whose task is gone; `sent` is true if its statement was sent.
+    /// Creates the error of a call whose task has ended; `sent` is true if its statement was sent.
     pub(crate) fn ended(what: &'static str, sent: bool) -> Self {
         Self::new(Kind::Ended { what, sent })
     }
@@ -176,8 +176,8 @@ impl Error {
         }
     }
 
-    /// Turns a missing table or function of a queue into a missing queue. Adds the queue's name to
-    /// other errors, for their advice.
+    /// Converts a missing table or function of a queue to the error of a missing queue. Adds the
+    /// queue's name to other errors, for their advice.
     pub(crate) fn or_no_queue(self, queue: &str) -> Self {
         if let Kind::Server { what, queue: None, error } = &*self.0 {
             let named = Self::new(Kind::Server { what, queue: Some(queue.to_owned()), error: error.clone() });
@@ -204,8 +204,8 @@ impl Error {
         }
     }
 
-    /// Returns the messages whose lease was lost; empty for every other error. For several shards,
-    /// see [`Error::shards`].
+    /// Returns the ids of the messages whose lease was lost; empty for every other error. For
+    /// several shards, see [`Error::shards`].
     #[must_use]
     pub fn lost_ids(&self) -> &[i64] {
         match &*self.0 {
@@ -225,7 +225,7 @@ impl Error {
         match &*self.0 {
             Kind::Unknown { .. } | Kind::Answer(_) => true,
             Kind::Ended { sent, .. } => *sent,
-            // Some rows are stored, and it is unknown which. If none is stored, the outcome is
+            // If some rows are stored, it is unknown which. If no row is stored, the outcome is
             // certain.
             Kind::NotStored { stored, .. } => *stored > 0,
             Kind::Shards(parts) => parts.iter().any(|(_, error)| error.is_outcome_unknown()),
@@ -233,7 +233,7 @@ impl Error {
         }
     }
 
-    /// Returns true if there was no connection to the database, or it broke.
+    /// Returns true if there was no connection to the database, or if the connection broke.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match &*self.0 {
@@ -246,17 +246,17 @@ impl Error {
     }
 
     /// Returns true if a call shared another task's statement, and that task ended before the
-    /// statement was sent or answered, for instance with its runtime.
+    /// statement was sent or answered, for example together with its runtime.
     pub(crate) fn is_ended(&self) -> bool {
         matches!(&*self.0, Kind::Ended { .. })
     }
 
-    /// Returns true if the cause of a failed connection may pass, unlike a wrong password or a
-    /// missing database.
+    /// Returns true if the failed connection may have a temporary cause, unlike a wrong password or
+    /// a missing database.
     pub(crate) fn may_pass(&self) -> bool {
         use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
         if let Kind::Unreachable(cause) = &*self.0 {
-            // A missing right, a wrong address, a wrong certificate.
+            // A missing right, a wrong address or a wrong certificate is permanent.
             return ![InvalidData, InvalidInput, PermissionDenied, Unsupported].contains(&cause.kind());
         }
         if let Kind::Nowhere(refusals) | Kind::Shards(refusals) = &*self.0 {
@@ -295,8 +295,9 @@ impl Error {
         self.is_or_has(|kind| matches!(kind, Kind::WrongType { .. }))
     }
 
-    /// Returns the number of the pipeline's statement that the server refused, counted from 0; the
-    /// number after the last is the commit. None of the statements sent together has taken effect.
+    /// Returns the number of the statement in the pipeline that the server refused, counted from 0.
+    /// The number after the last statement is that of the commit. None of the statements that were
+    /// sent together has taken effect.
     #[must_use]
     pub fn failed_statement(&self) -> Option<usize> {
         match &*self.0 {
@@ -322,7 +323,7 @@ impl Error {
 }
 
 /// Returns true if there was no answer, or only a backend's last message: its work may have been
-/// committed before it died.
+/// committed before the backend ended.
 pub(crate) fn is_broken(error: &tokio_postgres::Error) -> bool {
     match error.as_db_error() {
         Some(db) => matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)),

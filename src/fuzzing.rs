@@ -1,4 +1,4 @@
-//! Functions that read foreign bytes, for the targets in `lab/tools/fuzz/` and for their property
+//! Functions that read untrusted bytes, for the targets in `lab/tools/fuzz/` and for the property
 //! tests below.
 
 use bytes::BytesMut;
@@ -12,13 +12,13 @@ use crate::{
     },
 };
 
-/// Reads a server's bytes: the first two choose the number of statements and the position of a cut,
-/// the rest are its messages.
+/// Reads the bytes of a server. The first two bytes choose the number of statements and the
+/// position of a cut; the rest are the server's messages.
 pub fn server_says(bytes: &[u8]) {
     crate::postgres::wire::server_says(bytes);
 }
 
-/// Reads or refuses any array, and checks that an array written here is read unchanged.
+/// Reads or refuses any array, and checks that an array written by this library is read unchanged.
 pub fn array(bytes: &[u8]) {
     let received = Received::from_sql(&Type::BYTEA_ARRAY, bytes).expect("nothing is looked at yet");
     for array in [Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY] {
@@ -39,8 +39,8 @@ pub fn array(bytes: &[u8]) {
     assert!(read.into_iter().map(|(_, payload)| payload).eq(payloads), "another payload");
 }
 
-/// Reads any metadata, as empty if need be. Checks that metadata written here is read unchanged,
-/// for its own message.
+/// Reads any metadata, as empty metadata if it is malformed. Checks that metadata written by this
+/// library is read unchanged, for the message that it belongs to.
 pub fn metadata(bytes: &[u8]) {
     let _ = Metadata::from_sql(&Type::JSONB, bytes);
     let mut carried = Carried::of(Received::from_sql(&Type::JSONB_ARRAY, bytes).ok());
@@ -73,7 +73,7 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Reads or refuses any connection string, and checks that a mode that requires TLS is kept.
+/// Reads or refuses any connection string, and checks that a mode that requires TLS is preserved.
 pub fn connection_string(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = Target::parse_in(text, |_| None);
@@ -91,7 +91,7 @@ pub fn connection_string(bytes: &[u8]) {
 mod tests {
     use proptest::prelude::*;
 
-    /// Parts of the protocol, and of the other inputs.
+    /// Generates parts of the protocol and of the other inputs.
     fn pieces() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             Just(b"D\0\0\0\x0b\0\x01\0\0\0\x01a".to_vec()),
@@ -110,10 +110,10 @@ mod tests {
         proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
     }
 
-    /// Findings of these targets, which were fixed.
+    /// Inputs that failed in earlier runs of these targets, and were fixed.
     #[test]
     fn earlier_findings_stay_fixed() {
-        super::array(b""); // an id at the very end of its type
+        super::array(b""); // an id at the end of its type's range
     }
 
     proptest! {

@@ -1,10 +1,10 @@
-//! Advice for the user about the server's errors in Trunkline's own statements.
+//! Advice for the user about the server's errors in the statements of this library.
 
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
 use crate::error::server::ServerError;
 
-/// Behind the server's text, which names the object and its kind.
+/// Returns the advice to add after the server's text, which names the object and its kind.
 pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> String {
     let queue = queue.unwrap_or("QUEUE");
     if error.code == SqlState::INSUFFICIENT_PRIVILEGE {
@@ -41,7 +41,7 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
     String::new()
 }
 
-/// The right that a statement needs, and the roles that have it.
+/// Returns the right that a statement needs, and the roles that have it.
 fn right(what: &str) -> (&'static str, Option<&'static str>) {
     match what {
         "enqueue" | "enqueue_with" | "enqueue_in" | "send_direct" => (
@@ -81,13 +81,13 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// Returns whether a statement inside a function is wrong. The library's own statements and errors
+/// Returns true if a statement inside a function is wrong. The library's own statements and errors
 /// that a function raises do not count.
 fn is_within_function(error: &ServerError) -> bool {
     matches!(error.position, Some(ErrorPosition::Internal { .. }))
 }
 
-/// Returns whether the missing object is a queue's own table or function, rather than an object
+/// Returns true if the missing object is a table or function of the queue itself, and not an object
 /// that a user's trigger names.
 pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
     !is_within_function(error)
@@ -95,8 +95,8 @@ pub(super) fn misses_queue(error: &ServerError, queue: &str) -> bool {
         || error.message.contains(&format!("_{queue}("))
 }
 
-/// Returns the missing name that a user's code uses without its schema. In a message, names are in
-/// quotes and never translated; names of functions have parentheses instead.
+/// Returns the name of a missing object that a user's code uses without its schema. In a message,
+/// names are in quotes and are never translated; names of functions have parentheses instead.
 fn unqualified(error: &ServerError) -> Option<&str> {
     let code = &error.code;
     let missing = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_OBJECT];
@@ -111,13 +111,13 @@ fn unqualified(error: &ServerError) -> Option<&str> {
     name.filter(|name| !name.is_empty() && !name.contains('.'))
 }
 
-/// Returns whether a queue refuses messages because its server is no longer one of its shards: see
-/// `sql/statements/seal.sql`.
+/// Returns true if a queue refuses messages because its server is no longer one of the queue's
+/// shards: see `sql/statements/seal.sql`.
 pub(super) fn is_drained(error: &ServerError) -> bool {
     error.code == SqlState::CHECK_VIOLATION && error.constraint.as_deref() == Some("drained")
 }
 
-/// Returns whether a unique violation is of a queue's own ids, which come from its sequence.
+/// Returns true if a unique violation concerns the ids that a queue's sequence assigns.
 pub(super) fn is_collision(table: Option<&str>, constraint: Option<&str>) -> bool {
     let (table, constraint) = (table.unwrap_or_default(), constraint.unwrap_or_default());
     [("queue_", "key_"), ("dead_", "deadkey_"), ("archive_", "archivekey_")].iter().any(|(of_table, of_key)| {

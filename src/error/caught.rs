@@ -1,4 +1,4 @@
-//! Calls of the user's code whose panic must stay a failure of one message.
+//! Calls of the user's code. A panic in such a call must affect only one message.
 
 use std::{
     any::Any,
@@ -10,7 +10,7 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(text_of)
 }
 
-/// The text of a panic. What the panic carries is dropped here, and may panic in turn.
+/// Returns the text of a panic. The payload of the panic is dropped here, and may itself panic.
 pub(crate) fn text_of(panic: Box<dyn Any + Send>) -> String {
     let text = panic
         .downcast_ref::<&str>()

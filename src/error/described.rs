@@ -1,4 +1,4 @@
-//! A server's error as `tokio_postgres` has it, told in full.
+//! A server's error from `tokio_postgres`, with its complete text.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Seeded defects, for the checker in `lab/torture/` to find. Nothing of them is built without
+//! Deliberate defects, for the checker in `lab/torture/` to find. They are compiled only with
 //! `--cfg trunkline_mutant`.
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Refusals: what the server answered by an error has not happened, whatever its code. The one
-//! place that says so.
+//! Refusals: if the server answers a statement with an error, the statement has had no effect,
+//! whatever the error's code. Only this file decides that.
 
 use std::time::{Duration, Instant};
 
@@ -7,29 +7,30 @@ use tokio_postgres::error::SqlState;
 
 use super::{Described, Error, Kind, advice::is_collision};
 
-/// Classes of errors that are about the server, its schema or the role's rights, and not about what
-/// it was given. Triggers of users raise any code they like, so this list must never decide whether
-/// something was stored.
+/// Classes of errors that concern the server, its schema or the role's rights, and not the data
+/// that the server received. Users' triggers can raise any code, so this list must never decide
+/// whether a message was stored.
 const OF_THE_SERVER: [&str; 14] =
     ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX"];
 
 impl Error {
-    /// The server refused a statement of our own, for what it was asked or for what it met; nothing
-    /// of it has happened. So what was refused together can be tried apart.
+    /// Returns true if the server refused a statement of this library, so that no part of it has
+    /// taken effect. Requests that were refused together can then be tried separately.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(&*self.0, Kind::Server { .. } | Kind::NotStored { stored: 0, .. })
     }
 
-    /// The refusal is likely to pass, or to meet everything that is asked of this server: it is no
-    /// verdict about a message.
+    /// Returns true if the refusal is likely to be temporary, or to affect every request to this
+    /// server. It then says nothing about a single message.
     pub(crate) fn is_of_the_server(&self) -> bool {
         self.sqlstate().is_some_and(|code| OF_THE_SERVER.iter().any(|class| code.code().starts_with(class)))
     }
 
-    /// The payload itself was refused, by its encoder, by its size or by the server (a check, an
-    /// invalid character, an error that a trigger raises). Not if a queue's sequence is behind its
-    /// table: then every payload collides with a message that is there. Nor if the server refuses
-    /// whatever it is given: it takes no writes, has no room, or the role lacks a right.
+    /// Returns true if the payload itself was refused: by its encoder, because of its size, or by
+    /// the server (a check, an invalid character, an error that a trigger raises). Returns false if
+    /// a queue's sequence is behind its table, so that every payload collides with an existing
+    /// message. Also returns false if the server refuses every payload: it takes no writes, has no
+    /// room, or the role lacks a right.
     #[must_use]
     pub fn is_bad_payload(&self) -> bool {
         match &*self.0 {
@@ -49,12 +50,12 @@ impl Error {
         }
     }
 
-    /// A row was batched for lanes of which the queue has more by now.
+    /// Returns true if a row was batched for the lanes of a queue that has more lanes by now.
     pub(crate) fn is_of_other_lanes(&self) -> bool {
         self.sqlstate().is_some_and(|code| code.code() == "TL002")
     }
 
-    /// The server's encoding has no such character.
+    /// Returns true if the server's encoding lacks a character.
     pub(crate) fn is_of_encoding(&self) -> bool {
         self.sqlstate().is_some_and(|code| {
             [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE].contains(code)
@@ -62,14 +63,15 @@ impl Error {
     }
 }
 
-/// The longest search without a success. Most refusals take a fraction of a millisecond. A refusal
-/// that waits for a lock or a timeout each time must not be tried a thousand times.
+/// The maximum duration of a search without a success. Most refusals take a fraction of a
+/// millisecond. A refusal that waits for a lock or a timeout each time must not be tried a thousand
+/// times.
 const FUTILE: Duration = Duration::from_secs(2);
 
-/// A search, part by part, for what the server refuses.
+/// A search, part by part, for the messages that the server refuses.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// Since when nothing has succeeded.
+    /// The time since which no part has succeeded.
     since: Option<Instant>,
 }
 
@@ -78,7 +80,7 @@ impl Search {
         self.since = None;
     }
 
-    /// After another refusal: whether to go on.
+    /// Returns true if the search should continue after another refusal.
     pub fn goes_on(&mut self) -> bool {
         self.goes_on_at(Instant::now())
     }

@@ -4,7 +4,7 @@ use std::{error, fmt};
 
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
-/// An `ErrorResponse` or `NoticeResponse`, with all that it carries.
+/// An `ErrorResponse` or `NoticeResponse`, with all of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerError {
     /// `ERROR`, `FATAL` or `PANIC`; `WARNING`, `NOTICE`, `DEBUG`, `INFO` or `LOG`. Never
@@ -15,7 +15,7 @@ pub(crate) struct ServerError {
     pub detail: Option<String>,
     pub hint: Option<String>,
     pub position: Option<ErrorPosition>,
-    /// The call stack of functions, the innermost first.
+    /// The call stack of functions, starting with the innermost one.
     pub context: Option<String>,
     pub schema: Option<String>,
     pub table: Option<String>,
@@ -28,8 +28,8 @@ pub(crate) struct ServerError {
 }
 
 impl ServerError {
-    /// Reads a message's body. Skips missing and broken fields, so that no error is lost because of
-    /// its form.
+    /// Reads the body of a message. Skips missing and malformed fields, so that no error is lost
+    /// because of its form.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::empty();
         let (mut severity, mut inner_position, mut inner_query) = (None, None, None);
@@ -38,7 +38,7 @@ impl ServerError {
             let value = String::from_utf8_lossy(value).into_owned();
             match kind {
                 b'V' => severity = Some(value),
-                b'S' => drop(severity.get_or_insert(value)), // translated, but some poolers know only this one
+                b'S' => drop(severity.get_or_insert(value)), // this field is translated, but some poolers send no other
                 b'C' => error.code = SqlState::from_code(&value),
                 b'M' => error.message = value,
                 b'D' => error.detail = Some(value),
@@ -65,7 +65,7 @@ impl ServerError {
         error
     }
 
-    /// The connection ends with it.
+    /// Returns true if the connection ends with this error.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }

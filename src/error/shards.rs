@@ -1,4 +1,4 @@
-//! Errors of several servers that hold the same queue, and of one that does no more.
+//! Errors of several servers that hold the same queue, and of a server that no longer does.
 
 use super::{Error, Kind, advice};
 
@@ -9,8 +9,8 @@ impl Error {
     }
 
     /// Returns the shards that failed in a call to a queue on several servers, each with its own
-    /// error. Their names are as [`shards::Id`](crate::shards::Id) prints them. The call succeeded
-    /// on the shards that are not listed.
+    /// error. Their names are written as [`shards::Id`](crate::shards::Id) prints them. The call
+    /// succeeded on the shards that are not listed.
     #[must_use]
     pub fn shards(&self) -> &[(String, Self)] {
         match &*self.0 {
@@ -19,16 +19,16 @@ impl Error {
         }
     }
 
-    /// The queue was drained on this server, and takes no messages any more; nothing of the call
-    /// has happened. A queue on several servers passes it over by itself.
+    /// Returns true if the queue was drained on this server and takes no messages any more. The
+    /// call has had no effect. A queue on several servers skips such a server by itself.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.is_or_has(|kind| matches!(kind, Kind::Server { error, .. } if advice::is_drained(error)))
     }
 
-    /// Returns whether another shard can take the message: the enqueue had no effect, because of
-    /// the server and not of the payload. The server was not reached, has no room, takes no
-    /// writes, or lacks a right or the queue.
+    /// Returns true if another shard can take the message: the enqueue had no effect, and the cause
+    /// is the server and not the payload. The server was not reached, has no room, takes no writes,
+    /// or lacks a right or the queue.
     pub(crate) fn is_for_another(&self) -> bool {
         if self.is_outcome_unknown() {
             return false;

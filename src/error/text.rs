@@ -1,4 +1,4 @@
-//! An error in words.
+//! The text of an error.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Parts of an error's text.
 
-/// Each host with its reason, which may begin with the host itself.
+/// Lists each host with its reason, which may begin with the name of the host itself.
 pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for (host, error) in refusals {
@@ -8,13 +8,13 @@ pub(super) fn reasons<E: std::fmt::Display>(refusals: &[(String, E)]) -> String 
         let text = text.strip_prefix("cannot connect to the database: ").unwrap_or(&text);
         let reason = if text.starts_with(host) { text.to_owned() } else { format!("{host}: {text}") };
         if !reasons.contains(&reason) {
-            reasons.push(reason); // the addresses of one name often say the same
+            reasons.push(reason); // the addresses of one name often have the same reason
         }
     }
     reasons.join("; ")
 }
 
-/// Each shard with what it met.
+/// Lists each shard with its error.
 pub(super) fn of_shards<E: std::fmt::Display>(parts: &[(String, E)]) -> String {
     let one = |(shard, error): &(String, E)| format!("shard {shard}: {error}");
     if parts.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn placed(place: usize, text: Option<&str>) -> String {
     }
 }
 
-/// The beginning of a statement's text, on one line, without the comment before it.
+/// Returns the beginning of a statement's text, on one line, without the comment in front of it.
 pub(super) fn shortened(text: &str) -> String {
     const MOST: usize = 80;
     let lines = text.lines().skip_while(|line| line.trim().is_empty() || line.trim_start().starts_with("--"));
@@ -50,7 +50,8 @@ pub(super) fn listed(ids: &[i64]) -> String {
     }
 }
 
-/// A schema that is not this library's; version 0 is none at all.
+/// Describes a schema that is not of this library's version; version 0 means that there is no
+/// schema.
 pub(super) fn of_schema(schema: &str, found: i32, wanted: i32) -> String {
     if found == 0 {
         return format!(

@@ -1,4 +1,4 @@
-//! Arrays of one dimension in the binary format: encoded once and decoded once.
+//! One-dimensional arrays in the binary format: encoded once and decoded once.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_checked};
@@ -8,7 +8,7 @@ use postgres_types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type, to_sql_chec
 pub(crate) struct Elements<'a> {
     pub element: u32,
     pub count: i32,
-    /// Some elements are null.
+    /// True if some elements are null.
     pub nulls: bool,
     /// The elements, each a length and a value.
     pub values: &'a [u8],
@@ -68,7 +68,7 @@ impl ToSql for Received<'_> {
     to_sql_checked!();
 }
 
-/// Returns the offset behind `count` elements. An element is a length, which is -1 for null, and a
+/// Returns the offset after `count` elements. An element is a length, which is -1 for null, and a
 /// value.
 pub(crate) fn after(count: usize, elements: &[u8]) -> usize {
     let mut at = 0;
@@ -94,8 +94,8 @@ impl<'a> Received<'a> {
         self.0.get(8..)?.first_chunk().map(|oid| u32::from_be_bytes(*oid))
     }
 
-    /// Returns the elements: a header of 12 bytes, 8 bytes per dimension, then a length and a value
-    /// for each.
+    /// Returns the elements. The format is a header of 12 bytes, 8 bytes per dimension, then a
+    /// length and a value per element.
     pub fn elements(&self) -> Result<Each<'a>, BadArray> {
         let number = |at: usize| -> Result<i32, BadArray> {
             let bytes = self.0.get(at..at + 4).ok_or("the array ends early")?;
@@ -111,8 +111,8 @@ impl<'a> Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Splits the elements into parts of these sizes, in order; a part is shorter where the
-    /// elements end.
+    /// Splits the elements into parts of these sizes, in order. A part is shorter if the elements
+    /// end early.
     pub fn parts(&self, counts: &[usize]) -> Result<Vec<Elements<'a>>, BadArray> {
         let Each { left, mut rest } = self.elements()?;
         let mut left = usize::try_from(left).unwrap_or_default();
@@ -127,7 +127,7 @@ impl<'a> Received<'a> {
     }
 }
 
-/// The elements of an array in the binary format, in order; `None` is null.
+/// The elements of an array in the binary format, in order; a null element is `None`.
 #[derive(Debug)]
 pub(crate) struct Each<'a> {
     pub left: i32,

@@ -1,4 +1,4 @@
-//! The methods of `tokio_postgres`, for programs whose statements are texts.
+//! The methods of `tokio_postgres`, for programs that write their statements as text.
 
 use postgres_types::{FromSql, ToSql, Type};
 
@@ -16,9 +16,9 @@ use crate::{
 /// The methods of `tokio_postgres`, with the same names and arguments, for a [`Db`] and a
 /// [`Transaction`].
 ///
-/// With it a program can migrate statement by statement: import this trait instead of
-/// `tokio_postgres::GenericClient`. A text is prepared automatically, once per connection.
-/// [`Statement`] and its types decode rows more directly.
+/// With this trait, a program can migrate statement by statement: import it instead of
+/// `tokio_postgres::GenericClient`. A statement's text is prepared automatically, once per
+/// connection. [`Statement`] and its types decode rows more directly.
 ///
 /// ```
 /// use trunkline::{Db, Result, postgres::GenericClient};
@@ -37,10 +37,10 @@ use crate::{
 /// }
 /// ```
 pub trait GenericClient: Sync {
-    /// Runs a statement and reads its reply. The other methods use this one.
+    /// Runs a statement and reads its reply. The other methods call this method.
     ///
     /// # Errors
-    /// As [`Db::run`] and [`Transaction::run`].
+    /// The errors of [`Db::run`] and [`Transaction::run`].
     fn answer<R: Rows + Send>(
         &self,
         text: &str,
@@ -89,19 +89,19 @@ impl GenericClient for Transaction {
 pub struct AnyRow(Row);
 
 impl AnyRow {
-    /// Returns a column, by its name or its number from 0.
+    /// Returns a column, by its name or by its number, counted from 0.
     ///
     /// # Panics
-    /// If there is no such column, or its value does not fit. [`AnyRow::try_get`] returns an error
-    /// instead.
+    /// If there is no such column, or its value does not fit the type. [`AnyRow::try_get`] returns
+    /// an error instead.
     pub fn get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> T {
         self.try_get(column).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 
-    /// Returns a column, by its name or its number from 0.
+    /// Returns a column, by its name or by its number, counted from 0.
     ///
     /// # Errors
-    /// There is no such column, or its value does not fit.
+    /// There is no such column, or its value does not fit the type.
     pub fn try_get<'a, T: FromSql<'a>>(&'a self, column: impl Column) -> Result<T, Wrong> {
         self.0.try_get(column.at(self.columns())?)
     }
@@ -118,7 +118,7 @@ impl AnyRow {
         self.columns().len()
     }
 
-    /// Returns whether the row has no column.
+    /// Returns true if the row has no columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns().is_empty()
@@ -131,8 +131,8 @@ impl FromRow for AnyRow {
     }
 }
 
-/// The number or the name of a column of an [`AnyRow`]. The case of a name counts only if two names
-/// differ in nothing else.
+/// The number or the name of a column of an [`AnyRow`]. The case of a name matters only if two
+/// names differ in nothing else.
 pub trait Column: Copy {
     /// Returns the number of the column.
     ///

@@ -6,17 +6,18 @@ use tokio::time::timeout;
 
 use crate::postgres::db::Db;
 
-/// The time for the listening connection to receive its own test notification.
+/// The time limit for the listening connection to receive its own test notification.
 const LONG_ENOUGH: Duration = Duration::from_secs(12);
 
 impl Db {
-    /// Returns whether notifications reach this process. The listening connection sends itself one
-    /// through another connection, and waits for it for at most 12 seconds.
+    /// Returns true if notifications reach this process. The listening connection sends itself a
+    /// notification through another connection, and waits for it for at most 12 seconds.
     ///
-    /// Notifications do not reach a process behind a transaction pooler, or one that gets no
-    /// connection of its own to listen on. There consumers poll.
+    /// Notifications do not reach a process behind a transaction pooler, or a process that gets no
+    /// connection of its own to listen on. In such a process, consumers poll.
     pub async fn notifications_arrive(&self) -> bool {
-        // Nothing is sent on this channel. The subscription only learns that the listener listens.
+        // No notification is sent on this channel. The subscription only shows whether the listener
+        // listens.
         let mut subscription = self.listener().subscribe(&format!("{}.", self.schema_name()), None);
         timeout(LONG_ENOUGH, subscription.heard.wait_for(|heard| heard.hearing)).await.is_ok_and(|heard| heard.is_ok())
     }

@@ -1,4 +1,4 @@
-//! Transactions for the queue's verbs: this library's, and those of `tokio_postgres`.
+//! Transactions for the queue's verbs: those of this library, and those of `tokio_postgres`.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// A caller's transaction: [`Transaction`], or [`tokio_postgres::Transaction`] on the program's own
-/// connection.
+/// The caller's transaction: a [`Transaction`], or a [`tokio_postgres::Transaction`] on the
+/// program's own connection.
 pub trait InTransaction: sealed::Fetch {}
 
 impl InTransaction for Transaction {}
@@ -33,7 +33,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// A row of either driver.
+/// A row, from either driver.
 pub struct Fetched(Either);
 
 enum Either {
@@ -42,8 +42,8 @@ enum Either {
 }
 
 impl Fetched {
-    /// Reads a column of one of the library's own statements. Returns an error for a wrong type,
-    /// because a faulty server must not crash the program.
+    /// Reads a column of one of the library's own statements. Returns an error if the type is
+    /// wrong, because a faulty server must not crash the program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
             Either::Ours(row) => row.read(at),

@@ -1,4 +1,4 @@
-//! Inserts many rows by one statement: one array per column, unnested by the server.
+//! Inserts many rows with one statement: it sends one array per column, which the server unnests.
 
 use std::{fmt::Write, marker::PhantomData};
 
@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// An `insert` of any number of rows of type `P`, with a result `R`: the number of rows (`u64`),
-/// unless its ending returns rows.
+/// An `insert` of any number of rows of type `P`, with a result of type `R`: the number of rows
+/// (`u64`), unless the ending returns rows.
 ///
 /// ```
 /// use trunkline::postgres::Insert;
@@ -32,8 +32,8 @@ use crate::{
 /// ```
 ///
 /// The rows are sent as one array per column (`insert into … select * from unnest($1::int8[], …)`).
-/// The server takes these several times faster than one statement per row. A column that is an
-/// array itself cannot be sent this way; use [`Db::run_many`] for it.
+/// The server handles this several times faster than one statement per row. A column whose own type
+/// is an array cannot be sent in this way; use [`Db::run_many`] for such a table.
 #[derive(Debug)]
 pub struct Insert<P, R = u64> {
     table: &'static str,
@@ -43,19 +43,20 @@ pub struct Insert<P, R = u64> {
 }
 
 impl<P, R> Insert<P, R> {
-    /// Names the table and the columns, as in SQL.
+    /// Creates an insert into these columns of a table, named as in SQL.
     #[must_use]
     pub const fn into(table: &'static str, columns: &'static [&'static str]) -> Self {
         Self { table, columns, ending: "", shape: PhantomData }
     }
 
-    /// Adds the clauses behind the rows: `on conflict …`, `returning …`.
+    /// Adds the clauses that follow the rows: `on conflict …`, `returning …`.
     #[must_use]
     pub const fn ending(self, ending: &'static str) -> Self {
         Self { ending, ..self }
     }
 
-    /// Returns a statement that is only described, and whose columns have the table's types.
+    /// Returns a statement that is only described, not run, and whose columns have the table's
+    /// types.
     fn probe(&self) -> String {
         format!("select {} from {}", self.columns.join(", "), self.table)
     }
@@ -77,7 +78,7 @@ impl<P, R> Insert<P, R> {
 }
 
 impl<P: Params, R> Insert<P, R> {
-    /// Returns the statement for the types of its probe, and its parameters.
+    /// Returns the statement with the types that its probe has found, and its parameters.
     fn filled(&self, probe: &Prepared, rows: impl IntoIterator<Item = P>) -> Result<(String, Arrays)> {
         let text = self.text(&probe.columns).map_err(|failure| told_to_user(0, &probe.text, failure))?;
         let mut arrays = Arrays::of(&probe.columns);
@@ -87,13 +88,13 @@ impl<P: Params, R> Insert<P, R> {
 }
 
 impl Db {
-    /// Inserts rows, in order, by one statement in one round trip.
+    /// Inserts rows, in order, with one statement in one round trip.
     ///
-    /// All rows are in memory at once. A column of them is at most 1 GiB, as every value in
-    /// Postgres.
+    /// All rows are in memory at once. All values of one column together take at most 1 GiB, like
+    /// any value in Postgres.
     ///
     /// # Errors
-    /// As [`Db::run`]. After an error no row is inserted.
+    /// The errors of [`Db::run`]. After an error, no row is inserted.
     pub async fn insert_many<P: Params, R: Rows>(
         &self,
         insert: &Insert<P, R>,
@@ -114,11 +115,11 @@ impl Db {
 }
 
 impl Transaction {
-    /// Inserts rows as [`Db::insert_many`] does, within this transaction; sent like any other
-    /// statement.
+    /// Inserts rows as [`Db::insert_many`] does, within this transaction. The statement is queued
+    /// as [`Transaction::send`] queues it.
     ///
     /// # Errors
-    /// As [`Transaction::send`].
+    /// The same as for [`Transaction::send`].
     pub async fn insert_many<P: Params, R: Rows>(
         &self,
         insert: &Insert<P, R>,

@@ -1,4 +1,4 @@
-//! Values as JSON.
+//! Values that are stored as JSON.
 
 mod finite;
 
@@ -10,18 +10,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::finite::Finite;
 
-/// The version byte before a `jsonb`'s text.
+/// The version byte in front of the text of a `jsonb`.
 const VERSION: u8 = 1;
 
-/// A value that is stored as JSON, in a column of type `jsonb` or `json`. Any type that serde can
-/// serialize and deserialize.
+/// A value that is stored as JSON, in a column of type `jsonb` or `json`. It can have any type that
+/// serde can serialize and deserialize.
 ///
-/// It dereferences to the value itself.
+/// `Json` dereferences to the value itself.
 ///
-/// Enqueueing refuses a value that could not be read back: a value nested more than 127 deep, or a
-/// number that is not finite, which JSON cannot express. Floating-point numbers are exact, except
-/// that `jsonb` has no negative zero. An integer beyond 64 bits from another program is rounded
-/// when it is read as a `serde_json::Value`; as an `i128` or `u128` it is exact.
+/// An enqueue refuses a value that could not be read back: a value with more than 127 levels of
+/// nesting, or a number that is not finite, which JSON cannot express. Floating-point numbers are
+/// exact, except that `jsonb` has no negative zero. An integer beyond 64 bits that another program
+/// has written is rounded when it is read as a `serde_json::Value`. Read as an `i128` or `u128`, it
+/// is exact.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -104,11 +105,11 @@ impl<'a, T: Deserialize<'a>> FromSql<'a> for Json<T> {
     }
 }
 
-/// The deepest nesting of arrays and objects that `serde_json` reads.
+/// The maximum depth of arrays and objects that `serde_json` reads.
 const DEEPEST: usize = 127;
 
-/// Returns an error for a written text that cannot be read again. Most texts have no `null`, as
-/// which a number that is not finite is written, and few brackets.
+/// Returns an error if a written text cannot be read back. A number that is not finite is written
+/// as `null`. Most texts contain no `null` and few brackets.
 fn check(
     text: &[u8],
     is_finite: impl FnOnce() -> Result<(), finite::NotFinite>,
@@ -177,7 +178,7 @@ mod tests {
             let read = Json::<f64>::from_sql(&Type::JSONB, &text).expect("read").0;
             assert_eq!(read.to_bits(), number.to_bits());
         }
-        // PostgreSQL writes it with all digits.
+        // PostgreSQL writes this number with all its digits.
         let text = format!("\u{1}{}", f64::MAX);
         assert_eq!(Json::<f64>::from_sql(&Type::JSONB, text.as_bytes()).expect("read").0.to_bits(), f64::MAX.to_bits());
     }

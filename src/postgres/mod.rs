@@ -1,9 +1,9 @@
-//! The driver: connections, statements and transactions, each a pipeline, in the binary format. It
-//! does not depend on queues.
+//! The driver: connections, statements and transactions, all of them pipelined, in the binary
+//! format. It does not depend on queues.
 //!
 //! Statements are prepared once per connection, and concurrent callers share packets. [`Statement`]
 //! is a statement with its types. [`Transaction`] is a pipeline that waits for a reply only when it
-//! needs one. [`Insert`] inserts many rows by one statement.
+//! needs one. [`Insert`] inserts many rows with one statement.
 
 pub(crate) mod array;
 pub(crate) mod time;

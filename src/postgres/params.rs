@@ -4,10 +4,10 @@ use postgres_types::ToSql;
 
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The parameters of a statement, `$1` first.
+/// The parameters of a statement, starting with `$1`.
 ///
-/// It is implemented for tuples of up to ten values. For more values, or a number known only at run
-/// time, it is implemented for a slice of references: `&[&(dyn ToSql + Sync)]`.
+/// This trait is implemented for tuples of up to ten values. For more values, or a number known
+/// only at run time, use a slice of references: `&[&(dyn ToSql + Sync)]`.
 pub trait Params {
     /// Passes the values to `write`.
     fn with<R>(&self, write: impl FnOnce(&[&(dyn ToSql + Sync)]) -> R) -> R;

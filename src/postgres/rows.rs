@@ -9,8 +9,8 @@ use crate::postgres::wire::{Columns, Reply, Values, Wrong};
 
 /// A row as a value of the caller's type, read column by column from the left.
 ///
-/// It is implemented for tuples of up to ten columns. For a type of your own, one line per column
-/// is enough:
+/// This trait is implemented for tuples of up to ten columns. For a type of your own, one line per
+/// column is enough:
 ///
 /// ```
 /// # use trunkline::postgres::{FromRow, Values};
@@ -28,22 +28,22 @@ pub trait FromRow: Sized {
     /// Reads a row.
     ///
     /// # Errors
-    /// A column is missing, null, or of a type that does not fit. The caller of the statement gets
-    /// an error that names the column.
+    /// A column is missing, is null, or has a type that does not fit. The caller of the statement
+    /// receives an error that names the column.
     fn from_row(row: &mut Values<'_>) -> Result<Self, Wrong>;
 }
 
-/// The result of a statement: one row (`T`), at most one (`Option<T>`), all rows (`Vec<T>`), the
-/// number of affected rows (`u64`), or nothing (`()`), where `T` is [`FromRow`].
+/// The result of a statement, where `T` is [`FromRow`]: one row (`T`), at most one row
+/// (`Option<T>`), all rows (`Vec<T>`), the number of affected rows (`u64`), or nothing (`()`).
 pub trait Rows: Sized {
-    /// The most rows of a reply, if that is known. Of a large reply the rows beyond are not kept,
-    /// and it is an error.
+    /// The maximum number of rows of a reply, if it is known. If a large reply has more rows, they
+    /// are not kept, and the reply is an error.
     const MOST: Option<usize> = None;
 
     /// Reads a reply.
     ///
     /// # Errors
-    /// There are more or fewer rows than requested, or a row cannot be read.
+    /// There are more or fewer rows than expected, or a row cannot be read.
     fn read(answered: Answered<'_>) -> Result<Self, Wrong>;
 }
 

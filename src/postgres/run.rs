@@ -1,4 +1,4 @@
-//! The user's statements, each call in a transaction of its own.
+//! Runs the user's statements, each call in a transaction of its own.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::{
 };
 
 impl Db {
-    /// Runs a statement, and commits it before this returns `Ok`. Concurrent calls share
-    /// connections, and statements sent at the same time leave in one write. A caller never waits
-    /// for another caller's reply.
+    /// Runs a statement, and commits it before `Ok` is returned. Concurrent calls share
+    /// connections, and statements that are sent at the same time leave in one write. A caller
+    /// never waits for another caller's reply.
     ///
     /// If the call is dropped while it waits, the statement may still run.
     ///
@@ -31,7 +31,7 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// The server's error, with [`Error::sqlstate`]; or parameters or columns that do not fit; or
+    /// The server's error, with [`Error::sqlstate`]; parameters or columns that do not fit; or
     /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
@@ -46,26 +46,26 @@ impl Db {
         read(&answer, 0, &prepared[0].columns, text)
     }
 
-    /// Runs a statement as [`Db::run`] does, with a `search_path` of `pg_catalog` for this
-    /// statement alone. All other names in it must be qualified. So a catalog statement finds no
-    /// function or operator that another role created in a schema of the session's path.
+    /// Runs a statement like [`Db::run`], with a `search_path` of `pg_catalog` for this statement
+    /// alone. All other names in the statement must be qualified. So a catalog statement cannot
+    /// call a function or operator that another role has created in a schema of the session's path.
     ///
     /// # Errors
-    /// As [`Db::run`].
+    /// The errors of [`Db::run`].
     #[doc(hidden)]
     pub async fn run_in_catalog<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
         let session = self.session(Class::Run).await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
-            group.push(&prepared[0], &[])?; // prepares again behind it what was prepared under another path
+            group.push(&prepared[0], &[])?; // statements prepared under another path are prepared again after it
             params.with(|params| group.push(&prepared[1], params)).map(|()| group)
         };
         let outcome = session.together([IN_CATALOG, text].into_iter(), gather).await;
         let outcome = outcome.map_err(|failure| told_to_user(0, text, failure));
         match outcome {
-            // The statement was prepared before the path was set, and then means something else.
-            // Nothing has happened.
+            // The statement was prepared before the path was set, and has a different meaning now.
+            // Nothing has happened yet.
             Err(error)
                 if error.sqlstate().is_some_and(|state| state.code() == "0A000" || state.code().starts_with("42")) =>
             {
@@ -83,15 +83,16 @@ impl Db {
     }
 
     /// Runs a statement for each set of parameters, in order, in one round trip and one
-    /// transaction. The results have the order of the parameters.
+    /// transaction. The results are in the order of the parameters.
     ///
-    /// A reply is read as soon as it arrives, while the server works on the next ones; the call
-    /// returns once all are committed. All statements and all results are in memory at once. For
-    /// larger numbers, send parts within a [`Transaction`](crate::postgres::Transaction).
+    /// Each reply is read as soon as it arrives, while the server works on the next statements. The
+    /// call returns once all of them are committed. All statements and all results are in memory at
+    /// once. To send more of them, split them into parts within a
+    /// [`Transaction`](crate::postgres::Transaction).
     ///
     /// # Errors
-    /// As [`Db::run`]. [`Error::failed_statement`] names the set of parameters that failed; then
-    /// none has taken effect.
+    /// The errors of [`Db::run`]. [`Error::failed_statement`] returns the number of the set of
+    /// parameters that failed; no statement has taken effect then.
     pub async fn run_many<P: Params, R: Rows>(
         &self,
         statement: &Statement<P, R>,
@@ -113,13 +114,13 @@ impl Db {
         let (mut answers, mut wrong) = (Vec::with_capacity(many.len()), None);
         let read_one = |prepared: &[Prepared], reply: &Reply, at: usize, place: usize| {
             if place == 0 {
-                answers.clear(); // from a first try
+                answers.clear(); // removes the answers of a first try
                 wrong = None;
             }
             if wrong.is_none() {
                 match read(reply, at, &prepared[0].columns, text) {
                     Ok(answer) => answers.push(answer),
-                    Err(error) => wrong = Some(error), // unless the server returns an error of its own
+                    Err(error) => wrong = Some(error), // used unless the server returns an error itself
                 }
             }
         };
@@ -128,11 +129,11 @@ impl Db {
         wrong.map_or(Ok(answers), Err)
     }
 
-    /// Runs `copy … from stdin` with its data, in the text or binary format that the statement
-    /// names, in one round trip and one transaction. Returns the number of rows.
+    /// Runs `copy … from stdin` with its data in one round trip and one transaction. The data are
+    /// in the text or binary format that the statement names. Returns the number of rows.
     ///
     /// # Errors
-    /// As [`Db::run`].
+    /// The errors of [`Db::run`].
     pub async fn copy_in(&self, statement: &Statement<(), u64>, data: &[u8]) -> Result<u64> {
         let text = statement.text().into();
         let alone = self.copies_alone();

@@ -1,19 +1,20 @@
 //! The library's SQL: one statement per file in `sql/statements`, prepared once per connection.
 //!
-//! A file runs in psql once its holes are filled. Only quoted names go into holes; values are
-//! always parameters.
+//! A file runs in psql once its placeholders are filled. Only quoted names fill placeholders;
+//! values are always parameters.
 
 use std::{borrow::Cow, sync::Arc};
 
 use crate::error::{Error, Result};
 
-/// A statement with its holes filled. Its name in traces and in errors is the file's name.
+/// A statement whose placeholders are filled. Its name in traces and in errors is the name of the
+/// file.
 #[derive(Debug, Clone)]
 pub(crate) struct Sql {
     pub name: &'static str,
     pub text: Arc<str>,
-    /// The statement changes nothing, so that a reply that is too large can be requested again in
-    /// parts.
+    /// True if the statement changes nothing, so that a reply that is too large can be requested
+    /// again in parts.
     pub only_reads: bool,
 }
 
@@ -22,8 +23,8 @@ impl Sql {
         Self { name, text: text.into(), only_reads: false }
     }
 
-    /// Fills each hole with a name that begins as the hole says and ends in `ending`: `{do_take_}`
-    /// becomes `"do_take_emails"`.
+    /// Fills each placeholder with a name that consists of the placeholder's text and `ending`:
+    /// `{do_take_}` becomes `"do_take_emails"`.
     pub fn filled(name: &'static str, text: &str, schema: &Schema, ending: &str) -> Self {
         let text = &*schema.fill(text);
         let mut filled = String::with_capacity(text.len() + 64);
@@ -43,28 +44,29 @@ impl Sql {
         Self { only_reads: true, ..self }
     }
 
-    /// Gives the statement a text of its own for a queue that was created at `since`, in
-    /// microseconds of the server's clock.
+    /// Makes the statement's text specific to a queue that was created at `since`, in microseconds
+    /// of the server's clock.
     pub fn since(self, since: u128) -> Self {
         Self { text: format!("{}-- created at {since}", self.text).into(), ..self }
     }
 }
 
-/// The schema that holds everything. Statement texts use `trunkline.`, so that they run in psql
-/// unchanged.
+/// The schema that contains all of the library's objects. The texts of statements use `trunkline.`,
+/// so that they run in psql unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Schema(Arc<str>);
 
 impl Schema {
     pub const DEFAULT: &str = "trunkline";
-    /// A channel's name has at most 63 bytes: the schema, a dot, and a queue's name of up to 48.
+    /// The maximum length of a schema's name. A channel's name has at most 63 bytes: the schema, a
+    /// dot, and a queue's name of up to 48.
     const LONGEST: usize = 14;
 
     /// Checks a schema's name.
     ///
     /// # Errors
-    /// The name is not valid. It is used without quotes in statements, and in the names of channels
-    /// beside a queue's name.
+    /// The name is not valid. It is used without quotes in statements, and together with a queue's
+    /// name in the names of channels.
     pub fn new(name: &str) -> Result<Self> {
         let first = name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.starts_with("pg_");
         let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
@@ -81,7 +83,7 @@ impl Schema {
         &self.0
     }
 
-    /// Puts this schema into a text.
+    /// Replaces the schema in a text by this schema.
     pub fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &*self.0 {
             Self::DEFAULT => Cow::Borrowed(text),

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 
 /// A statement with parameters of type `P` and a result of type `R`.
 ///
-/// Make it a `static`. Values never enter the text. A connection prepares a text once, when it
+/// Make it a `static`. Values never become part of the text. A connection prepares a text when it
 /// first runs it. Statements with the same text are the same statement.
 ///
 /// ```
@@ -32,8 +32,8 @@ impl<P, R> Statement<P, R> {
         Self { text: Cow::Borrowed(text), shape: PhantomData }
     }
 
-    /// Creates a statement whose text is made at run time. Make few of them: each text is prepared
-    /// again, and a connection keeps a thousand.
+    /// Creates a statement whose text is built at run time. Create only a few of these: each text
+    /// is prepared separately, and a connection keeps a thousand statements.
     #[must_use]
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: Cow::Owned(text.into()), shape: PhantomData }

@@ -1,4 +1,4 @@
-//! A parsed connection string: hosts, user, and TLS with libpq's meaning of `sslmode`.
+//! A parsed connection string: hosts, user, and TLS with the meaning that libpq gives to `sslmode`.
 
 mod setting;
 mod url;
@@ -32,30 +32,32 @@ use crate::{
 
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// The parsed string. Its `sslmode` decides whether to encrypt; `rustls` decides whom to trust.
+    /// The parsed string. Its `sslmode` decides whether to encrypt; `rustls` decides which servers
+    /// to trust.
     pub config: Config,
-    /// One configuration per host, if their passwords differ.
+    /// One configuration per host, if the hosts have different passwords.
     apart: Vec<Config>,
     pub rustls: Arc<ClientConfig>,
     /// The TLS settings for `tokio_postgres`.
     pub tls: MakeTls,
-    /// Connections keep prepared statements. Otherwise each use parses again, as a pooler in
-    /// transaction mode requires.
+    /// True if connections keep prepared statements. Otherwise each use parses the statement again,
+    /// as a pooler in transaction mode requires.
     pub keeps_statements: bool,
     pub limits: AnswerLimits,
     pub schema: Schema,
-    /// Connections of the class `Store` are tried only once, because other servers exist.
+    /// True if connections of the class `Store` are tried only once, because there are other
+    /// servers.
     pub is_of_several: bool,
-    /// The string or the environment sets the connect timeout.
+    /// True if the string or the environment sets the connect timeout.
     has_timeout: bool,
 }
 
-/// Limits on the time and the memory that a server may cost.
+/// Limits on the time and the memory that a server may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AnswerLimits {
-    /// The longest silence of a server while a reply is due.
+    /// The maximum time for which a server may be silent while a reply is due.
     pub answer: Option<Duration>,
-    /// The most bytes of a reply that are kept.
+    /// The maximum number of bytes of a reply that are kept.
     pub answer_bytes: usize,
 }
 
@@ -65,25 +67,27 @@ impl Default for AnswerLimits {
     }
 }
 
-/// The time for a host from its socket to the end of the login, unless `connect_timeout` sets it.
+/// The timeout for a host, from its socket to the end of the login, unless `connect_timeout` sets
+/// it.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The same time if there are other servers.
+/// The same timeout if there are other servers.
 const CONNECT_OF_SEVERAL: Duration = Duration::from_secs(2);
-/// The most bytes of a reply, unless `max_answer` sets it.
+/// The maximum size of a reply in bytes, unless `max_answer` sets it.
 const ANSWER_BYTES: usize = 2 << 30;
-/// The smallest `max_answer`.
+/// The minimum value of `max_answer`.
 const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
-    /// Parses a connection string. `sslmode=require` encrypts, `verify-ca` also checks the
+    /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks the
     /// certificate against the system's authorities or `sslrootcert`, and `verify-full` also checks
-    /// the name in it. Settings that `tokio_postgres` does not know are removed first.
+    /// the server's name in the certificate. Settings that `tokio_postgres` does not know are
+    /// removed first.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
 
-    /// Parses a connection string in another environment. Missing settings come from a service, if
-    /// one is named, then from the variables, then from a password file.
+    /// Parses a connection string in the given environment. Missing settings come from a service,
+    /// if one is named, then from the variables, then from a password file.
     pub fn parse_in(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let environment = Environment(&environment);
         let mut options = ConnectionString::parse(url)?;
@@ -132,7 +136,7 @@ impl Target {
         })
     }
 
-    /// Adapts the target to one of several servers that hold the same queues.
+    /// Adapts the target to a server that is one of several with the same queues.
     pub fn of_several(mut self) -> Self {
         self.is_of_several = true;
         if !self.has_timeout {
@@ -163,8 +167,8 @@ impl Target {
     }
 }
 
-/// Adds the passwords of a file if none is given. If they differ by host, returns one configuration
-/// per host.
+/// Adds the passwords of a file if no password is given. If the hosts have different passwords,
+/// returns one configuration per host.
 fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Vec<Config> {
     let user = config.get_user().map(str::to_owned).or_else(|| whoami::username().ok());
     let (Some(file), Some(user), None) = (file, user, config.get_password()) else { return Vec::new() };
@@ -188,7 +192,7 @@ fn with_passwords(config: &mut Config, hosts: &Hosts, file: Option<&Path>) -> Ve
 }
 
 impl Target {
-    /// Runs work within the connect timeout of `hosts` hosts.
+    /// Runs work within the connect timeout for this number of hosts.
     pub async fn in_time<T>(&self, hosts: usize, work: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit) = self.config.get_connect_timeout() else { return work.await };
         let all = limit.saturating_mul(u32::try_from(hosts).unwrap_or(u32::MAX));
@@ -196,19 +200,19 @@ impl Target {
     }
 }
 
-/// Returns the error that no host answered within `connect_timeout`.
+/// Returns the error for a connection where no host answered within `connect_timeout`.
 pub(crate) fn late(limit: Duration) -> io::Error {
     let text = format!("no answer in {} s (connect_timeout)", limit.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Returns how to encrypt and what to check of the server, with libpq's meaning. Only `allow` is
-/// stronger: it encrypts if the server can.
+/// Returns whether to encrypt and what to check of the server, with the meaning that libpq gives to
+/// the modes. Only `allow` is stronger: it encrypts if the server supports it.
 fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
     let found = match mode {
         "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),
         "disable" => (SslMode::Disable, Check::Nothing),
-        // With a file of authorities, `require` means `verify-ca`, as in libpq.
+        // If a file of authorities is given, `require` means `verify-ca`, as in libpq.
         "require" if root.is_none() => (SslMode::Require, Check::Nothing),
         "require" | "verify-ca" => (SslMode::Require, Check::Authority),
         "verify-full" => (SslMode::Require, Check::AuthorityAndName),
@@ -239,7 +243,7 @@ fn seconds(name: &str, text: &str) -> Result<Option<Duration>> {
     Ok((!seconds.is_zero()).then_some(seconds))
 }
 
-/// Reads a size like `64MB`, in Postgres' notation.
+/// Reads a size in Postgres' notation, such as `64MB`.
 fn bytes(text: &str) -> Result<usize> {
     let units = [("kB", 1 << 10), ("MB", 1 << 20), ("GB", 1_usize << 30), ("", 1)];
     let found = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));

@@ -5,8 +5,7 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A `timestamptz` as Postgres sends it: microseconds since 2000. The smallest value is
-/// `-infinity`.
+/// A `timestamptz` as Postgres sends it: microseconds since 2000. The minimum value is `-infinity`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time(pub i64);
 

@@ -24,14 +24,15 @@ use crate::{
 
 /// A transaction on a connection of its own.
 ///
-/// [`Transaction::send`] gathers statements and returns. They leave together, `begin` with the
-/// first of them: when a reply is awaited, at the commit, or when many have gathered. They run in
-/// the order in which they were sent, whether or not their replies are awaited. So any number of
-/// statements and the commit are one round trip, if no reply is needed in between.
+/// [`Transaction::send`] queues a statement and returns. The queued statements are sent together,
+/// and `begin` is sent with the first of them: when a reply is awaited, at the commit, or when many
+/// statements are queued. They run in the order in which they were queued, even if their replies
+/// are not awaited. So any number of statements and the commit take one round trip, if no reply is
+/// needed in between.
 ///
-/// If a statement fails, the next ones fail too, up to a `rollback to` a savepoint. The error is
-/// returned by the next reply that is awaited, at the latest by the commit. If the transaction is
-/// dropped without a commit, it is rolled back. All of its calls may be dropped while they wait.
+/// If a statement fails, the next statements fail too, up to a `rollback to` a savepoint. The next
+/// awaited reply returns the error, or at the latest the commit. If the transaction is dropped
+/// without a commit, it is rolled back. All of its calls may be dropped while they wait.
 ///
 /// ```
 /// # use trunkline::{Db, Result, postgres::Statement};
@@ -56,16 +57,16 @@ pub struct Transaction {
 
 impl Db {
     /// Begins a transaction at `read committed`. Nothing is sent before its first statement, so
-    /// this costs no round trip. Connections of ended transactions are reused.
+    /// this call takes no round trip. Connections of ended transactions are reused.
     ///
-    /// Every open transaction has a connection of its own, so limit how many a program has at a
-    /// time.
+    /// Every open transaction has a connection of its own, so limit the number of transactions that
+    /// a program has open at a time.
     pub async fn begin(&self) -> Result<Transaction> {
         self.begin_with("").await
     }
 
-    /// Begins a transaction with the modes of SQL's `begin`: `isolation level serializable, read
-    /// only`.
+    /// Begins a transaction with transaction modes as SQL's `begin` takes them, for example
+    /// `isolation level serializable, read only`.
     pub async fn begin_with(&self, modes: &str) -> Result<Transaction> {
         let begin = match modes {
             "" => self.begin_text().to_owned(),
@@ -81,12 +82,12 @@ impl Db {
 }
 
 impl Transaction {
-    /// Queues a statement and returns at once, with a handle that waits for its reply. Drop the
+    /// Queues a statement and returns at once, with a handle that waits for the reply. Drop the
     /// handle if the reply does not matter: an error still aborts the transaction, and the commit
-    /// returns it.
+    /// returns the error.
     ///
-    /// Waits only if this connection must prepare the statement first, or if many bytes are already
-    /// queued.
+    /// The call waits only if this connection must prepare the statement first, or if many bytes
+    /// are already queued.
     ///
     /// # Errors
     /// Parameters that do not fit; a statement that the server refuses to prepare; a connection
@@ -96,8 +97,8 @@ impl Transaction {
         params.with(|params| self.push(prepared, params, false))
     }
 
-    /// Sends one of the library's own statements, as [`Transaction::send`] does. Only its rows show
-    /// what it has done, so the rows are kept whole.
+    /// Queues one of the library's own statements, as [`Transaction::send`] does. Only the rows
+    /// show what the statement has done, so all of them are kept.
     pub(crate) async fn send_text<R>(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Pending<R>> {
         let prepared = self.prepared(text).await?;
         self.push(prepared, params, true)
@@ -114,7 +115,8 @@ impl Transaction {
     /// Sends a statement and waits for its reply, and for the replies to all earlier statements.
     ///
     /// # Errors
-    /// As [`Db::run`](crate::Db::run), also for earlier statements whose replies were not awaited.
+    /// The errors of [`Db::run`](crate::Db::run), also for earlier statements whose replies were
+    /// not awaited.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         self.send(statement, params).await?.await
     }
@@ -123,7 +125,7 @@ impl Transaction {
     /// transaction.
     ///
     /// # Errors
-    /// As [`Transaction::run`].
+    /// The errors of [`Transaction::run`].
     pub async fn run_many<P: Params, R: Rows>(
         &self,
         statement: &Statement<P, R>,
@@ -140,11 +142,11 @@ impl Transaction {
         Ok(answers)
     }
 
-    /// Copies data in, as [`Db::copy_in`](crate::Db::copy_in) does, within this transaction; sent
-    /// like any other statement.
+    /// Copies data in, as [`Db::copy_in`](crate::Db::copy_in) does, within this transaction. The
+    /// statement is queued as [`Transaction::send`] queues it.
     ///
     /// # Errors
-    /// As [`Transaction::send`].
+    /// The errors of [`Transaction::send`].
     pub async fn copy_in(&self, statement: &Statement<(), u64>, data: &[u8]) -> Result<Pending<u64>> {
         self.pipeline.session.connection().room().await;
         let text: Arc<str> = statement.text().into();
@@ -152,15 +154,15 @@ impl Transaction {
         Ok(Pending::new(self.pipeline.clone(), sent, place, text, Arc::default()))
     }
 
-    /// Commits.
+    /// Commits the transaction.
     ///
     /// # Errors
-    /// The first error of a statement, or the commit's own; then nothing has happened. That
-    /// includes a server that replies to a failed transaction's `commit` with a mere `ROLLBACK`.
+    /// The first error of a statement, or the commit's own error; nothing has happened then. This
+    /// includes a server that answers the `commit` of a failed transaction with a mere `ROLLBACK`.
     /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn commit(self) -> Result<()> {
         self.send_commit().await?;
-        let _ = self.committed.set(true); // apart from this, only the drop sets it
+        let _ = self.committed.set(true); // the only other place that sets it is the drop
         Ok(())
     }
 
@@ -190,10 +192,10 @@ impl Transaction {
         }
     }
 
-    /// Rolls back, and waits until that is done.
+    /// Rolls the transaction back, and waits until that is done.
     ///
     /// # Errors
-    /// The connection broke; the server rolls back.
+    /// The connection broke; the server rolls back by itself.
     pub async fn rollback(self) -> Result<()> {
         if let Some((sent, _)) = self.pipeline.end("rollback")? {
             let outcome = sent.answer().await;
@@ -205,14 +207,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns a cell that holds, once the transaction has ended, whether it is known to be
+    /// Returns a cell that is set once the transaction has ended: true if it is known to be
     /// committed.
     pub(crate) fn committed(&self) -> Arc<OnceLock<bool>> {
         self.committed.clone()
     }
 
-    /// Prepares a statement. If that needs the server, earlier statements are sent first, because
-    /// the statement may need what they create.
+    /// Prepares a statement. If the server must prepare it, earlier statements are sent first,
+    /// because the statement may need an object that they create.
     pub(crate) async fn prepared(&self, text: &str) -> Result<Prepared> {
         let connection = self.pipeline.session.connection();
         connection.room().await;
@@ -226,7 +228,7 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let _ = self.committed.set(false); // unless it was committed
+        let _ = self.committed.set(false); // no effect if the transaction was committed
         if self.pipeline.abandon() {
             self.db.give_back(self.pipeline.session.clone());
         } // otherwise the connection closes once all replies have arrived

@@ -24,21 +24,21 @@ use crate::{
     },
 };
 
-/// Waits for messages of one queue. Create one for each task that consumes.
+/// Waits for messages of one queue. Create one consumer for each task that consumes.
 ///
-/// Every method waits until at least one message is due. A call may be dropped while it waits, at
-/// no cost. While the database is unreachable, a call waits for it, up to half a minute.
+/// Every method waits until at least one message is due. A call that is dropped while it waits
+/// costs nothing. While the database is unreachable, a call keeps trying for up to half a minute.
 #[derive(Debug)]
 pub struct Consumer<T> {
     queue: Queue<T>,
     pace: Pace,
     subscription: Option<Subscription>,
-    /// The notifications before the last dequeue, if it left nothing due.
+    /// The number of notifications before the last dequeue, if that dequeue left nothing due.
     drained: Option<u64>,
     retry_after: Duration,
-    /// The number of messages to try one at a time, after work on several failed.
+    /// The number of messages to try one at a time, after the work on several messages failed.
     alone: usize,
-    /// The mailbox for directly sent messages, once [`Consumer::receive_direct`] was called.
+    /// The mailbox for direct messages, once [`Consumer::receive_direct`] has been called.
     place: Option<Mailbox>,
     hooks: Hooks,
 }
@@ -75,8 +75,8 @@ impl<T: Payload> Consumer<T> {
         &self.queue
     }
 
-    /// Sets how long a message waits for its next attempt after its work failed in
-    /// [`Consumer::take_with`]: at most 365 days; 1 s if not set.
+    /// Sets the delay before a message is tried again after its work failed in
+    /// [`Consumer::take_with`]: at most 365 days, 1 s by default.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = delay.min(Duration::from_secs(365 * 86_400));
@@ -84,8 +84,8 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Calls `hook` whenever nothing is due and the consumer is about to wait for a notification:
-    /// messages that are enqueued from then on wake it. Further hooks are called too. A consumer
-    /// that polls never calls it.
+    /// messages enqueued after that call wake the consumer. Several hooks can be set; all of them
+    /// are called. A consumer that polls never calls its hooks.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -108,7 +108,8 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Calls `hook` for each message after each attempt of [`Consumer::take_with`]: after its
-    /// commit, or after its rollback, when the attempt is counted. Further hooks are called too.
+    /// commit, or after its rollback, once the attempt is counted. Several hooks can be set; all of
+    /// them are called.
     #[must_use]
     pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
         self.hooks.add_after_attempt(hook);
@@ -121,21 +122,21 @@ impl<T: Payload> Consumer<T> {
         self
     }
 
-    /// Waits, without an end or for at most [`Dequeue::within`], then takes up to `n` messages:
-    /// [`Queue::take`]. With `n` = 0 returns at once.
+    /// Waits, without a limit or for at most [`Dequeue::within`], then takes up to `n` messages
+    /// like [`Queue::take`]. With `n` = 0 returns at once.
     ///
     /// If the connection breaks during a take, its messages may be lost, and the consumer takes
-    /// again without an error; [`Queue::take`] reports an unknown outcome instead.
+    /// again without an error. By contrast, [`Queue::take`] reports an unknown outcome.
     ///
-    /// Where messages are few and each should be fast, see [`Consumer::receive_direct`].
+    /// If messages are few and each must be fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
-    /// Waits for one message, delivered at most once. While it waits, it receives messages that
-    /// [`Queue::send_direct`] sends inside notifications. Use this for few messages that should be
-    /// fast: before and after each wait, this consumer enters and leaves a list of waiting
-    /// consumers.
+    /// Waits for one message, delivered at most once. While it waits, it can also receive messages
+    /// that [`Queue::send_direct`] sends inside notifications. Use this method if messages are few
+    /// and must be fast: before and after each wait, the consumer enters and leaves a list of
+    /// waiting consumers.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Mailbox::new(&queue.shared));
@@ -149,8 +150,8 @@ impl<T: Payload> Consumer<T> {
             if let Some(message) = queue.take(1).await?.pop() {
                 return Ok(message);
             }
-            // Enters only when both channels are listened to: otherwise the start of the second
-            // would make the consumer leave the list again at once.
+            // Enters the list only if the listener already listens to both channels. Otherwise the
+            // second channel's start would make the consumer leave the list again at once.
             if was_hearing {
                 place.enter().await?;
             }
@@ -164,7 +165,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Leaves the list of waiting consumers, where no call waits any more.
+    /// Leaves the list of waiting consumers, when no call waits any more.
     pub(crate) async fn withdraw(&mut self) -> Result<()> {
         match &mut self.place {
             Some(place) => place.withdraw().await,
@@ -172,18 +173,18 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits, without an end or for at most [`Dequeue::within`], then leases up to `n` messages:
-    /// [`Queue::lease`]. With `n` = 0 returns at once.
+    /// Waits, without a limit or for at most [`Dequeue::within`], then leases up to `n` messages
+    /// like [`Queue::lease`]. With `n` = 0 returns at once.
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into();
         self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
     /// Acknowledges `done`, waits, and leases up to `n` messages, as [`Queue::ack_and_lease`] does.
-    /// If messages are due, all of it is one round trip and one commit. If none is due, the
-    /// acknowledgement waits for the next message, for at most 2 ms. Returns the messages, and the
-    /// ids of messages whose lease was lost before the acknowledgement. With `n` = 0 returns after
-    /// the acknowledgement.
+    /// If messages are due, the whole call takes one round trip and one commit. If none are due,
+    /// the acknowledgement waits for the next message, but for at most 2 ms. Returns the messages,
+    /// and the ids of messages whose lease was lost before the acknowledgement. With `n` = 0
+    /// returns after the acknowledgement.
     ///
     /// # Errors
     /// [`Error::is_outcome_unknown`](crate::Error::is_outcome_unknown): the messages may or may not
@@ -212,9 +213,9 @@ impl<T: Payload> Consumer<T> {
     /// Waits, then takes up to `n` messages inside the caller's transaction, as [`Queue::take_in`]
     /// does.
     ///
-    /// The call uses the transaction only when a message is due. The transaction is open meanwhile,
-    /// so it should hold nothing: neither locks nor, above `read committed`, a snapshot. With `n` =
-    /// 0 returns at once.
+    /// The call uses the transaction only when a message is due. The transaction stays open while
+    /// the call waits, so it should hold no locks and, above `read committed`, no snapshot. With
+    /// `n` = 0 returns at once.
     pub async fn take_in(
         &mut self,
         transaction: &impl InTransaction,
@@ -233,12 +234,12 @@ impl<T: Payload> Consumer<T> {
                 return Ok(messages);
             }
             held += 1;
-            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds it
+            sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds the message
         }
     }
 
-    /// Waits until a message is due, and leaves it in the queue. Another consumer may hold it, or
-    /// take it first.
+    /// Waits until a message is due, and leaves it in the queue. Another consumer may hold the
+    /// message, or take it first.
     pub async fn ready(&mut self) -> Result<()> {
         self.until_due().await
     }

@@ -1,9 +1,9 @@
-//! The floor under every scan: a time before which nothing is left to dequeue.
+//! The floor under every scan: a time before which no message is left to dequeue.
 //!
 //! Deleted rows stay in the index until no old snapshot can see them; a scan that starts at the
-//! floor does not meet them. The floor follows commits: a candidate becomes the floor only when
-//! every transaction that could still commit an older row has ended, and then only as far as what
-//! those transactions left behind.
+//! floor does not meet them. The floor follows commits. A candidate becomes the floor only when
+//! every transaction that could still commit an older row has ended. If such a transaction has left
+//! older rows, the floor rises only up to these rows.
 
 pub(super) mod lanes;
 
@@ -11,40 +11,40 @@ use std::time::{Duration, Instant};
 
 use crate::postgres::time::Time;
 
-/// The result of one look at the queue, from one snapshot.
+/// The result of a single look at the queue, from one snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
-    /// The oldest due time at or above the floor, of any row, locked ones included.
+    /// The oldest due time at or above the floor, including locked rows.
     pub oldest: Option<Time>,
-    /// `oldest`, or the clock before the snapshot where that is earlier.
+    /// `oldest`, or the clock's time before the snapshot if that is earlier.
     pub candidate: Time,
-    /// The oldest transaction that is still running: every one below has ended.
+    /// The oldest transaction that is still running. All earlier transactions have ended.
     pub running: i64,
-    /// The next transaction id to be given out, or an earlier one, but later than the clock of the
-    /// candidate.
+    /// The next transaction id to be assigned, or an earlier one. Every transaction that may insert
+    /// a row below the candidate has a lower id.
     pub next: i64,
 }
 
 /// The time between looks while messages flow.
 const EVERY: Duration = Duration::from_millis(100);
 /// The time between sweeps for rows below the floor. Once there is a floor, looks take at most 1 %
-/// of the server's time, and sweeps as well.
+/// of the server's time, and so do sweeps.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const SHARE: u32 = 100;
-/// The time between updates of the stored floor, at which processes that begin later start.
+/// The time between updates of the stored floor, at which new processes start.
 const KEEP_EVERY: Duration = Duration::from_secs(10);
-/// After a clock stepped back, the floor lies this far below what it may have shown since the last
-/// look.
+/// The distance below the earliest time that a stepped-back clock may have shown since the last
+/// look. The floor is lowered to there.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The longest pause after a look or a sweep: a clock that steps meanwhile can make its cost any
-/// time.
+/// The maximum pause after a look or a sweep. If a clock steps during one, its measured cost can
+/// have any value.
 const SELDOM: Duration = Duration::from_secs(3600);
 
 /// The floor of one queue in one process.
 #[derive(Debug)]
 pub(crate) struct Floor {
     reached: Time,
-    /// A candidate, and the transaction before which all others have to end first.
+    /// A candidate, and the transaction before which all others must have ended.
     pending: Option<(Time, i64)>,
     looked: Instant,
     next: Instant,
@@ -53,7 +53,7 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// Starts at `reached`, the floor that another process stored.
+    /// Creates a floor at `reached`, the floor that another process stored.
     pub fn new(now: Instant, reached: Time) -> Self {
         Self { reached, pending: None, looked: now, next: now, next_sweep: now + SWEEP_EVERY, next_keep: now }
     }
@@ -62,7 +62,8 @@ impl Floor {
         self.reached
     }
 
-    /// Returns true if a look is due. The caller then makes it, and no other caller does meanwhile.
+    /// Returns true if a look is due. The caller then looks, and no other caller does so in the
+    /// meantime.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         let due = now >= self.next;
         if due {
@@ -71,8 +72,8 @@ impl Floor {
         due
     }
 
-    /// Returns true if a sweep is due. The caller then makes it. If the caller dies, the claim
-    /// expires, and another caller sweeps.
+    /// Returns true if a sweep is due. The caller then sweeps. If the caller fails to do so, the
+    /// claim expires, and another caller sweeps.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_sweep;
         if due {
@@ -81,7 +82,7 @@ impl Floor {
         due
     }
 
-    /// Returns true if the stored floor is due for an update. The caller then makes it.
+    /// Returns true if the stored floor is due for an update. The caller then updates it.
     pub fn claim_keep(&mut self, now: Instant) -> bool {
         let due = now >= self.next_keep && self.reached > Time::EARLIEST;
         if due {
@@ -90,24 +91,25 @@ impl Floor {
         due
     }
 
-    /// Updates the floor after a look that cost the server `cost`.
+    /// Updates the floor after a look that took the time `cost` on the server.
     pub fn saw(&mut self, look: Look, now: Instant, cost: Duration) {
-        // Without a floor every dequeue walks over the dead rows, as this look did: the second look
-        // is worth its cost.
+        // Without a floor, every dequeue passes over the dead rows, as this look did. So the second
+        // look is worth its cost.
         let rest = if self.reached == Time::EARLIEST { cost.min(SELDOM) } else { rest(cost) };
         self.next = now + EVERY.max(rest);
         let since = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
         if look.oldest.is_some_and(|oldest| oldest < self.reached) {
-            // Another consumer's look overtook this one.
+            // Another consumer's look was faster than this one.
             self.lower(look.oldest.unwrap_or(self.reached));
         } else if look.candidate < self.reached {
-            // The server's clock stepped back: what it showed since the last look may lie below the
-            // floor.
+            // The server's clock stepped back: a time that it showed since the last look may be
+            // below the floor.
             self.lower(look.candidate.before(since + MARGIN));
         }
         match self.pending {
             Some((candidate, next)) if look.running >= next => {
-                // All writers of that time have ended, and this snapshot shows their rows.
+                // All transactions that wrote at that time have ended, and this snapshot shows
+                // their rows.
                 let reached = look.oldest.map_or(candidate, |oldest| candidate.min(oldest));
                 self.reached = self.reached.max(reached);
                 self.pending = Some((look.candidate, look.next));
@@ -117,8 +119,8 @@ impl Floor {
         }
     }
 
-    /// Updates the floor after a part of a sweep that cost the server `cost`; `stray` is the oldest
-    /// row below the floor. Returns the pause before the next part.
+    /// Updates the floor after a part of a sweep that took the time `cost` on the server. `stray`
+    /// is the due time of the oldest row below the floor. Returns the pause before the next part.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         let pause = rest(cost);
         self.next_sweep = now + pause + SWEEP_EVERY;

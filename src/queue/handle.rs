@@ -1,4 +1,4 @@
-//! The handle of a queue, which has all its methods.
+//! The handle of a queue. All methods of a queue belong to it.
 
 use std::{
     fmt,
@@ -44,11 +44,11 @@ use crate::{
 };
 
 impl Db {
-    /// Opens a queue whose payloads are `T`s.
+    /// Opens a queue with payloads of type `T`.
     ///
     /// # Errors
-    /// There is no such queue ([`Error::is_no_queue`]), its payloads are of another type
-    /// ([`Error::is_wrong_type`]), or the schema is not this library's version.
+    /// There is no such queue ([`Error::is_no_queue`]), its payloads have another type
+    /// ([`Error::is_wrong_type`]), or this library does not support the version of the schema.
     pub async fn queue<T: Payload>(&self, name: &str) -> Result<Queue<T>> {
         let queue = self.queue_of_any(name).await?;
         queue.column.check::<T>(name)?;
@@ -99,7 +99,8 @@ impl Db {
     }
 }
 
-/// A handle of a queue of `T`s. Cheap to clone; clones share batches, floor and connections.
+/// A handle of a queue with payloads of type `T`. Cheap to clone: clones share batches, floor and
+/// connections.
 pub struct Queue<T> {
     pub(crate) shared: Arc<Shared>,
     payload: PhantomData<fn() -> T>,
@@ -139,7 +140,6 @@ pub(crate) struct Shared {
     pub column: PayloadColumn,
     pub sql: Statements,
     pub coalescer: Coalescer,
-    /// The coalescer of messages with unique keys, if the queue has uniqueness.
     pub unique: Option<Coalescer>,
     pub settle_batcher: SettleBatcher,
     pub dequeue_batcher: DequeueBatcher,
@@ -147,17 +147,18 @@ pub(crate) struct Shared {
     pub metrics: Metrics,
     /// Dequeued messages without a caller that their runtime could not send back.
     pub unclaimed: Kept,
-    /// Shared by all handles of the queue in this process.
+    /// The lanes and their floors. All handles of the queue in this process share them.
     lanes: Arc<Mutex<Lanes>>,
-    /// The lanes of keys, as last seen.
+    /// The lanes of keys, as last read from the database.
     pub key_lanes: KeyLanes,
-    /// Messages in a row as last seen, to estimate how many rows make up `n` messages.
+    /// The number of messages in a row, as last seen. Estimates how many rows hold `n` messages.
     batch_size: AtomicUsize,
-    /// Bytes of a large message as last seen, to estimate how many fit in an answer.
+    /// The size of a large message in bytes, as last seen. Estimates how many messages fit in an
+    /// answer.
     message_bytes: AtomicUsize,
 }
 
-/// The messages of one dequeue should take `max_answer` divided by this.
+/// The messages of one dequeue should take at most `max_answer` divided by this number.
 const OF_ANSWER: usize = 4;
 
 impl Shared {
@@ -197,8 +198,8 @@ impl Shared {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the floor for the next dequeue. Starts a look that may lift it, or a sweep below it,
-    /// if one is due.
+    /// Returns the floor for the next dequeue. If one is due, starts a look that may raise the
+    /// floor, or a sweep below it.
     pub fn floor(self: &Arc<Self>) -> Reached {
         let (floor, look, sweep) = {
             let (mut lanes, now) = (self.lanes(), Instant::now());
@@ -214,8 +215,8 @@ impl Shared {
         floor
     }
 
-    /// Looks at the queue from the floor on, and updates the floor. Returns the seconds until the
-    /// oldest visible row is due, locked ones included; `None` if nothing waits at all.
+    /// Looks at the queue from the floor upwards, and updates the floor. Returns the seconds until
+    /// the oldest visible row is due, locked rows included, or `None` if no message waits at all.
     pub async fn look(&self) -> Result<Option<f64>> {
         let start = self.lanes().reached();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
@@ -243,7 +244,7 @@ impl Shared {
         Ok(due_in)
     }
 
-    /// Finds rows below the floor. If there are many dead rows, a task sweeps the rest.
+    /// Searches for rows below the floor. If there are many dead rows, a task sweeps the rest.
     pub async fn sweep(self: &Arc<Self>) -> Result<()> {
         if self.lanes().claim_sweep(Instant::now()) {
             let (page, _) = self.sweep_part(0).await?;
@@ -254,8 +255,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes one part of a sweep. Returns the page where the next part begins, 0 at the end, and
-    /// the pause before it.
+    /// Runs one part of a sweep. Returns the page at which the next part begins, or 0 at the end,
+    /// and the pause before that part.
     async fn sweep_part(&self, page: i64) -> Result<(i64, Duration)> {
         let reached = self.lanes().reached();
         let rows = self.query_again(&self.sql.sweep, &[&reached, &page]).await?;
@@ -264,7 +265,7 @@ impl Shared {
         Ok((row.read(1)?, self.lanes().swept(row.read(0)?, Instant::now(), cost)))
     }
 
-    /// Estimates the rows of `n` messages from the last dequeue.
+    /// Estimates the number of rows that hold `n` messages, from the last dequeue.
     pub fn rows_for(&self, n: usize) -> i32 {
         (n.div_ceil(self.batch_size.load(Ordering::Relaxed).max(1))).clamp(1, 1 << 20) as i32
     }
@@ -278,7 +279,7 @@ impl Shared {
     }
 
     /// Returns how many of `n` messages one dequeue should ask for: at most a page, and no more
-    /// than are likely to fit in an answer. If the estimate is wrong, larger answers are kept
+    /// than are likely to fit in an answer. If an answer turns out larger, its messages are kept
     /// nevertheless.
     pub fn fitting(&self, n: usize) -> usize {
         let most = match self.message_bytes.load(Ordering::Relaxed) {
@@ -288,7 +289,8 @@ impl Shared {
         n.min(most)
     }
 
-    /// Remembers the size of a dequeue's messages. Smaller ones lower the estimate only gradually.
+    /// Records the size of a dequeue's messages. Smaller messages lower the estimate only
+    /// gradually.
     pub fn saw_bytes(&self, bytes: usize) {
         if bytes > 0 {
             let before = self.message_bytes.load(Ordering::Relaxed);
@@ -296,7 +298,7 @@ impl Shared {
         }
     }
 
-    /// Remembers how many messages a row held, for the next estimate.
+    /// Records the number of messages in a row, for the next estimate.
     pub fn saw_batches(&self, messages: usize, rows: usize) {
         if rows > 0 {
             self.batch_size.store(messages.div_ceil(rows), Ordering::Relaxed);
@@ -304,7 +306,8 @@ impl Shared {
     }
 }
 
-/// Runs work to its end even if the caller leaves, because a commit also has to wake consumers.
+/// Runs work to its end even if the caller stops waiting, because consumers must be woken after a
+/// commit.
 pub(crate) async fn finish<R: Send + 'static>(
     what: &'static str,
     work: impl Future<Output = Result<R>> + Send + 'static,
@@ -312,11 +315,12 @@ pub(crate) async fn finish<R: Send + 'static>(
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::ended(what, true)))
 }
 
-/// Sweeps a queue from a page on, part by part, until its end or until its last handle is dropped.
+/// Sweeps a queue from a page onwards, part by part, until its end or until its last handle is
+/// dropped.
 async fn sweep_on(shared: Weak<Shared>, mut page: i64) {
     while let Some(shared) = shared.upgrade() {
         let pause = match shared.sweep_part(page).await {
-            Ok((0, _)) | Err(_) => return, // another sweep is due soon
+            Ok((0, _)) | Err(_) => return, // the next sweep will be due soon
             Ok((next, pause)) => {
                 page = next;
                 pause

@@ -22,32 +22,32 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message<T> {
-    /// Unique in its queue, and stable: splits, retries and replays keep it.
+    /// The message's id, unique in its queue. It stays the same after splits, retries and replays.
     pub id: i64,
-    /// Deliveries so far, including this one: 1 for the first lease. 0 if the message was taken and
-    /// never leased before. A released lease counts here, but not towards the queue's maximum: see
-    /// [`Message::attempts`].
+    /// The number of deliveries so far, including this one: 1 for the first lease. 0 if the message
+    /// was taken and never leased before. A lease that was released counts here, but not towards
+    /// the queue's maximum: see [`Message::attempts`].
     pub attempt: i32,
     /// The time at which the message was enqueued, by the server's clock.
     pub enqueued_at: SystemTime,
     /// The payload.
     pub payload: T,
-    /// The metadata that was enqueued with the message; mostly empty.
+    /// The metadata that was enqueued with the message; empty for most messages.
     pub metadata: Metadata,
     /// The message's key, if a worker leased it from a queue whose messages have keys.
     pub key: Option<Arc<str>>,
-    /// The rate at which messages of the key may begin.
+    /// The rate at which workers may start messages of this key.
     pub(crate) rate: Option<Arc<Rate>>,
-    /// The last lease expired, so the message may have crashed the worker that held it; set by
-    /// [`Queue::ack_and_lease`](crate::Queue) only.
+    /// True if the last lease expired, so that the message may have crashed its worker. Only
+    /// [`Queue::ack_and_lease`](crate::Queue) sets it.
     pub(crate) ran_out: bool,
-    /// Deliveries that were given back without counting an attempt.
+    /// The number of deliveries that were given back without counting an attempt.
     pub(crate) released: i32,
 }
 
 impl<T> Message<T> {
-    /// Returns the lease of this delivery, for `ack`, `retry` and `extend`; small, and without the
-    /// payload.
+    /// Returns the lease of this delivery, for `ack`, `retry` and `extend`. A lease is small and
+    /// does not contain the payload.
     #[must_use]
     pub fn lease(&self) -> Lease {
         Lease { id: self.id, attempt: self.attempt }
@@ -60,10 +60,10 @@ impl<T> Message<T> {
         Message { id, attempt, enqueued_at, payload: make(payload), metadata, key, rate, ran_out, released }
     }
 
-    /// Returns the counted attempts, including this one: the number that the queue's maximum and a
-    /// retry policy use. A worker that has leased more than it can start soon releases those
-    /// messages, and no attempt is counted. So this is 1 when a handler receives a message for the
-    /// first time, and [`Message::attempt`] may be more.
+    /// Returns the number of counted attempts, including this one. The queue's maximum and retry
+    /// policies use this number. A worker that has leased more messages than it can start soon
+    /// releases some of them, and no attempt is counted. So this number is 1 when a handler
+    /// receives a message for the first time, while [`Message::attempt`] may be higher.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.attempt.saturating_sub(self.released).unsigned_abs()
@@ -71,17 +71,17 @@ impl<T> Message<T> {
 }
 
 /// The right to one message under one attempt. Each verb that ends a lease names both, so a late
-/// worker changes nothing.
+/// call from an earlier attempt changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lease {
-    /// The message.
+    /// The message's id.
     pub id: i64,
     /// The attempt of the lease.
     pub attempt: i32,
 }
 
 impl TraceContext {
-    /// Returns the context that all of these messages come from, if they have one in common.
+    /// Returns the trace context that all these messages share, if they share one.
     pub(crate) fn of_all<T>(messages: &[Message<T>]) -> Option<Self> {
         let (first, rest) = messages.split_first()?;
         let traceparent = first.metadata.traceparent()?;
@@ -102,7 +102,7 @@ impl From<&Lease> for Lease {
     }
 }
 
-/// Leases as ranges of neighbouring messages, the form that statements take.
+/// Leases as ranges of adjacent messages, in the form that statements take.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     pub ids: Vec<i64>,
@@ -115,7 +115,7 @@ impl Ranges {
         self.sizes.iter().map(|size| *size as usize).sum()
     }
 
-    /// Splits the ranges: each becomes a value of its own.
+    /// Splits the ranges into ranges of one message each.
     pub fn apart(&self) -> impl Iterator<Item = Self> {
         let range = |at: usize| Self {
             ids: vec![self.ids[at]],
@@ -125,8 +125,8 @@ impl Ranges {
         (0..self.ids.len()).map(range)
     }
 
-    /// Joins neighbours of the same attempt for which `also_alike` returns true. The leases must be
-    /// sorted and distinct.
+    /// Joins adjacent leases of the same attempt for which `also_alike` returns true. The leases
+    /// must be sorted and distinct.
     pub fn of(leases: &[Lease], also_alike: impl Fn(usize, usize) -> bool) -> Self {
         let mut ranges = Self::default();
         for (at, lease) in leases.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Ranges {
     }
 }
 
-/// Messages that a statement settled: `size` of them from `id` on, under one attempt.
+/// Messages that a statement settled: `size` messages starting at `id`, under one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub id: i64,

@@ -1,4 +1,4 @@
-//! The queue: one file for each of its verbs, and the modules below them.
+//! The queue: one file for each verb, and the modules that the verbs use.
 
 mod statements;
 pub(crate) mod message;

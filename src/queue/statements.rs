@@ -60,7 +60,7 @@ pub(crate) enum Inserts {
 }
 
 impl Inserts {
-    /// The most rows of one insert.
+    /// The maximum number of rows of one insert.
     pub fn rows(&self) -> usize {
         let (Self::Plain { bare: all, .. } | Self::Priority(all) | Self::Keyed(all)) = self;
         all.len()
@@ -74,19 +74,21 @@ pub(crate) struct Has {
 }
 
 impl Statements {
-    /// The most rows of one insert.
+    /// The maximum number of rows of one insert.
     const ROWS: usize = 8;
-    /// The most rows of one insert in a queue with keys, where each lane has rows of its own.
+    /// The maximum number of rows of one insert in a queue with keys, where each lane has its own
+    /// rows.
     const ROWS_OF_LANES: usize = 32;
 
-    /// A connection caches statements by their text, with the types that they had. A queue that was
-    /// dropped and created again is another queue, so each text contains the time of its creation.
+    /// Creates the statements of a queue that was created at `since`. A connection caches
+    /// statements by their text, together with their types. A queue that is dropped and created
+    /// again is a different queue, so each text contains the creation time.
     pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
         let Has { priorities: has_priorities, keys: has_keys } = has;
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
         let of = |name, text: &str| Sql::filled(name, text, schema, queue).since(since);
-        // Where a statement returns a message's priority, the text has a 0, which a queue with
-        // priorities replaces by the column. The same holds for the key.
+        // A text that returns a message's priority contains a 0, which is replaced by the column if
+        // the queue has priorities. The key is handled in the same way.
         let telling = |name, text: &str, priority: &str, key: &str| {
             if has_priorities {
                 of(name, &text.replace("0 as priority", &format!("{priority} as priority")))
@@ -174,7 +176,7 @@ impl Statements {
     }
 }
 
-/// Makes inserts of 1, 2, 3 … `most` rows from the text for one row.
+/// Creates inserts of 1, 2, 3 … `most` rows from the text for one row.
 fn by_rows(
     name: &'static str,
     one: &str,

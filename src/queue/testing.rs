@@ -1,5 +1,5 @@
-//! Help for the tests of programs that use queues: it lets time pass for a queue, and checks what
-//! was enqueued.
+//! Help for the tests of programs that use queues: it lets time pass for a queue, and checks which
+//! messages were enqueued.
 //!
 //! With [`Worker::drain`](crate::Worker::drain), which works until nothing is due, a test needs no
 //! pauses:
@@ -46,22 +46,22 @@ use crate::{
     },
 };
 
-/// Lets the time `by` pass for one queue, at most 36,500 days. Messages that are due within it are
-/// due now, in the same order; messages that are due later are due that much sooner. Leases,
-/// retries and delays are due times too, so a lease that would end within that time has expired.
-/// Returns the number of messages in the queue.
+/// Lets the time `by` pass for one queue, at most 36,500 days. Messages that would become due
+/// within it are due now, in the same order; messages that are due later are due earlier by that
+/// time. Leases, retries and delays are due times too, so a lease that would end within that time
+/// has expired. Returns the number of messages in the queue.
 ///
 /// Past events (an enqueue, a death, an archiving) move back by the same time, as [`Queue::prune`]
-/// sees them. Waiting consumers and workers are woken, in every process. The clocks of the server
-/// and of this process do not change, and neither do a worker's own pauses and timeouts. A worker
-/// whose lease has expired finds it lost when it renews or settles it.
+/// sees them. Waiting consumers and workers are woken in every process. The clocks of the server
+/// and of this process do not change, nor do a worker's own pauses and timeouts. A worker whose
+/// lease has expired finds it lost when it renews or settles the lease.
 ///
-/// Waits for transactions that have taken messages of the queue. It would wait forever for a
-/// transaction of the same task: commit that first.
+/// The call waits for transactions that have taken messages of the queue. It would wait forever for
+/// a transaction of the same task, so commit that transaction first.
 ///
 /// # Errors
-/// A database error, or the time is out of bounds. The role must be allowed to update the tables of
-/// dead letters and of the archive, as an operator or the queue's owner is.
+/// A database error, or the time is out of bounds. The role must have the right to update the
+/// tables of dead letters and of the archive, like an operator or the queue's owner.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -71,11 +71,11 @@ use crate::{
 /// ```
 pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     let (seconds, shared) = (Due::After(by).number()?, queue.shared.clone());
-    // Wakes waiting consumers even if the caller leaves. No floor is above now, and nothing becomes
-    // due before.
+    // Wakes waiting consumers even if the caller stops waiting. No floor is above the current time,
+    // and no message becomes due earlier than that.
     let work = async move {
-        // The statement locks the whole queue, so it may deadlock with a worker. Then nothing has
-        // changed yet.
+        // The statement locks the whole queue, so it may deadlock with a worker. In that case
+        // nothing has changed yet.
         let rows = loop {
             match shared.query(&shared.sql.shift, &[&seconds]).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
@@ -88,8 +88,8 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
     finish("a shift", work).await
 }
 
-/// Returns all messages that the queue holds, waiting and leased, in the order in which they were
-/// enqueued. Messages of concurrent callers have no order among each other. Changes nothing.
+/// Returns all messages in the queue, waiting and leased, in the order in which they were enqueued.
+/// Messages of concurrent callers are in no particular order. Changes nothing.
 ///
 /// # Errors
 /// The errors of [`Queue::peek`].
@@ -110,11 +110,11 @@ pub async fn enqueued<T: Payload>(queue: &Queue<T>) -> Result<Vec<Peeked<T>>> {
 }
 
 /// Asserts that the queue holds a message for which `is_expected` returns true. Returns the first
-/// such message in the order of enqueues.
+/// such message, in the order in which they were enqueued.
 ///
 /// # Panics
-/// If there is no such message. The panic names the caller's line and lists at most twenty messages
-/// of the queue.
+/// If there is no such message. The panic reports the caller's line and lists at most twenty
+/// messages of the queue.
 #[track_caller]
 pub fn assert_enqueued<T: Payload + Debug>(
     queue: &Queue<T>,
@@ -134,7 +134,8 @@ pub fn assert_enqueued<T: Payload + Debug>(
 /// Asserts that the queue holds no message for which `is_unexpected` returns true.
 ///
 /// # Panics
-/// If there is such a message. The panic names the caller's line and lists at most twenty of them.
+/// If there is such a message. The panic reports the caller's line and lists at most twenty such
+/// messages.
 #[track_caller]
 pub fn assert_not_enqueued<T: Payload + Debug>(
     queue: &Queue<T>,
@@ -160,12 +161,13 @@ async fn messages_for<T: Payload>(queue: &Queue<T>, caller: &Location<'_>) -> Ve
     }
 }
 
-/// Panics with the caller's position, because a panic inside a future would name this file.
+/// Panics with the caller's position, because a panic inside a future would report a line of this
+/// file.
 fn fail(caller: &Location<'_>, text: &str) -> ! {
     panic!("{caller}: {text}")
 }
 
-/// The most messages in a list.
+/// The maximum number of messages in a list.
 const LISTED: usize = 20;
 
 struct List<'a, T>(&'a [Peeked<T>]);

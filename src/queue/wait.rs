@@ -1,5 +1,5 @@
-//! The waiting of a consumer when nothing is due. Pure: this module decides the next step from the
-//! last dequeue, and the consumer acts.
+//! Decides how a consumer waits when nothing is due. Pure: this module chooses the next step from
+//! the last dequeue, and the consumer carries it out.
 
 pub(crate) mod hooks;
 pub(crate) mod linger;
@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 /// notifications themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
-    /// Dequeues at this interval. Costs a statement each time, and needs nothing else.
+    /// Dequeues at this interval. Each dequeue costs a statement; nothing else is needed.
     Poll(Duration),
-    /// Listens and sends nothing while idle, except for a slow poll as a safety net.
+    /// Listens for notifications, and sends nothing while idle, except for a slow poll as a safety
+    /// net.
     Notify,
-    /// Listens, but dequeues a few more times before it relies on notifications. It stops listening
-    /// when traffic leaves no pause for a second.
+    /// Listens for notifications, but dequeues a few more times before it relies on them. Stops
+    /// listening when the traffic has had no pause for a second.
     #[default]
     Adaptive,
 }
@@ -36,12 +37,12 @@ impl Wait {
 pub(crate) const SAFETY_POLL: Duration = Duration::from_secs(30);
 /// The poll interval of a consumer that should listen but cannot.
 const DEAF_POLL: Duration = Duration::from_millis(100);
-/// The pauses after which an adaptive consumer dequeues again, unless notified, before it relies on
-/// notifications: those of another process are some milliseconds apart.
+/// The pauses after which an adaptive consumer dequeues again, unless it is notified, before it
+/// relies on notifications. Notifications from another process arrive some milliseconds apart.
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
-/// The time of traffic without a pause after which an adaptive consumer stops listening.
+/// The duration of traffic without a pause after which an adaptive consumer stops listening.
 const TRAFFIC: Duration = Duration::from_secs(1);
-/// The first and the longest pause while another session holds everything that is due.
+/// The first and the longest pause while other sessions hold all due messages.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 /// The next step after an empty dequeue.
@@ -53,7 +54,7 @@ pub(crate) enum Step {
     Pause(Duration),
     /// Start listening, then dequeue again at once.
     Listen,
-    /// Look when the next message is due, and wait for it or for a notification.
+    /// Check when the next message is due, and wait for that time or for a notification.
     Look,
 }
 
@@ -61,14 +62,14 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Pace {
     wait: Wait,
-    /// Pauses since the last message.
+    /// The number of pauses since the last message.
     empty: usize,
-    /// Looks in a row that found something due but locked.
+    /// The number of consecutive looks that found something due but locked.
     locked: u32,
     busy_since: Option<Instant>,
-    /// The start of a wait that is not a pause.
+    /// The start of a wait that is not a short pause.
     looking_since: Option<Instant>,
-    /// The last two messages were too far apart for pauses to find the next one.
+    /// True if the last two messages were too far apart for pauses to find the next one.
     is_quiet: bool,
 }
 
@@ -77,7 +78,7 @@ impl Pace {
         Self { wait, empty: 0, locked: 0, busy_since: None, looking_since: None, is_quiet: false }
     }
 
-    /// Records that a dequeue found something. Returns whether listening may end.
+    /// Records that a dequeue found something. Returns true if the consumer should stop listening.
     pub fn found(&mut self, now: Instant) -> bool {
         self.empty = 0;
         self.locked = 0;
@@ -87,15 +88,15 @@ impl Pace {
         self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
     }
 
-    /// Records that a dequeue waited for a notification before it was sent: there are pauses in the
-    /// traffic, in which polling would be late.
+    /// Records that a dequeue waited for a notification before it was sent. The traffic then has
+    /// pauses, in which polling would find messages too late.
     pub fn lingered(&mut self) {
         self.busy_since = None;
     }
 
     /// Returns the next step when nothing is due.
     pub fn nothing(&mut self, now: Instant, listening: bool) -> Step {
-        self.busy_since = None; // a notification comes before a pause ends
+        self.busy_since = None; // a notification arrives before a pause ends
         match self.wait {
             Wait::Poll(every) => Step::Poll(every),
             Wait::Adaptive | Wait::Notify if !listening => Step::Listen,
@@ -110,13 +111,13 @@ impl Pace {
         }
     }
 
-    /// Returns the pause after other sessions had locked everything due, `times` times in a row.
+    /// Returns the pause after other sessions held all due messages for the last `times` looks.
     pub fn held(times: u32) -> Duration {
         LOCKED.0.saturating_mul(1 << times.clamp(1, 16) >> 1).min(LOCKED.1)
     }
 
-    /// Returns how long to sleep, without a notification, after a look: the oldest visible message
-    /// is due in `due_in` seconds.
+    /// Returns how long to sleep after a look, unless a notification arrives: the oldest visible
+    /// message is due in `due_in` seconds.
     pub fn looked(&mut self, due_in: Option<f64>, hearing: bool) -> Duration {
         self.busy_since = None;
         let longest = if hearing { SAFETY_POLL } else { DEAF_POLL };
@@ -125,7 +126,8 @@ impl Pace {
                 self.locked += 1;
                 Self::held(self.locked)
             }
-            // Adds a quarter of a millisecond, to wake when it is due, not just before.
+            // Adds a quarter of a millisecond, so that the consumer wakes when the message is due
+            // and not just before.
             Some(due_in) => {
                 self.locked = 0;
                 Duration::try_from_secs_f64(due_in + 0.000_25).map_or(longest, |due_in| due_in.min(longest))

@@ -1,4 +1,4 @@
-//! Due schedules, locked, and how many of them one transaction handles.
+//! Locks due schedules, and decides how many of them one transaction handles.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{
     postgres::{db::Db, time::Time, transaction::Transaction},
 };
 
-/// The most messages in one transaction. While it lasts, it locks its schedules, and its id holds
-/// every floor down.
+/// The maximum number of messages in one transaction. Until it ends, the transaction locks its
+/// schedules, and its id keeps every floor from rising.
 const MESSAGES: usize = 1000;
-/// The next tick of a row that has none.
+/// The stored next tick of a schedule without a next tick.
 const NEVER: Time = Time(i64::MAX);
 
 /// A locked schedule, and the work for it.
@@ -31,7 +31,6 @@ pub(super) struct Claimed {
     pub late: Duration,
 }
 
-/// The row of the statement.
 pub(super) type ClaimedRow = (String, String, String, String, String, String, bool, Time, Time);
 
 /// Locks up to `most` schedules that are due from `since` on, the earliest first.
@@ -41,7 +40,7 @@ pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most:
 }
 
 /// Returns the first schedules whose messages fit in one transaction, at least one. Later schedules
-/// are not inspected, so at most one schedule's ticks are computed in vain.
+/// are not inspected. So the ticks of at most one schedule are computed in vain.
 pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
     let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
     for claimed in all {
@@ -55,8 +54,8 @@ pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
 }
 
 impl Claimed {
-    /// Computes the work for a schedule. An expression that cannot be parsed is a problem of this
-    /// schedule alone.
+    /// Computes the work for a schedule. An expression that cannot be parsed affects only this
+    /// schedule.
     pub fn of((tid, name, queue, expression, zone, missed, placed, first, clock): ClaimedRow) -> Self {
         let mut claimed =
             Self { tid, name, queue, first, ticks: Vec::new(), next: NEVER, problem: None, late: Duration::default() };
@@ -85,7 +84,7 @@ impl Claimed {
     }
 }
 
-/// Microseconds between 1970 and 2000, from which Postgres counts.
+/// The number of microseconds between 1970 and 2000, the year from which Postgres counts.
 const BETWEEN_US: i64 = 946_684_800_000_000;
 
 fn timestamp(time: Time) -> Timestamp {
@@ -100,8 +99,8 @@ pub(super) fn time_of(timestamp: Timestamp) -> Time {
 mod tests {
     use super::*;
 
-    /// Returns how many schedules were claimed and how many were inspected, for these numbers of
-    /// missed ticks.
+    /// Returns the number of schedules that were claimed and the number that were inspected, for
+    /// these numbers of missed ticks.
     fn looked_at(missed: &[usize]) -> (usize, usize) {
         let mut looked = 0;
         let all = missed.iter().map(|ticks| {

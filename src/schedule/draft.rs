@@ -10,23 +10,24 @@ use crate::{
     queue::message::metadata::Metadata,
 };
 
-/// A rule by which a message is enqueued again and again.
-/// [`Queue::schedule`](crate::Queue::schedule) puts it in force.
+/// A rule by which a message is enqueued repeatedly. [`Queue::schedule`](crate::Queue::schedule)
+/// puts it into force.
 ///
-/// The expression is one of
+/// The expression has one of these forms:
 /// - five fields of cron: minute, hour, day of the month, month, day of the week (`0 9 * *
 ///   mon-fri`). Besides `*`, ranges, lists and steps, `L` is the last day of a month, `15W` the
-///   weekday nearest to the 15th, `fri#2` the second Friday. If both days are named, a match of
+///   weekday nearest to the 15th, and `fri#2` the second Friday. If both days are given, a match of
 ///   either is enough, as in cron. With `+` before the day of the week (`0 0 1 * +mon`), both have
 ///   to match;
-/// - six, with seconds first (`*/10 * * * * *`);
+/// - six fields, with seconds first (`*/10 * * * * *`);
 /// - `@hourly`, `@daily` (or `@midnight`), `@weekly`, `@monthly`, `@yearly` (or `@annually`);
-/// - `every 90 seconds`, or minutes, hours, days: multiples since 1970-01-01 UTC, so that all
-///   processes agree; 1 second to 365 days.
+/// - `every 90 seconds`, or minutes, hours, days, from 1 second to 365 days. The ticks are
+///   multiples of the interval since 1970-01-01 UTC, so all processes agree.
 ///
-/// The fields refer to the clock of a time zone, UTC if none is named. If that clock jumps over a
-/// tick at a named hour, the tick comes at the jump; if it is set back, such a tick comes once. An
-/// expression that ticks each hour, or more often, ticks whenever the clock shows a matching time.
+/// The fields refer to the clock of a time zone, which is UTC by default. If that clock skips a
+/// tick at a named hour, the tick is made at the moment of the jump. If the clock is set back over
+/// such a tick, the tick is made once. An expression that ticks every hour, or more often, ticks
+/// whenever the clock shows a matching time.
 ///
 /// ```
 /// # use std::time::{Duration, SystemTime};
@@ -50,23 +51,23 @@ pub struct Schedule {
     pub(super) key: Option<String>,
 }
 
-/// The treatment of ticks that were not made in time, because no process ran. A tick is missed if
-/// it is older than a minute, or if a later tick is due already.
+/// The treatment of ticks that were not made in time because no process was running. A tick is
+/// missed if it is older than a minute, or if a later tick is already due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// Missed ticks are dropped. If several ticks are due, only the last is made, if it is not
+    /// Missed ticks are dropped. If several ticks are due, only the last one is made, unless it is
     /// older than a minute.
     Skip,
-    /// The last missed tick is made, for all of them.
+    /// Only the last missed tick is made, in place of all of them.
     #[default]
     Once,
-    /// Each missed tick is made, except the ticks before the last 1,000.
+    /// Every missed tick is made, but at most the last 1,000.
     Each,
 }
 
 impl Missed {
-    /// Returns the name in SQL and on the command line.
+    /// Returns the name that SQL and the command line use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,8 +84,8 @@ impl Missed {
 }
 
 impl Schedule {
-    /// Creates a schedule with a name (1 to 48 characters: a lower-case letter, then a-z, 0-9, `_`,
-    /// `.`, `-`) that is unique in the database.
+    /// Creates a schedule with a name that is unique in the database: 1 to 48 characters, a
+    /// lower-case letter, then a-z, 0-9, `_`, `.` or `-`.
     #[must_use]
     pub fn new(name: impl Into<String>, expression: impl Into<String>) -> Self {
         Self {
@@ -98,41 +99,41 @@ impl Schedule {
         }
     }
 
-    /// Sets the time zone of the fields by its IANA name (`Europe/Berlin`); UTC if not set.
+    /// Sets the time zone of the fields by its IANA name (`Europe/Berlin`); UTC by default.
     #[must_use]
     pub fn zone(self, zone: impl Into<String>) -> Self {
         Self { zone: zone.into(), ..self }
     }
 
-    /// Sets the treatment of missed ticks; [`Missed::Once`] if not set.
+    /// Sets the treatment of missed ticks; [`Missed::Once`] by default.
     #[must_use]
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed, ..self }
     }
 
-    /// Sets the metadata of each message. Two names are added: `schedule`, the schedule's name, and
-    /// `tick`, the time of the tick in UTC.
+    /// Sets the metadata of each message. Two names are added: `schedule` with the schedule's name,
+    /// and `tick` with the time of the tick in UTC.
     #[must_use]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self { metadata, ..self }
     }
 
-    /// Sets the priority of each message, in a queue that has some: from 0, the lowest and the
-    /// default. See [`Draft::priority`](crate::Draft::priority).
+    /// Sets the priority of each message, if the queue has priorities. Priority 0 is the lowest and
+    /// the default. See [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// Sets the key of each message, 1 to 1,024 bytes. A queue whose messages have keys requires
-    /// one. See [`Draft::key`](crate::Draft::key).
+    /// Sets the key of each message, 1 to 1,024 bytes. A queue whose messages have keys requires a
+    /// key. See [`Draft::key`](crate::Draft::key).
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
 
-    /// Returns the first tick after a time; `None` if none comes within some years, as with `0 0 30
-    /// 2 *`.
+    /// Returns the first tick after a time. Returns `None` if there is none within some years, as
+    /// with `0 0 30 2 *`.
     ///
     /// # Errors
     /// The expression or the zone is not valid.

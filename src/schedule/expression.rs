@@ -13,20 +13,20 @@ use jiff::{Timestamp, tz::TimeZone};
 use self::zoned::Fields;
 use crate::error::{Error, Result};
 
-/// The longest interval of `every`, in seconds.
+/// The maximum interval of `every`, in seconds.
 const LONGEST: u64 = 365 * 86_400;
 
-/// An expression, with the clock of its fields.
+/// An expression, together with the clock that its fields refer to.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
     Cron(Box<Fields>),
-    /// Counted from 1970 on, so that all processes agree.
+    /// An interval, counted from 1970 on, so that all processes agree.
     Every(Duration),
 }
 
 impl Expression {
     /// # Errors
-    /// The text is no expression, or there is no such zone.
+    /// The text is not a valid expression, or there is no such zone.
     pub fn parse(text: &str, zone: &str) -> Result<Self> {
         let zone = TimeZone::get(zone).map_err(|_| {
             Error::invalid(format!("there is no time zone {zone:?}: use a name as in Europe/Berlin, or UTC"))
@@ -40,8 +40,8 @@ impl Expression {
         }
     }
 
-    /// Returns the first tick after a time. `None` if there is none within some years, as on 30
-    /// February.
+    /// Returns the first tick after a time. Returns `None` if there is none within some years, as
+    /// for 30 February.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(fields) => fields.next(after),

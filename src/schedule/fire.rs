@@ -1,5 +1,5 @@
-//! Makes due ticks: locks schedules, enqueues messages and stores the next ticks, in one
-//! transaction.
+//! Makes due ticks: in one transaction it locks schedules, enqueues their messages and stores their
+//! next ticks.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use crate::{
 /// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Made {
-    /// Schedules that were handled.
+    /// The number of schedules that were handled.
     pub schedules: usize,
-    /// More schedules were claimed, and left to the next round, because these made enough messages
-    /// for a transaction.
+    /// True if more schedules were claimed than handled: the handled schedules made enough messages
+    /// for one transaction, and the next round handles the rest.
     pub has_left: bool,
 }
 
 impl Db {
-    /// Handles up to `most` schedules that are due from `since` on. Any refusal by the server is
-    /// written into the schedule's row, and does not hold up other schedules.
+    /// Handles up to `most` schedules that are due from `since` on. If the server refuses a tick,
+    /// the reason is stored in the schedule's row, and other schedules are not held up.
     pub(super) async fn fire(&self, since: Time, most: usize) -> Result<Made> {
         let span = debug_span!("tick", schedules = Empty, ticks = Empty);
         let outcome = self.fire_some(since, most).instrument(span).await;
@@ -59,8 +59,8 @@ impl Db {
         Ok(Made { schedules: claimed.len(), has_left: claimed.len() < found })
     }
 
-    /// Handles the first due schedule by itself. Its error ends only its own transaction: a trigger
-    /// may raise it as late as at the commit.
+    /// Handles the first due schedule alone. Its error ends only its own transaction: a trigger may
+    /// raise the error as late as at the commit.
     async fn fire_one(&self, since: Time) -> Result<bool> {
         let transaction = self.begin().await?;
         let claimed = fitting(claim(&transaction, self, since, 1).await?.into_iter().map(Claimed::of));
@@ -82,9 +82,9 @@ impl Db {
         transaction.commit().await
     }
 
-    /// Writes the reason why a tick was not made into its schedule's row. The tick is tried again,
-    /// with longer and longer pauses. If the message itself is refused, the next tick follows
-    /// instead.
+    /// Stores the reason why a tick was not made in its schedule's row. The tick is tried again,
+    /// with longer and longer pauses. If the message itself is refused, the schedule continues with
+    /// its next tick instead.
     async fn fail(&self, one: &Claimed, error: &Error) -> Result<()> {
         warn!(schedule = one.name, queue = one.queue, %error, "a tick could not be enqueued");
         let next = is_refused(error).then_some(one.next);
@@ -103,7 +103,7 @@ impl Db {
         sent.await.map(drop)
     }
 
-    /// Stores the next ticks; the statement is sent with the commit.
+    /// Stores the next ticks. The statement is sent together with the commit.
     async fn place(&self, transaction: &Transaction, claimed: &[Claimed]) -> Result<()> {
         let tids: Vec<&str> = claimed.iter().map(|one| &*one.tid).collect();
         let nexts: Vec<Time> = claimed.iter().map(|one| one.next).collect();
@@ -113,7 +113,7 @@ impl Db {
         transaction.send_text::<u64>(&sql.text, &[&tids, &nexts, &lasts, &problems]).await.map(drop)
     }
 
-    /// Returns when a schedule is due next, from `since` on.
+    /// Returns the time until the next schedule is due, among those due from `since` on.
     pub(super) async fn schedules_due_in(&self, since: Time) -> Result<DueIn> {
         let sql = self.statement("schedules_due_in", include_str!("../../sql/statements/schedules_due_in.sql"));
         let rows = self.query_again(Class::Main, &sql, &[&since]).await?;
@@ -125,10 +125,10 @@ impl Db {
 /// The result of a look at the schedules.
 #[derive(Debug)]
 pub(super) struct DueIn {
-    /// Seconds until a schedule is due, for which other processes may be waiting, too; `None` if
-    /// there is none.
+    /// The number of seconds until a schedule is due; other processes may be waiting for it too.
+    /// `None` if there is no such schedule.
     due_in: Option<f64>,
-    /// The server's clock.
+    /// The time of the server's clock.
     pub clock: Time,
 }
 
@@ -149,14 +149,15 @@ impl DueIn {
     }
 }
 
-/// Returns true if the server refused something, without ending the session or going down: then
-/// another tick may succeed.
+/// Returns true if the server refused a statement without ending the session or shutting down.
+/// Another tick may then succeed.
 fn is_of_a_tick(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| !["08", "57"].contains(&&code.code()[..2]) || code == &SqlState::QUERY_CANCELED)
 }
 
-/// Returns true if a message itself was refused, by its type, a constraint, a trigger or a missing
-/// right. Any other error may pass, as a full disk does, and no tick is given up for it.
+/// Returns true if the message itself was refused: because of its type, a constraint, a trigger or
+/// a missing right. Any other error may pass, like that of a full disk, and no tick is given up
+/// because of it.
 fn is_refused(error: &Error) -> bool {
     error.sqlstate().is_some_and(|code| ["22", "23", "42", "54", "P0"].contains(&&code.code()[..2]))
 }

@@ -18,13 +18,13 @@ use crate::{
 pub struct Scheduled {
     /// The schedule's name.
     pub name: String,
-    /// The queue that gets its messages.
+    /// The queue that receives the schedule's messages.
     pub queue: String,
     /// The rule for its ticks: see [`Schedule`](crate::Schedule).
     pub expression: String,
     /// The time zone of the expression.
     pub zone: String,
-    /// The payload of each message, as Postgres writes it as text.
+    /// The payload of each message, in Postgres' text format.
     pub payload: String,
     /// The metadata of each message, without `schedule` and `tick`.
     pub metadata: Metadata,
@@ -36,12 +36,13 @@ pub struct Scheduled {
     pub key: Option<String>,
     /// True if the schedule is paused.
     pub is_paused: bool,
-    /// The next tick. `None` while the schedule is paused, if it never ticks again, and until a
-    /// process that makes ticks has seen it. In the past if no such process runs.
+    /// The time of the next tick. `None` if the schedule is paused, if it never ticks again, or if
+    /// no process that makes ticks has seen the schedule yet. If no such process runs, the time may
+    /// have passed.
     pub next: Option<SystemTime>,
-    /// The last tick that was made.
+    /// The time of the last tick that was made.
     pub last: Option<SystemTime>,
-    /// The reason why the last tick could not be made, or why there is no next one.
+    /// The reason why the last tick could not be made, or why there is no next tick.
     pub problem: Option<String>,
 }
 

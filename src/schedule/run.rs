@@ -1,4 +1,4 @@
-//! The loop that makes ticks, in every process whose role may.
+//! The loop that makes ticks. It runs in every process whose role has the right.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,28 +16,29 @@ use crate::{
     queue::consumer::hearing,
 };
 
-/// The pause before the loop looks at all schedules again, for changes that it missed: a schedule
-/// that was committed long after its clock reading, a clock that stepped.
+/// The interval at which the loop looks at all schedules again, for changes that it missed. It
+/// misses a schedule that was committed long after its clock reading, or a step of the clock.
 const OVERLOOKED: Duration = Duration::from_secs(60);
-/// The same pause in a worker, which does not listen for new schedules: the server would wake it
-/// for every other notification, too.
+/// The same interval in a worker, which does not listen for new schedules: the server would wake it
+/// for every other notification too.
 const UNHEARD: Duration = Duration::from_secs(30);
 /// The first and the longest pause before the loop looks again for ticks that another process is
-/// about to make, in case it does not.
+/// about to make, in case that process fails.
 const OTHERS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// Most statements that began this long ago have ended, so everything due earlier has been seen.
+/// The age after which statements have usually ended, so that all ticks due before that time have
+/// been seen.
 const SETTLED: Duration = Duration::from_secs(5);
 /// The first and the longest pause after an error.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
-/// The most schedules that one transaction claims. Many ticks come at the same time, on the full
-/// minute.
+/// The maximum number of schedules that one transaction claims. Many ticks are due at the same
+/// time, on the full minute.
 const MOST: usize = 500;
 
-/// The pause before a worker whose role may make no ticks asks again.
+/// The pause before a worker whose role lacks the right to make ticks checks again.
 const NOT_YET: Duration = Duration::from_secs(300);
 
-/// The only loop for a database in a process.
+/// The only such loop for a database in a process.
 #[derive(Debug, Default)]
 struct Ticking {
     alone: Mutex<()>,
@@ -46,15 +47,15 @@ struct Ticking {
 }
 
 impl Db {
-    /// Makes the ticks of all schedules until `shutdown` is ready, for a process that does nothing
-    /// else; a worker does the same beside its work. Run any number of them; each tick is made
-    /// once.
+    /// Makes the ticks of all schedules until `shutdown` is ready. It is for a process without
+    /// other work; a worker makes ticks in addition to its work. Any number of processes can run
+    /// it: each tick is made once.
     ///
-    /// While the database is unreachable, it waits.
+    /// While the database is unreachable, the call waits for it.
     ///
     /// # Errors
-    /// An error that does not pass: the role may not make ticks, or the schema is not this
-    /// library's version.
+    /// A permanent error: the role may not make ticks, or this library does not support the version
+    /// of the schema.
     pub async fn run_schedules(&self, shutdown: impl Future<Output = ()>) -> Result<()> {
         self.check_schema().await?;
         tokio::select! {
@@ -63,7 +64,7 @@ impl Db {
         }
     }
 
-    /// Makes ticks while it is polled, once the role may.
+    /// Makes ticks while it is polled, once the role has the right.
     pub(crate) async fn tick_beside_work(self) {
         while let Err(error) = self.keep_ticking(false).await {
             debug!(%error, "this process makes no ticks of schedules");
@@ -76,7 +77,7 @@ impl Db {
         self.attached::<Ticking>().changed.notify_one();
     }
 
-    /// Makes ticks until an error that does not pass. With `listens`, new schedules wake it at
+    /// Makes ticks until a permanent error. If `listens` is set, new schedules wake the loop at
     /// once.
     async fn keep_ticking(&self, listens: bool) -> Result<()> {
         let ticking: Arc<Ticking> = self.attached();
@@ -111,7 +112,7 @@ impl Db {
     }
 }
 
-/// Returns true if rights are missing.
+/// Returns true if the role lacks a right.
 fn may_not(error: &Error) -> bool {
     error.sqlstate() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
 }
@@ -119,12 +120,12 @@ fn may_not(error: &Error) -> bool {
 /// The state that the loop keeps between looks.
 #[derive(Debug)]
 struct Round {
-    /// The time before which nothing is due, as far as was seen.
+    /// The time before which no schedule is due, as far as the loop has seen.
     since: Time,
     /// The time of the last look at all schedules.
     whole: Option<Instant>,
     rings: Option<u64>,
-    /// The schedules to claim in the next round.
+    /// The number of schedules to claim in the next round.
     most: usize,
     others: Duration,
     failed: Duration,
@@ -137,7 +138,7 @@ impl Default for Round {
 }
 
 impl Round {
-    /// Returns the time from which to look.
+    /// Returns the time from which on to look for due schedules.
     fn since(&mut self, rings: Option<u64>, now: Instant) -> Time {
         if rings != self.rings || self.whole.is_none_or(|whole| now.duration_since(whole) >= OVERLOOKED) {
             self.since = Time::EARLIEST;
@@ -148,8 +149,8 @@ impl Round {
         self.since
     }
 
-    /// Records that nothing is due. Returns true if the server's clock was set back meanwhile: then
-    /// the loop looks at all schedules at once.
+    /// Records that nothing is due. Returns true if the server's clock was set back in the
+    /// meantime: the loop then looks at all schedules at once.
     fn looked(&mut self, look: &DueIn, rings: Option<u64>) -> bool {
         let since = look.clock.before(SETTLED);
         let is_set_back = since < self.since;
@@ -159,10 +160,10 @@ impl Round {
         is_set_back
     }
 
-    /// Records handled schedules, and returns the pause before the next look. If there were none,
-    /// another process is about to handle them. If many ticks were missed, the next round claims
-    /// only about as many schedules as it can handle, so that other processes can handle the rest
-    /// at the same time.
+    /// Records the handled schedules, and returns the pause before the next look. If none were
+    /// handled, another process is about to handle them. If many ticks were missed, the next round
+    /// claims only about as many schedules as it can handle. Other processes can then handle the
+    /// rest at the same time.
     fn made(&mut self, made: Made) -> Duration {
         self.failed = PAUSE.0;
         self.most = (if made.has_left { made.schedules * 2 } else { self.most * 2 }).min(MOST);

@@ -1,4 +1,4 @@
-//! `schedule`: puts a schedule in force.
+//! `schedule`: puts a schedule into force.
 
 use bytes::BytesMut;
 use jiff::Timestamp;
@@ -12,17 +12,17 @@ use crate::{
 
 impl<T: Payload> Queue<T> {
     /// Enqueues the payload at every tick of the schedule from now on, once for all processes
-    /// together. Does nothing if the same schedule exists, so that a program can declare its
-    /// schedules whenever it starts. Returns whether something changed. A schedule of that name
-    /// with another expression, zone, queue, payload, priority or other setting is changed; a
-    /// paused schedule stays paused.
+    /// together. Does nothing if the same schedule already exists, so a program can declare its
+    /// schedules at every start. If a schedule of that name has a different expression, zone,
+    /// queue, payload, priority or other setting, it is changed. A paused schedule stays paused.
+    /// Returns true if anything was changed.
     ///
-    /// Every process with a [`Worker`](crate::Worker) makes ticks if its role may (the schema's
-    /// owner, or an operator of all queues), and so does
-    /// [`Db::run_schedules`](crate::Db::run_schedules); none of them is a leader. A message is
-    /// enqueued within 100 ms of its tick, while one of them runs and the database answers. A
-    /// worker learns within 30 s of a schedule that another process made; `run_schedules` learns of
-    /// it at once.
+    /// Every process with a [`Worker`](crate::Worker) makes ticks if its role has the right (the
+    /// owner of the schema, or an operator of all queues). So does
+    /// [`Db::run_schedules`](crate::Db::run_schedules). There is no leader among these processes. A
+    /// message is enqueued within 100 ms of its tick, while such a process runs and the database
+    /// answers. A worker learns of a schedule that another process has created within 30 s, and
+    /// `run_schedules` learns of it at once.
     ///
     /// ```
     /// # use trunkline::{Queue, Result, Schedule};

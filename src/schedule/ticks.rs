@@ -6,16 +6,16 @@ use jiff::Timestamp;
 
 use super::{draft::Missed, expression::Expression};
 
-/// The age up to which a tick is made in time.
+/// The maximum age at which a tick still counts as made in time.
 const IN_TIME: Duration = Duration::from_secs(60);
-/// The most ticks that are made at a time, if each is wanted.
+/// The maximum number of ticks that are made at a time, if each of them is wanted.
 const MOST: usize = 1000;
 
 /// The work for a schedule.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub now: Vec<Timestamp>,
-    /// True if there were more ticks than can be made.
+    /// True if there were more ticks than may be made.
     pub has_dropped: bool,
     pub next: Option<Timestamp>,
 }
@@ -26,7 +26,7 @@ impl Expression {
         let most = if missed == Missed::Each { MOST } else { 1 };
         #[cfg(trunkline_mutant)]
         let most = if crate::error::mutant::is("leaves-ticks-out") { 1 } else { most };
-        // One more, because the search backwards finds no tick where a clock jumped ahead.
+        // One more tick, because the search backwards finds no tick where a clock jumped ahead.
         let start = self.not_far_behind(now, first, most + 1);
         let (mut ticks, mut next) = (vec![start], self.next(start));
         while let Some(tick) = next.filter(|tick| *tick <= now) {
@@ -42,8 +42,8 @@ impl Expression {
         Ticks { now: ticks, has_dropped, next }
     }
 
-    /// Returns the first tick, or a later one that is `ticks` ticks before now, so that years of
-    /// seconds are not searched one by one.
+    /// Returns the first tick, or a later tick that is `ticks` ticks before now. So a schedule that
+    /// ticks every second is not searched second by second over years.
     fn not_far_behind(&self, now: Timestamp, first: Timestamp, ticks: usize) -> Timestamp {
         let mut at = now;
         for _ in 0..ticks {

@@ -1,5 +1,5 @@
-//! A consumer of all shards: asks those that may have messages, all at the same time. If none has
-//! any, it waits for all of them.
+//! A consumer of all shards. It asks all shards that may have messages at the same time. If none
+//! has any, it waits for all of them.
 
 use std::{
     fmt::{self, Display},
@@ -36,29 +36,30 @@ use crate::{
     },
 };
 
-/// The time that a call waits for unresponsive shards. Their late messages are given back.
+/// The maximum time for which a call waits for unresponsive shards. Messages that arrive from them
+/// later are given back.
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
-/// The total time that a call waits if every shard is down, as for a single server.
+/// The maximum time for which a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// One of the waits that make up a wait without a limit.
+/// The length of a single wait within a wait without a limit.
 const FAR: Duration = Duration::from_secs(86_400);
 
-/// Waits for messages of a queue on several servers, on each as [`Wait`] says. Make one for each
-/// task that consumes.
+/// Waits for messages of a queue on several servers, on each as [`Wait`] says. Create one consumer
+/// for each task that consumes.
 ///
-/// Every method waits until at least one message is due on some shard. All of them may be dropped
-/// while they wait, at no cost. Due messages are taken from all shards, in equal parts where
-/// possible: a busy shard does not delay the messages of another. A shard that is down delays no
-/// call; it is asked again every second.
+/// Every method waits until at least one message is due on some shard. A call that is dropped while
+/// it waits costs nothing. Due messages are taken from all shards, in equal parts if possible: a
+/// busy shard does not delay the messages of another. A shard that is down does not delay calls; it
+/// is asked again every second.
 pub struct Consumer<T> {
     pub(super) queue: Queue<T>,
     pub(super) wait: Wait,
     retry_after: Duration,
     pub(super) seats: Vec<Seat<T>>,
     pub(super) members: watch::Receiver<Members<T>>,
-    /// The first seat of the next call.
+    /// The seat at which the next call starts.
     pub(super) next: usize,
-    /// A message that was delivered to a dropped call.
+    /// A message that was delivered to a call that was dropped.
     pub(super) handed: Option<Sharded<Message<T>>>,
 }
 
@@ -91,29 +92,29 @@ impl<T: Payload> Consumer<T> {
         &self.queue
     }
 
-    /// Sets the delay after a failure, as [`retry_after`](crate::Consumer::retry_after) of a single
-    /// server's consumer does.
+    /// Sets the delay after a failure, like [`retry_after`](crate::Consumer::retry_after) of a
+    /// consumer on a single server.
     #[must_use]
     pub fn retry_after(self, delay: Duration) -> Self {
         Self { retry_after: delay, ..self }
     }
 
-    /// Waits, then takes up to `n` messages, at most once: [`Queue::take`](crate::Queue::take).
-    /// With `n` = 0 returns at once.
+    /// Waits, then takes up to `n` messages, at most once, like
+    /// [`Queue::take`](crate::Queue::take). With `n` = 0 returns at once.
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
     }
 
-    /// Waits, then leases up to `n` messages, at least once: [`Queue::lease`](crate::Queue::lease).
-    /// With `n` = 0 returns at once.
+    /// Waits, then leases up to `n` messages, at least once, like
+    /// [`Queue::lease`](crate::Queue::lease). With `n` = 0 returns at once.
     pub async fn lease(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Sharded<Message<T>>>> {
         let request = request.into();
         self.until_some(request, DequeueMode::Lease(request.lease())).await
     }
 
     /// Waits until a message is due on some shard, and returns that shard without taking the
-    /// message. A transaction on that server can then take it exactly once, through [`Queue::on`].
-    /// Another consumer may get the message first.
+    /// message. A transaction on that server can then take the message exactly once, through
+    /// [`Queue::on`]. Another consumer may receive it first.
     pub async fn ready(&mut self) -> Result<Id> {
         loop {
             if let Some(at) = self.until_due(None).await? {
@@ -124,12 +125,13 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Waits, takes up to `n` messages of one shard in a new transaction on its server, and runs
-    /// `work` in it. Commits both together, as [`take_with`](crate::Consumer::take_with) of a
-    /// single server's consumer does. The writes of `work` happen exactly once, because they are in
-    /// the same database as the messages. `work` gets the shard's name.
+    /// `work` in it. Then commits the take and the work together, like
+    /// [`take_with`](crate::Consumer::take_with) of a consumer on a single server. The writes of
+    /// `work` happen exactly once, because they are in the same database as the messages. `work`
+    /// receives the name of the shard.
     ///
     /// # Errors
-    /// As those of [`take_with`](crate::Consumer::take_with), with the shard's name.
+    /// The errors of [`take_with`](crate::Consumer::take_with), with the name of the shard.
     pub async fn take_with<R, E: Display>(
         &mut self,
         n: usize,
@@ -147,9 +149,9 @@ impl<T: Payload> Consumer<T> {
                 Ok(Worked::Failed) => held = 0,
                 Ok(Worked::Nothing) => {
                     held += 1;
-                    sleep(Pace::held(held)).await; // another consumer holds it
+                    sleep(Pace::held(held)).await; // another consumer holds the message
                 }
-                // Nothing has happened, and another shard may have a message.
+                // Nothing has happened yet, and another shard may have a message.
                 Err(error) if error.is_closed() && !error.is_outcome_unknown() => shard.lost(&error),
                 Err(error) => return named(id, Err(error)),
             }
@@ -169,7 +171,7 @@ impl<T: Payload> Consumer<T> {
                 Some(at) => self.next = at,
                 None => return Ok(Vec::new()),
             }
-            // Other consumers may hold the due messages repeatedly.
+            // Other consumers may hold the due messages again and again.
             held += 1;
             if held > 1 {
                 sleep(Pace::held(held - 1)).await;
@@ -177,7 +179,7 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Adds a seat for each shard that takes part, and removes all others.
+    /// Adds a seat for each shard that takes part, and removes all other seats.
     pub(super) fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.members.borrow_and_update().clone();
@@ -197,8 +199,8 @@ impl<T: Payload> Consumer<T> {
         (from..count).chain(0..from).filter(|at| !self.seats[*at].shard.is_down()).collect()
     }
 
-    /// Dequeues due messages on all shards that are up. If some have fewer than their part, the
-    /// others are asked for the rest.
+    /// Dequeues due messages on all shards that are up. If some shards have fewer messages than
+    /// their part, the other shards are asked for the rest.
     async fn ask_all(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Sharded<Message<T>>>> {
         let mut order = self.awake();
         self.next = order.first().map_or(0, |first| first + 1);
@@ -206,8 +208,8 @@ impl<T: Payload> Consumer<T> {
         while found.len() < n && !order.is_empty() {
             let asked: Vec<(usize, usize)> = order.iter().copied().zip(shares(n - found.len(), order.len())).collect();
             let not_asked = order.split_off(asked.len());
-            // The shards that may have more, and the shards that were not asked because `n` is less
-            // than their number.
+            // The shards that may have more messages, and the shards that were not asked because
+            // `n` is less than the number of shards.
             order = self.ask(&asked, how, &mut found, &mut failed).await;
             order.extend(not_asked);
         }
@@ -220,8 +222,8 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Asks shards for a number of messages each, at the same time. Returns the shards that
-    /// returned all of it.
+    /// Asks each shard for a number of messages, all at the same time. Returns the shards that
+    /// returned as many as requested.
     async fn ask(
         &mut self,
         asked: &[(usize, usize)],
@@ -256,7 +258,7 @@ impl<T: Payload> Consumer<T> {
         full
     }
 
-    /// Waits until a message is due on a shard; `None` if that does not happen in time.
+    /// Waits until a message is due on a shard. Returns `None` if none is due in time.
     pub(super) async fn until_due(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
         let mut nowhere = None;
         loop {
@@ -304,14 +306,14 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns an error with the reason why each shard is down.
+    /// Returns an error that contains the reason why each shard is down.
     fn nowhere(&self) -> Error {
         let part = |seat: &Seat<T>| Some((seat.shard.id.to_string(), seat.shard.why_away()?));
         Error::of_shards(self.seats.iter().filter_map(part).collect())
     }
 }
 
-/// Splits `n` into at most `parts` equal parts without empty ones.
+/// Splits `n` into at most `parts` equal parts, none of them empty.
 fn shares(n: usize, parts: usize) -> impl Iterator<Item = usize> {
     (0..parts.min(n)).map(move |at| n / parts + usize::from(at < n % parts))
 }

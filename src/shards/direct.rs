@@ -1,4 +1,4 @@
-//! Direct delivery over several servers: messages inside their notifications.
+//! Direct delivery over several servers: a notification contains the message.
 
 use std::{ops::ControlFlow, time::Instant};
 
@@ -26,14 +26,13 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Delivers a message directly to one consumer that waits with [`Consumer::receive_direct`],
-    /// inside the notification that wakes it, as
-    /// [`Queue::send_direct`](crate::Queue::send_direct) does on a single server.
-    /// [`Queue::routing`] chooses the shard. If no consumer waits there, the message is enqueued
-    /// there.
+    /// Delivers a message directly to one consumer that waits in [`Consumer::receive_direct`],
+    /// inside the notification that wakes it, like
+    /// [`Queue::send_direct`](crate::Queue::send_direct) on a single server. [`Queue::routing`]
+    /// chooses the shard. If no consumer waits on that shard, the message is enqueued on it.
     ///
     /// # Errors
-    /// The errors of [`Queue::enqueue`], which skips shards that are down in the same way.
+    /// The errors of [`Queue::enqueue`]. Shards that are down are skipped in the same way.
     pub async fn send_direct(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         loop {
@@ -49,15 +48,16 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T: Payload> Consumer<T> {
-    /// Waits for one message of any shard, at most once. During the wait, the consumer also accepts
-    /// messages that [`Queue::send_direct`] delivers inside a notification, as
-    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) does on a single server. Once
-    /// it has a message, the consumer leaves the wait lists of the other shards, by one round trip
-    /// to each at the same time. The next call returns a message that is already on its way.
+    /// Waits for one message of any shard, delivered at most once. While it waits, the consumer
+    /// also accepts messages that [`Queue::send_direct`] delivers inside a notification, like
+    /// [`Consumer::receive_direct`](crate::Consumer::receive_direct) on a single server. Once the
+    /// consumer has a message, it leaves the wait lists of the other shards. This takes one round
+    /// trip to each of them, at the same time. A message that is already on its way by then is
+    /// returned by the next call.
     ///
     /// # Errors
-    /// The errors of [`Queue::take`](crate::Queue::take), with the shard's name. If every shard is
-    /// down, the call waits for one for up to half a minute.
+    /// The errors of [`Queue::take`](crate::Queue::take), with the name of the shard. If every
+    /// shard is down, the call waits for up to half a minute.
     pub async fn receive_direct(&mut self) -> Result<Sharded<Message<T>>> {
         loop {
             if let Some(message) = self.handed.take() {
@@ -68,7 +68,7 @@ impl<T: Payload> Consumer<T> {
             let changed = set.changed.notified();
             let awake = self.awake();
             if awake.is_empty() {
-                // Waits until a shard is up, whether or not a message is due there.
+                // Waits until a shard is up, even if no message is due on it.
                 self.until_due(None).await?;
                 continue;
             }
@@ -85,7 +85,7 @@ impl<T: Payload> Consumer<T> {
             let shard = self.seats[at].shard.clone();
             match outcome {
                 Ok(of) => {
-                    // Kept for the next call if this one is dropped.
+                    // The message is kept for the next call if this call is dropped.
                     self.handed = Some(Sharded { shard: shard.id, of });
                     self.next = at + 1;
                     self.withdraw(at).await;

@@ -1,5 +1,5 @@
-//! Takes a shard out: producers stop, its messages are consumed or moved, and at the end its queues
-//! refuse messages.
+//! Takes a shard out of use: producers stop, its messages are consumed or moved, and finally its
+//! queues refuse messages.
 
 use std::time::Duration;
 
@@ -20,50 +20,53 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl Set {
-    /// Drains a shard, and returns when it is drained. Call it again after an interruption.
+    /// Drains a shard, and returns when it is drained. After an interruption, call this method
+    /// again.
     ///
-    /// 1. A flag in the shard's database marks it as draining. Producers see it within five
-    ///    seconds, and enqueue on the other shards.
-    /// 2. Its messages are consumed as usual. No message is moved, so consumers that take exactly
-    ///    once still do. It waits for delayed messages and leases. `told` is called after each
-    ///    check with what is left.
-    /// 3. An empty queue is closed under a lock, and refuses later messages
-    ///    ([`Error::is_drained`]). So a producer that has not seen the flag stores nothing after
-    ///    the last consumer has left, and uses another shard.
+    /// 1. A flag in the shard's database marks the shard as draining. Producers see the flag within
+    ///    five seconds, and enqueue on the other shards.
+    /// 2. The shard's messages are consumed as usual. No message is moved, so consumers that take
+    ///    exactly once still do. The call waits for delayed messages and leases. After each check,
+    ///    it calls `told` with the remaining contents.
+    /// 3. An empty queue is closed under a lock, and then refuses messages ([`Error::is_drained`]).
+    ///    So a producer that has not seen the flag stores nothing after the last consumer has left,
+    ///    and uses another shard.
     ///
-    /// Dead letters and the archive stay. The caller needs the rights of the schema's owner.
+    /// Dead letters and archived messages stay. The caller needs the rights of the schema's owner.
     ///
     /// # Errors
     /// No other shard takes messages; the shard cannot be reached; or the database's error, with
-    /// the shard's name. After an interrupted [`Set::drain_and_move`], also the errors of that.
+    /// the name of the shard. After an interrupted [`Set::drain_and_move`], also the errors of that
+    /// method.
     pub async fn drain(&self, shard: Id, told: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(shard, false, told).await
     }
 
-    /// Drains a shard as [`Set::drain`] does, but moves waiting messages to the other shards in
-    /// rotation instead of waiting until they are consumed. Use it for a server that must go soon,
-    /// or whose queues hold messages that are due much later.
+    /// Drains a shard like [`Set::drain`], but moves waiting messages to the other shards, in
+    /// rotation, instead of waiting until they are consumed. Use this method for a server that must
+    /// be removed soon, or whose queues hold messages that are due much later.
     ///
     /// - Each message that waits, is delayed or is to be retried becomes a message of another
-    ///   shard, exactly once, even if processes are killed. It has another id there, but the same
-    ///   payload, metadata, enqueue time, due time, attempts and columns of yours. A leased message
-    ///   moves when its lease ends.
-    /// - A message moves in three steps, each a transaction of one server: from the queue to the
-    ///   table `trunkline.moving` beside it; to the other shard's queue, which records it in
-    ///   `trunkline.moved`; and out of `trunkline.moving`. After an interruption call this or
-    ///   [`Set::drain`] again. Messages on their way ([`Left::moving`]) then go to their target,
-    ///   which knows whether it already has them.
-    /// - Messages on their way to a server that goes down are unavailable until it is back.
-    /// - Messages keep their order on each shard. An id that a program stored is no longer valid;
-    ///   `trunkline.moved` has the new one.
+    ///   shard. This happens exactly once, even if processes are killed. The message has a
+    ///   different id on that shard, but the same payload, metadata, enqueue time, due time,
+    ///   attempts and columns that you have added. A leased message moves when its lease ends.
+    /// - A message moves in three steps, each a transaction on one server: from the queue to the
+    ///   table `trunkline.moving` on the same server; to the other shard's queue, which records it
+    ///   in `trunkline.moved`; and out of `trunkline.moving`. After an interruption, call this
+    ///   method or [`Set::drain`] again. Messages that are being moved ([`Left::moving`]) then go
+    ///   to their target, which has recorded whether it already has them.
+    /// - Messages that are being moved to a server that goes down are unavailable until that server
+    ///   is back.
+    /// - Messages keep their order on each shard. An id that a program has stored is no longer
+    ///   valid; `trunkline.moved` contains the new id.
     ///
     /// The caller needs the rights of the schema's owner on every server.
     ///
     /// # Errors
-    /// As those of [`Set::drain`]. A queue with messages is on no other shard that takes messages
-    /// with the same payload type and the same number of priorities. Another shard refuses a
-    /// message because of a column or a constraint that this shard does not have: fix that, and
-    /// call it again.
+    /// The errors of [`Set::drain`]. A queue has messages, but no other shard that takes messages
+    /// has this queue with the same payload type and the same number of priorities. Another shard
+    /// refuses a message because of a column or a constraint that this shard does not have: fix
+    /// that, and call the method again.
     pub async fn drain_and_move(&self, shard: Id, told: impl FnMut(&Left)) -> Result<Left> {
         self.drain_by(shard, true, told).await
     }
@@ -91,12 +94,12 @@ impl Set {
         }
     }
 
-    /// Undoes [`Set::drain`], finished or not: the shard takes messages again. Moved messages stay
-    /// where they are, and messages on their way go to their target.
+    /// Undoes [`Set::drain`], even if it has not finished: the shard takes messages again. Moved
+    /// messages stay on their new shards, and messages that are being moved go to their target.
     ///
     /// # Errors
     /// The shard cannot be reached, or the database's error. An error of a target shard is returned
-    /// after this shard takes messages again.
+    /// only after this shard takes messages again.
     pub async fn resume(&self, shard: Id) -> Result<()> {
         let resumed = self.known(shard)?;
         let resuming = async {
@@ -123,8 +126,8 @@ async fn close_what_is_empty(db: &Db) -> Result<Left> {
     Ok(Left { queues, moving: moving(db).await? })
 }
 
-/// Closes a queue if it is still empty. It does not wait while another session holds a lock,
-/// because all later sessions would wait behind it.
+/// Closes a queue if it is still empty. Does not wait while another session holds a lock, because
+/// all later sessions would have to wait too.
 async fn close(db: &Db, name: &str) -> Result<bool> {
     let seal = of_queue(db, "seal", include_str!("../../sql/statements/seal.sql"), name);
     let session = db.own_session().await?;

@@ -1,5 +1,5 @@
-//! Enqueues on one of several servers, and on the next one if the first has certainly stored
-//! nothing.
+//! Enqueues on one of several servers. If the first server has certainly stored nothing, uses the
+//! next.
 
 use std::{
     ops::ControlFlow,
@@ -24,26 +24,27 @@ use crate::{
     },
 };
 
-/// The total time that a call waits if every shard is down, as for a single server.
+/// The maximum time for which a call waits if every shard is down, as for a single server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message on one of the shards, chosen by [`Queue::routing`], and returns its id
-    /// once it is committed there. Concurrent calls share rows and commits on each shard.
+    /// Enqueues a message on one of the shards, which [`Queue::routing`] chooses. Returns the
+    /// message's id once it is committed on that shard. Concurrent calls share rows and commits on
+    /// each shard.
     ///
-    /// A shard that is down is skipped. The message goes to another one if nothing was certainly
-    /// stored, because the server was not reached, or refused. No call waits for a server that is
-    /// known to be down; a separate task tries it every second. If all are down, the call waits for
-    /// at most half a minute.
+    /// A shard that is down is skipped. The message goes to another shard if it is certain that the
+    /// first one stored nothing, because the server could not be reached or refused. No call waits
+    /// for a server that is known to be down; a separate task tries that server every second. If
+    /// all servers are down, the call waits for at most half a minute.
     ///
     /// A message with a unique key goes to the shard of the key ([`Routing::by_key`]), so that the
     /// key is unique across all shards. While that shard is down, the message goes to another one,
-    /// and then two can exist.
+    /// so two messages with the key can exist.
     ///
     /// # Errors
-    /// As those of [`Queue::enqueue`](crate::Queue::enqueue), with the shard's name
+    /// The errors of [`Queue::enqueue`](crate::Queue::enqueue), with the name of the shard
     /// ([`Error::shards`]). [`Error::is_outcome_unknown`] if the connection broke before the reply.
-    /// The message may or may not be on that shard, so it is sent to no other.
+    /// The message may or may not be on that shard, so it is not sent to another shard.
     pub async fn enqueue(&self, message: impl IntoDraft<T> + Send + Sync) -> Result<Sharded<Enqueued>> {
         let mut tries = Tries::of(self);
         if let Some(unique) = message.unique() {
@@ -61,12 +62,12 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Enqueues all messages on one shard in one transaction, and returns their ids in the same
-    /// order. To distribute messages over shards, call it concurrently for parts of them.
+    /// order. To distribute messages over the shards, split them into several concurrent calls.
     ///
     /// # Errors
-    /// As those of [`Queue::enqueue`]. One bad payload fails the whole call, and then none is
-    /// stored. Messages with unique keys must be enqueued alone, because each goes to the shard of
-    /// its key.
+    /// The errors of [`Queue::enqueue`]. One invalid payload fails the whole call, and nothing is
+    /// stored. Messages with unique keys must be enqueued one by one, because each goes to the
+    /// shard of its key.
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: impl IntoIterator<Item = M>,
@@ -100,7 +101,7 @@ pub(super) struct Tries<'a, T> {
     turn: usize,
     routing: Routing,
     began: Option<Instant>,
-    /// The errors of the shards that were tried since the call last waited.
+    /// The errors of the shards that have been tried since the call last waited.
     failed: Vec<(Id, Error)>,
 }
 
@@ -111,11 +112,11 @@ impl<'a, T: Payload> Tries<'a, T> {
         Self { queue, turn, routing: queue.routing, began: None, failed: Vec::new() }
     }
 
-    /// Returns the shard to try next. Waits if there is none.
+    /// Returns the shard to try next. Waits if there is no such shard.
     pub async fn next(&mut self) -> Result<Arc<Member<T>>> {
         loop {
             let set = &self.queue.shared.shards.0;
-            let changed = set.changed.notified(); // notified of changes from here on
+            let changed = set.changed.notified(); // reports changes from this point on
             let members = self.queue.members();
             let now = Instant::now();
             let known: Vec<Known> = members
@@ -139,7 +140,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         }
     }
 
-    /// Records an attempt. Returns the call's result, or continues with the next shard.
+    /// Records an attempt. Returns the result of the call, or continues with the next shard.
     pub fn tried<R>(&mut self, member: &Arc<Member<T>>, outcome: Result<R>) -> ControlFlow<Result<Sharded<R>>> {
         let shard = &member.shard;
         let error = match outcome {
@@ -152,7 +153,7 @@ impl<'a, T: Payload> Tries<'a, T> {
         if error.is_drained() {
             shard.health.drained();
         } else if error.is_closed() || error.is_for_another() {
-            shard.lost(&error); // also for an unknown outcome, so that the next call avoids this shard
+            shard.lost(&error); // also if the outcome is unknown, so that the next call avoids this shard
         } else {
             shard.health.answered(Instant::now());
         }
@@ -165,7 +166,8 @@ impl<'a, T: Payload> Tries<'a, T> {
         ControlFlow::Continue(())
     }
 
-    /// Returns an error with the reason of every shard that was tried or is known to be down.
+    /// Returns an error that contains the reason of every shard that was tried or is known to be
+    /// down.
     fn nowhere(&self, members: &[Arc<Member<T>>]) -> Error {
         let said = |shard: Id| self.failed.iter().find(|(id, _)| *id == shard).map(|(_, error)| error.clone());
         let drained = || Error::invalid("it is drained");

@@ -1,4 +1,4 @@
-//! The health of a shard for enqueues. Pure state that any number of callers share.
+//! The health of a shard for enqueues. Pure state, which any number of callers share.
 
 use std::{
     sync::{
@@ -10,21 +10,22 @@ use std::{
 
 use crate::error::Error;
 
-/// A shard that has not answered for this time, while calls wait, gets no more calls if there are
-/// other shards. In milliseconds, like the next constant.
+/// The silence in milliseconds after which a shard receives no more calls, if calls wait for it and
+/// there are other shards.
 const SILENCE: u64 = 1000;
-/// The time between checks whether a shard drains, while messages are enqueued.
+/// The time in milliseconds between checks of whether a shard is draining, while messages are
+/// enqueued.
 const ASK: u64 = 5000;
 
-/// The fitness of a shard; smaller values are preferred.
+/// The fitness of a shard for enqueues; lower values are preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fitness {
     Healthy,
-    /// Calls wait, and the server has not answered for a while.
+    /// Calls wait, and the server has been silent for a while.
     Unresponsive,
-    /// The shard drains: used only if there is no other.
+    /// The shard is draining, so it is used only if there is no other shard.
     Drains,
-    /// The server was not reached. A task tries it, and no caller waits for it.
+    /// The server could not be reached. A task tries it again, and no caller waits for it.
     Down,
     /// The shard is drained, and refuses messages.
     Drained,
@@ -35,10 +36,10 @@ pub(super) struct Health {
     origin: Instant,
     /// The number of waiting calls.
     load: AtomicUsize,
-    /// The last answer, or the beginning of the first waiting call if that is later. In
+    /// The time of the last answer, or the start of the first waiting call if that is later. In
     /// milliseconds since the origin, like the next field.
     heard: AtomicU64,
-    /// The time of the next check whether the shard drains.
+    /// The time of the next check of whether the shard is draining.
     ask: AtomicU64,
     is_down: AtomicBool,
     drains: AtomicBool,
@@ -61,7 +62,7 @@ impl Default for Health {
     }
 }
 
-/// Counts as a waiting call until it is dropped.
+/// A waiting call, which is counted until this guard is dropped.
 pub(super) struct WaitingCall<'a>(&'a Health);
 
 impl Drop for WaitingCall<'_> {
@@ -108,7 +109,7 @@ impl Health {
         if self.load() > 0 && silence > SILENCE { Fitness::Unresponsive } else { Fitness::Healthy }
     }
 
-    /// Marks the shard as down. Returns whether it was up before.
+    /// Marks the shard as down. Returns true if it was up before.
     pub fn lost(&self, error: Error) -> bool {
         *self.reason() = Some(error);
         !self.is_down.swap(true, Ordering::Relaxed)
@@ -128,7 +129,7 @@ impl Health {
         self.reason().clone()
     }
 
-    /// Sets whether the shard drains, from its table.
+    /// Sets whether the shard is draining, as its table says.
     pub fn drains(&self, drains: bool) {
         self.drains.store(drains, Ordering::Relaxed);
         if !drains {
@@ -142,7 +143,7 @@ impl Health {
         self.is_drained.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the next check for draining is due, and claims it for the caller.
+    /// Returns true if the next check for draining is due, and claims the check for the caller.
     pub fn claim_ask(&self, now: Instant) -> bool {
         let (now, due) = (self.at(now), self.ask.load(Ordering::Relaxed));
         let next = now + ASK;

@@ -1,4 +1,4 @@
-//! Names of shards, and values of one shard.
+//! Names of shards, and values that belong to a shard.
 
 use std::{
     fmt,
@@ -11,19 +11,20 @@ use crate::{
     queue::message::{Lease, Message, unique::Enqueued},
 };
 
-/// The name of a shard: a random number that its database got when its schema was created, printed
-/// as eight hexadecimal digits.
+/// The name of a shard: a random number that its database received when its schema was created. It
+/// is printed as eight hexadecimal digits.
 ///
-/// The name is stored with the messages, so it survives a failover, an upgrade and a backup. It
-/// does not depend on the address, or on the order of connection strings.
+/// The name is stored together with the messages, so it survives failovers, upgrades and backups.
+/// It does not depend on the server's address or on the order of the connection strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u32);
 
-/// A value of one shard. `Sharded<Message<T>>` is a message with the shard on which it is to be
-/// acknowledged.
+/// A value together with its shard. `Sharded<Message<T>>` is a message and the shard on which it
+/// must be acknowledged.
 ///
-/// It prints as `1f3a9c02:1024`, and can be parsed from that. It is ordered by the shards' numbers,
-/// then by the value. The order is for lists and pages; it does not show which value is older.
+/// It is printed as `1f3a9c02:1024`, and can be parsed from that text. Values are ordered by the
+/// number of the shard, then by the value itself. This order is for lists and pages; it does not
+/// show which value is older.
 ///
 /// ```
 /// # use trunkline::shards::{Id, MessageId, Sharded};
@@ -62,7 +63,7 @@ impl FromStr for Id {
 }
 
 impl<V> Sharded<V> {
-    /// Returns another value of the same shard.
+    /// Returns another value with the same shard.
     pub(crate) fn map<W>(self, with: impl FnOnce(V) -> W) -> Sharded<W> {
         Sharded { shard: self.shard, of: with(self.of) }
     }

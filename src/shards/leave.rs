@@ -6,9 +6,9 @@ use crate::{
 };
 
 impl Set {
-    /// Removes a drained shard from this process. Open queues, consumers and workers release it
-    /// within moments, and its server may be stopped. The part of a worker on it ends in order.
-    /// [`Set::add`] adds it again.
+    /// Removes a drained shard from this process. Open queues, consumers and workers release the
+    /// shard within moments, and its server may then be stopped. The part of a worker on this shard
+    /// is shut down in order. [`Set::add`] adds the shard again.
     ///
     /// ```no_run
     /// # use trunkline::{Result, shards};
@@ -20,7 +20,7 @@ impl Set {
     ///
     /// # Errors
     /// The shard is not drained ([`Set::drain`]), or cannot be asked; then nothing has happened.
-    /// Otherwise as those of [`Set::abandon`].
+    /// Otherwise the errors of [`Set::abandon`].
     pub async fn remove(&self, shard: Id) -> Result<()> {
         let left = self.left(shard).await?;
         if !left.is_drained() {
@@ -33,9 +33,9 @@ impl Set {
         self.abandon(shard)
     }
 
-    /// Removes a shard as [`Set::remove`] does, even if it is down or not empty. Its messages stay
-    /// there, for other processes that use it. Messages that this process has leased there can no
-    /// longer be settled; they come back when their leases end.
+    /// Removes a shard like [`Set::remove`], even if it is down or not empty. Its messages stay on
+    /// it, for other processes that use the shard. Messages on it that this process has leased can
+    /// no longer be settled; they come back when their leases end.
     ///
     /// # Errors
     /// The shard is not in the set, or it is the only one.

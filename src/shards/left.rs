@@ -1,4 +1,4 @@
-//! The remaining contents of a shard that drains.
+//! The remaining contents of a shard that is draining.
 
 use crate::{
     error::Result,
@@ -11,27 +11,28 @@ use crate::{
     shards::{id::Id, set::Set, verbs::named},
 };
 
-/// The remaining contents of a shard that drains.
+/// The remaining contents of a shard that is draining.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Left {
-    /// Each queue's name and counts, and whether it is closed: permanently empty.
+    /// The name and the counts of each queue, and whether it is closed, which means permanently
+    /// empty.
     pub queues: Vec<(String, ShardStats, bool)>,
-    /// Messages that a drain has taken out of their queues, and that are not yet known to be on
-    /// another shard. No count of `queues` includes them, and no consumer gets them until a drain
-    /// has moved them.
+    /// The number of messages that a drain has taken out of their queues and that are not yet known
+    /// to be on another shard. No count in `queues` includes them, and no consumer receives them
+    /// until a drain has moved them.
     pub moving: u64,
 }
 
 impl Left {
-    /// Returns the counts of all queues together.
+    /// Returns the sums of the counts of all queues.
     #[must_use]
     pub fn sum(&self) -> ShardStats {
         self.queues.iter().fold(ShardStats::default(), |sum, (_, stats, _)| sum.plus(stats))
     }
 
-    /// Returns whether every queue is closed: no message waits, is leased or is being moved, and
-    /// none will be. Dead letters and archived messages stay.
+    /// Returns true if every queue is closed: no message waits, is leased or is being moved, and no
+    /// message can be added. Dead letters and archived messages stay.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.moving == 0 && self.queues.iter().all(|(_, _, is_closed)| *is_closed)
@@ -42,7 +43,7 @@ impl Set {
     /// Returns the remaining contents of a shard.
     ///
     /// # Errors
-    /// As those of [`Set::resume`].
+    /// The errors of [`Set::resume`].
     pub async fn left(&self, shard: Id) -> Result<Left> {
         let db = &self.known(shard)?.db;
         let looking = async {
@@ -65,7 +66,7 @@ pub(super) fn of_queue(db: &Db, name: &'static str, text: &str, queue: &str) -> 
     Sql::filled(name, text, db.schema(), queue)
 }
 
-/// Returns the counts of a queue, and whether it is closed.
+/// Returns the counts of a queue, and true if it is closed.
 pub(super) async fn look(db: &Db, name: &str) -> Result<(ShardStats, bool)> {
     let stats = of_queue(db, "stats", include_str!("../../sql/statements/stats.sql"), name);
     let sealed = of_queue(db, "sealed", include_str!("../../sql/statements/sealed.sql"), name);
@@ -73,7 +74,7 @@ pub(super) async fn look(db: &Db, name: &str) -> Result<(ShardStats, bool)> {
     Ok((stats, only(&db.query_again(Class::Main, &sealed, &[]).await?)?.read(0)?))
 }
 
-/// Messages that were taken out of a queue for a shard, and are not yet known to be there.
+/// Messages that were taken out of a queue for a target shard, and are not yet known to be on it.
 pub(super) struct OnTheirWay {
     pub queue: String,
     pub target: Id,

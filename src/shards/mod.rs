@@ -1,6 +1,6 @@
-//! A queue of one name on several servers that share nothing. Each server is a shard with a whole
-//! queue. This module only chooses the shard of each call, and goes on without a shard that is
-//! down.
+//! A queue of one name on several servers that share nothing. Each server is a shard with a
+//! complete queue. This module only chooses the shard for each call, and continues without a shard
+//! that is down.
 
 mod id;
 mod health;

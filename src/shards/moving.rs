@@ -1,6 +1,7 @@
-//! Moves the waiting messages of a shard to the others: from the queue into a table beside it, from
-//! there into the other shard's queue, and then out of that table. Each step is a transaction of
-//! one server and can be repeated, because the receiving server records the rows that it got.
+//! Moves the waiting messages of a shard to the other shards: from the queue into a table on the
+//! same server, from that table into the other shard's queue, and then out of the table. Each step
+//! is a transaction on one server and can be repeated, because the receiving server records the
+//! rows that it has received.
 
 use std::{sync::Arc, time::Instant};
 
@@ -25,11 +26,11 @@ use crate::{
     },
 };
 
-/// The rows of one transaction, each at most about 64 KiB.
+/// The number of rows in one transaction. Each row is at most about 64 KiB.
 const ROWS: i32 = 32;
-/// The transactions for each queue between two checks.
+/// The number of transactions for each queue between two checks.
 const TURNS: usize = 64;
-/// The expression for the additional column of a queue with priorities.
+/// The expression for the additional column in a queue with priorities.
 const LANE: &str = "select pg_catalog.jsonb_build_object('lane', ($1).lane::pg_catalog.text)";
 
 /// The rows of one transaction, by columns.
@@ -51,8 +52,8 @@ struct MovedRows {
 type Target = (Arc<Shard>, Vec<Description>);
 
 impl Set {
-    /// Moves the messages on their way to their targets, and only there, because a target may
-    /// already have them. Messages for a shard that is down wait for it.
+    /// Moves the messages that are being moved to their targets, and to no other shard, because a
+    /// target may already have them. Messages for a shard that is down wait for that shard.
     pub(super) async fn bring(&self, from: &Shard) -> Result<()> {
         for on_its_way in named(from.id, on_their_way(&from.db).await)? {
             let target = self.known(on_its_way.target)?;
@@ -69,7 +70,7 @@ impl Set {
             }
             match give(&target.db, from.id, queue, &rows).await {
                 Ok(()) => target.health.answered(Instant::now()),
-                // It may have the rows or not; it is asked again once it is up.
+                // The shard may or may not have the rows; it is asked again once it is up.
                 Err(error) if error.is_closed() => {
                     target.lost(&error);
                     return Ok(());
@@ -82,8 +83,8 @@ impl Set {
         }
     }
 
-    /// Moves some waiting messages of a shard to the others in rotation. Returns the number of
-    /// rows.
+    /// Takes some waiting messages out of a shard for the other shards, in rotation. Returns the
+    /// number of rows.
     pub(super) async fn take_out(&self, from: &Arc<Shard>) -> Result<usize> {
         let (mut targets, mut moved, mut turn) = (None, 0, 0);
         for queue in named(from.id, from.db.list_queues().await)? {
@@ -107,7 +108,7 @@ impl Set {
         Ok(moved)
     }
 
-    /// Returns the shards that accept messages, and prepares them to receive some.
+    /// Returns the shards that accept messages, and prepares them to receive messages.
     async fn targets(&self, from: &Shard) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
         prepare(&from.db).await?;
@@ -184,7 +185,8 @@ async fn rows(db: &Db, queue: &str, target: Id) -> Result<MovedRows> {
     Ok(rows)
 }
 
-/// Inserts these rows of another shard into a shard's queue, unless it already has them.
+/// Inserts these rows of another shard into a queue of this shard, unless the shard already has
+/// them.
 async fn give(db: &Db, source: Id, queue: &str, rows: &MovedRows) -> Result<()> {
     let name = db.statement("payload_name", include_str!("../../sql/statements/payload_name.sql"));
     let payload: String = only(&db.query_again(Class::Main, &name, &[&queue]).await?)?.read(0)?;

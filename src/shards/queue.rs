@@ -25,15 +25,16 @@ use crate::{
     },
 };
 
-/// The pause before another attempt to open a part of the queue.
+/// The pause before the next attempt to open a part of the queue.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A queue of `T`s over several servers. Cheap to clone; clones share the connections and batches
-/// of each shard.
+/// A queue over several servers, with payloads of type `T`. Cheap to clone; clones share the
+/// connections and batches of each shard.
 ///
-/// Each shard is a whole [`Queue`](crate::Queue). A message is on one shard and stays there, unless
-/// a drain moves it ([`Set::drain_and_move`]). That shard gives all guarantees of a message: its
-/// id, its lease, its order among the messages of the same shard. Between shards there is no order.
+/// Each shard has a complete [`Queue`](crate::Queue). A message is on one shard and stays on it,
+/// unless a drain moves it ([`Set::drain_and_move`]). That shard gives all guarantees for the
+/// message: its id, its lease, its order among the messages of the same shard. Messages on
+/// different shards have no order.
 pub struct Queue<T> {
     pub(super) shared: Arc<SharedQueue<T>>,
     pub(super) routing: Routing,
@@ -67,7 +68,7 @@ pub(super) struct SharedQueue<T> {
     pub members: watch::Sender<Members<T>>,
     /// The number of calls so far.
     pub turn: AtomicUsize,
-    /// A task opens the missing parts.
+    /// True if a task is opening the missing parts.
     is_opening: AtomicBool,
 }
 
@@ -76,8 +77,8 @@ impl Set {
     /// join once they are reached.
     ///
     /// # Errors
-    /// As those of [`Db::queue`](crate::Db::queue), of any server. A server that goes down during
-    /// the call joins later, unless none is left.
+    /// The errors of [`Db::queue`](crate::Db::queue), from any server. A server that goes down
+    /// during the call joins later, unless no other server is left.
     pub async fn queue<T: Payload>(&self, name: &str) -> Result<Queue<T>> {
         let reached = self.0.reached.borrow().clone();
         let opened = join_all(reached.iter().map(|shard| shard.open::<T>(name))).await;
@@ -95,7 +96,7 @@ impl Set {
             name: name.to_owned(),
             shards: self.clone(),
             members: watch::Sender::new(members.into()),
-            // Programs that send one message each should not all begin with the same shard.
+            // Programs that each send one message should not all begin with the same shard.
             turn: AtomicUsize::new(RandomState::new().build_hasher().finish() as usize / 2),
             is_opening: AtomicBool::new(false),
         });
@@ -105,8 +106,8 @@ impl Set {
 }
 
 impl<T: Payload> SharedQueue<T> {
-    /// Makes sure that tasks look for missing servers and open missing parts, because tasks end
-    /// with their runtime. Cheap if nothing is missing.
+    /// Ensures that tasks look for missing servers and open missing parts, because tasks end with
+    /// their runtime. Cheap if nothing is missing.
     pub fn tend(self: &Arc<Self>) {
         let set = &self.shards.0;
         if !set.is_whole() {
@@ -117,7 +118,7 @@ impl<T: Payload> SharedQueue<T> {
         }
     }
 
-    /// Releases parts of removed shards, and opens missing parts. Returns whether something is
+    /// Releases the parts of removed shards, and opens missing parts. Returns true if a part is
     /// still missing.
     async fn open(&self, is_told: &mut bool) -> bool {
         let reached = self.shards.0.reached.borrow().clone();
@@ -150,8 +151,8 @@ impl<T: Payload> SharedQueue<T> {
         missing
     }
 
-    /// Removes the parts of shards that are gone, and returns whether no such part is left. The
-    /// last part stays until there is another.
+    /// Removes the parts of shards that are gone. Returns true if no such part is left. The last
+    /// part stays until there is another part.
     fn let_go(&self, reached: &[Arc<Shard>]) -> bool {
         let stays = |member: &&Arc<Member<T>>| reached.iter().any(|shard| Arc::ptr_eq(shard, &member.shard));
         let mut is_done = true;
@@ -178,7 +179,7 @@ impl<T> Drop for Opening<T> {
     }
 }
 
-/// Opens the queue on every shard that joins, until its last handle is gone.
+/// Opens the queue on every shard that joins, until the last handle of the queue is dropped.
 async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver<Arc<[Arc<Shard>]>>) {
     let mut is_told = false;
     loop {
@@ -198,7 +199,7 @@ async fn open_more<T: Payload>(opening: Opening<T>, mut reached: watch::Receiver
 }
 
 impl<T: Payload> Queue<T> {
-    /// Returns the same queue with another routing of enqueues.
+    /// Returns the same queue with a different routing of enqueues.
     ///
     /// ```
     /// # use trunkline::{Result, shards::{self, Routing}};
@@ -226,8 +227,8 @@ impl<T: Payload> Queue<T> {
         self.shared.members.borrow()[0].queue.description().clone() // there is always at least one
     }
 
-    /// Returns the part of the queue on one shard. It has all verbs, including those in the
-    /// caller's transactions on that server.
+    /// Returns the part of the queue on one shard. The part has all verbs, including those that run
+    /// in the caller's transactions on that server.
     ///
     /// # Errors
     /// There is no such shard, or this process has never reached it.
@@ -236,7 +237,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Returns all open parts, in the order of the shards' names. A shard that this process has
-    /// never reached has none yet.
+    /// never reached has no part yet.
     #[must_use]
     pub fn queues(&self) -> Vec<Sharded<ShardQueue<T>>> {
         let members = self.shared.members.borrow().clone();

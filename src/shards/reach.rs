@@ -1,4 +1,5 @@
-//! The servers of a set. A server that is not reached is tried again and again, and then joins.
+//! The servers of a set. A server that cannot be reached is tried repeatedly, and joins once it is
+//! reached.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError, Weak,
@@ -23,7 +24,7 @@ pub(super) type Reached = Arc<[Arc<Shard>]>;
 /// All servers of a set.
 pub(super) struct Servers {
     places: Mutex<Vec<Arc<Server>>>,
-    /// The number of servers that were not reached yet.
+    /// The number of servers that have not been reached yet.
     missing: AtomicUsize,
     pub reached: watch::Sender<Reached>,
     /// Notified when a shard may be usable again.
@@ -33,9 +34,9 @@ pub(super) struct Servers {
 pub(super) struct Server {
     target: Target,
     shard: OnceLock<Arc<Shard>>,
-    /// The last error, if the server was not reached.
+    /// The last error, if the server could not be reached.
     error: Mutex<Option<Error>>,
-    /// A task tries to reach it.
+    /// True if a task is trying to reach the server.
     is_sought: AtomicBool,
 }
 
@@ -131,7 +132,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Makes sure that a task tries each missing server, because tasks end with their runtime.
+    /// Ensures that a task tries each missing server, because tasks end with their runtime.
     pub fn seek(self: &Arc<Self>) {
         let places = self.places();
         for place in places.iter().filter(|place| place.shard().is_none()) {
@@ -141,7 +142,7 @@ impl Servers {
         }
     }
 
-    /// Returns whether every server was reached.
+    /// Returns true if every server has been reached.
     pub fn is_whole(&self) -> bool {
         self.missing.load(Ordering::Relaxed) == 0
     }

@@ -1,31 +1,32 @@
-//! Chooses the shard for a message. Pure: it takes the state of the shards, and returns a position
-//! in the list.
+//! Chooses the shard for a message. Pure: it receives the state of the shards, and returns a
+//! position in the list.
 
 use super::{health::Fitness, id::Id};
 
-/// The way to choose a shard for each enqueue. Only healthy shards count: reached, answering within
-/// a second, and not draining.
+/// The way to choose a shard for each enqueue. Only healthy shards are chosen: those that were
+/// reached, answer within a second, and are not draining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Routing {
-    /// The shard with the fewest running enqueues of this process; equal ones in rotation. A slow
-    /// shard gets fewer. A caller returns to the shard that has just answered, so that callers who
-    /// share a row keep sharing rows.
+    /// The shard with the fewest running enqueues of this process is used; shards with the same
+    /// number take turns. So a slow shard receives fewer enqueues. A caller returns to the shard
+    /// that has just answered, so that callers who share a row keep sharing rows.
     #[default]
     LeastLoaded,
-    /// The shards in rotation, call by call, however long each call takes.
+    /// The shards are used in rotation, call by call, even if some calls take long.
     RoundRobin,
-    /// The same shard for the same number, in every process and for every order of the connection
-    /// strings. An added shard takes over its part of the numbers, and no other number moves. While
-    /// that shard is not healthy, the next shard in the number's own order is used.
+    /// The same number leads to the same shard, in every process and for every order of the
+    /// connection strings. An added shard takes over its share of the numbers, and no other number
+    /// moves. While the shard of a number is not healthy, the next shard in the order of that
+    /// number is used.
     ///
-    /// This is rendezvous hashing: the shard has the largest `mix(hash ^ mix(number))`, where `mix`
-    /// is the final step of `SplitMix64`.
+    /// This is rendezvous hashing: the chosen shard has the largest `mix(hash ^ mix(number))`,
+    /// where `mix` is the final step of `SplitMix64`.
     Hash(u64),
 }
 
 impl Routing {
-    /// Hashes a key: equal bytes give the same shard in every process and version (FNV-1a, 64
-    /// bits).
+    /// Routes by the hash of a key: the same bytes lead to the same shard in every process and
+    /// version (FNV-1a, 64 bits).
     #[must_use]
     pub fn by_key(key: impl AsRef<[u8]>) -> Self {
         let hash = key
@@ -44,8 +45,8 @@ pub(super) struct Known {
     pub load: usize,
 }
 
-/// Returns the position of the shard for a call; `None` if no shard can be used. `turn` increases
-/// by one with each call.
+/// Returns the position of the shard for a call, or `None` if no shard can be used. `turn`
+/// increases by one with each call.
 pub(super) fn choose(shards: &[Known], routing: Routing, turn: usize) -> Option<usize> {
     let askable = |known: &&Known| known.fitness < Fitness::Down;
     let fitness = shards.iter().filter(askable).map(|known| known.fitness).min()?;
@@ -53,7 +54,7 @@ pub(super) fn choose(shards: &[Known], routing: Routing, turn: usize) -> Option<
     let count = fit().count();
     let chosen = match routing {
         Routing::RoundRobin => fit().nth(turn % count),
-        // Equal ones in rotation.
+        // Shards with the same number of enqueues take turns.
         Routing::LeastLoaded => {
             let behind = |at: usize| (at + count - turn % count) % count;
             fit().enumerate().min_by_key(|(at, (_, known))| (known.load, behind(*at))).map(|(_, found)| found)

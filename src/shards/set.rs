@@ -19,11 +19,12 @@ use crate::{
 /// Several PostgreSQL servers that share nothing and hold queues of the same names. Each queue
 /// spans all of them. Cheap to clone.
 ///
-/// Begin with [`Set::queue`]. The guide has a chapter on the guarantees and the limits of shards.
+/// Begin with [`Set::queue`]. A chapter of the guide describes the guarantees and the limits of
+/// shards.
 #[derive(Clone)]
 pub struct Set(pub(super) Arc<Servers>);
 
-/// The state of a shard, or of a server that was not reached yet.
+/// The state of a shard, or of a server that has not been reached yet.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct State {
@@ -31,9 +32,10 @@ pub struct State {
     pub id: Option<Id>,
     /// The server's address, without secrets.
     pub server: String,
-    /// Enqueues use other shards, and the shard can be removed when it is empty.
+    /// True if the shard is draining: enqueues use other shards, and it can be removed when it is
+    /// empty.
     pub drains: bool,
-    /// The reason why the server is down; `None` if it is up, as far as is known.
+    /// The reason why the server is down; `None` if it is up, as far as this process knows.
     pub down: Option<Error>,
 }
 
@@ -44,12 +46,12 @@ impl fmt::Debug for Set {
 }
 
 impl Set {
-    /// Connects to several servers that hold queues of the same names, each by a connection string
-    /// as for [`Db::connect`]. The order of the strings does not matter: each shard's name is in
-    /// its database ([`Id`]).
+    /// Connects to several servers that hold queues of the same names. Each connection string is
+    /// one that [`Db::connect`] accepts. The order of the strings does not matter: each database
+    /// contains the name of its shard ([`Id`]).
     ///
-    /// Servers that cannot be reached now are tried every second, and take part once they answer. A
-    /// host has two seconds unless `connect_timeout` sets another time.
+    /// Servers that cannot be reached now are tried every second, and take part once they answer.
+    /// The timeout for a host is two seconds, unless `connect_timeout` sets another.
     ///
     /// ```no_run
     /// # use trunkline::{Result, shards};
@@ -64,8 +66,8 @@ impl Set {
     ///
     /// # Errors
     /// No server was reached, or no server was given. A permanent error of a single server also
-    /// ends the call: a string that is not valid, a refused login, a schema of another version, a
-    /// server that is named twice.
+    /// ends the call: an invalid connection string, a refused login, a schema of another version, a
+    /// server that is given twice.
     pub async fn connect<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self> {
         let targets: Result<Vec<Target>> = urls.into_iter().map(|url| Target::parse(url.as_ref())).collect();
         Self::to(targets?).await
@@ -87,11 +89,11 @@ impl Set {
     }
 
     /// Adds a server at once: open queues, consumers and workers use it within a second. Its schema
-    /// and its queues must exist.
+    /// and its queues must already exist.
     ///
     /// # Errors
-    /// The permanent errors of [`Set::connect`]. It is not an error if the server cannot be reached
-    /// now: it is tried again later.
+    /// The permanent errors of [`Set::connect`]. A server that cannot be reached now is not an
+    /// error: it is tried again later.
     pub async fn add(&self, url: &str) -> Result<()> {
         let place = Server::new(Target::parse(url)?);
         match self.0.reach(&place).await {
@@ -102,7 +104,7 @@ impl Set {
         Ok(())
     }
 
-    /// Returns the state of all servers, in the order in which they were named.
+    /// Returns the state of all servers, in the order in which they were given.
     #[must_use]
     pub fn list(&self) -> Vec<State> {
         let state = |place: &Arc<Server>| {
@@ -114,8 +116,8 @@ impl Set {
         self.0.places().iter().map(state).collect()
     }
 
-    /// Returns the database of a shard that was reached, for transactions and for tasks on one
-    /// server.
+    /// Returns the database of a shard that has been reached, for transactions and for tasks on a
+    /// single server.
     #[must_use]
     pub fn db(&self, shard: Id) -> Option<Db> {
         self.find(shard).map(|shard| shard.db.clone())
@@ -125,15 +127,17 @@ impl Set {
         self.0.reached.borrow().iter().find(|shard| shard.id == id).cloned()
     }
 
-    /// Returns a shard that was reached.
+    /// Returns a shard that has been reached.
     pub(super) fn known(&self, id: Id) -> Result<Arc<Shard>> {
         self.find(id).ok_or_else(|| unknown(id))
     }
 
-    /// Creates a queue on every server; does nothing where it exists with the same settings.
+    /// Creates a queue on every server. Does nothing on a server where the queue exists with the
+    /// same settings.
     ///
     /// # Errors
-    /// As those of [`Db::create_queue`]. If a server was not reached, call again when it is up.
+    /// The errors of [`Db::create_queue`]. If a server could not be reached, call this method again
+    /// when the server is up.
     pub async fn create_queue(&self, name: &str, settings: &Settings) -> Result<()> {
         let reached = self.0.reached.borrow().clone();
         let created = join_all(reached.iter().map(|shard| shard.db.create_queue(name, settings))).await;
@@ -147,7 +151,7 @@ impl Set {
     }
 }
 
-/// Returns the error that an id or a message names an unknown shard.
+/// Returns the error for an id or a message that names an unknown shard.
 pub(super) fn unknown(shard: Id) -> Error {
     let told = "it is none of those that were reached; connect to its server, too, or wait until that is there";
     Error::of_shards(vec![(shard.to_string(), Error::invalid(told))])

@@ -39,7 +39,7 @@ pub(crate) struct Shard {
     metrics: ShardMetrics,
     /// Notified when a shard may be usable again.
     changed: Arc<Notify>,
-    /// A task tries to reach it.
+    /// True if a task is trying to reach the shard.
     is_tried: AtomicBool,
 }
 
@@ -67,8 +67,9 @@ impl Shard {
         Ok(opened)
     }
 
-    /// Returns the shard's fitness. If it is down, starts a task that tries it, unless one runs:
-    /// tasks end with their runtime. If a check is due, asks whether it drains.
+    /// Returns the shard's fitness. If the shard is down, starts a task that tries it, unless such
+    /// a task is running: tasks end with their runtime. If a check is due, asks the shard whether
+    /// it is draining.
     pub(super) fn fitness(self: &Arc<Self>, now: Instant) -> Fitness {
         let fitness = self.health.fitness(now);
         if fitness == Fitness::Down {
@@ -80,13 +81,13 @@ impl Shard {
         fitness
     }
 
-    /// Marks the shard as down. From now on a task tries it, and no caller waits for it.
+    /// Marks the shard as down. From then on a task tries it, and no caller waits for it.
     pub(super) fn lost(self: &Arc<Self>, error: &Error) {
         if self.health.lost(error.clone()) {
             self.metrics.away(true);
             warn!(shard = %self.id, place = self.db.address(), %error, "shard is away; what is enqueued goes to the others");
         }
-        // The server may be up, and only one connection lost.
+        // The server may be up, with only one connection lost.
         self.try_after(if error.is_closed() { SOON } else { PAUSE });
     }
 
@@ -108,7 +109,7 @@ impl Shard {
         }
     }
 
-    /// Reads the shard's own row, on a connection for enqueueing.
+    /// Reads the shard's own row, on a connection of the class for enqueues.
     async fn ask(self: &Arc<Self>) {
         match row_of(&self.db, Class::Store).await {
             Ok((_, drains)) => self.health.drains(drains),
@@ -118,12 +119,12 @@ impl Shard {
         }
     }
 
-    /// Counts an enqueue that another shard took instead.
+    /// Counts an enqueue that went to another shard instead.
     pub(super) fn went_elsewhere(&self, queue: &str) {
         self.metrics.elsewhere(queue);
     }
 
-    /// Sets whether the shard drains, for all processes.
+    /// Sets whether the shard is draining, for all processes.
     pub(super) async fn set_drains(&self, drains: bool) -> Result<()> {
         let sql = self.db.statement("set_drains", include_str!("../../sql/statements/set_drains.sql"));
         self.db.query(Class::Main, &sql, &[&drains]).await?;
@@ -132,7 +133,7 @@ impl Shard {
     }
 }
 
-/// Returns the shard's name, and whether it drains.
+/// Returns the shard's name, and whether the shard is draining.
 async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
     let sql = db.statement("shard", include_str!("../../sql/statements/shard.sql"));
     let rows = db.query_again(class, &sql, &[]).await?;
@@ -140,7 +141,7 @@ async fn row_of(db: &Db, class: Class) -> Result<(Id, bool)> {
     Ok((Id(row.read::<i32>(0)?.cast_unsigned()), row.read(1)?))
 }
 
-/// The task that tries the shard. However it ends, the next caller starts it again.
+/// The task that tries the shard. If it ends early, the next caller starts another.
 struct Trial(Weak<Shard>);
 
 impl Drop for Trial {

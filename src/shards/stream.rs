@@ -31,12 +31,13 @@ use crate::{
 };
 
 impl<T: Payload> Consumer<T> {
-    /// Returns a [`Stream`] of leased messages of all shards, at least once. It polls the streams
-    /// of the shards in rotation, each like [`Consumer::messages`](crate::Consumer::messages).
+    /// Returns a [`Stream`] of messages of all shards, leased at least once. It polls one stream
+    /// per shard in rotation, each like [`Consumer::messages`](crate::Consumer::messages).
     ///
-    /// - `prefetch` is for all shards together, in equal parts; each shard may hold one.
+    /// - `prefetch` applies to all shards together, in equal parts; each shard may hold at least
+    ///   one message.
     /// - A shard that is down is skipped until it is back. A shard that joins takes part, and a
-    ///   removed shard leaves. A down server is an error only if all servers are down.
+    ///   removed shard leaves. A server that is down causes an error only if all servers are down.
     ///
     /// ```
     /// use futures_util::StreamExt; // or that of `futures`, or of `tokio_stream`
@@ -67,7 +68,7 @@ pub struct Messages<T> {
     prefetch: usize,
     parts: Vec<ShardStream<T>>,
     changes: Changes<T>,
-    /// The first part of the next poll.
+    /// The part that the next poll asks first.
     next: usize,
 }
 
@@ -82,7 +83,7 @@ type Changes<T> = BoxFuture<'static, watch::Receiver<Members<T>>>;
 fn changes<T: Payload>(mut members: watch::Receiver<Members<T>>) -> Changes<T> {
     async move {
         if members.changed().await.is_err() {
-            std::future::pending::<()>().await; // the queue holds the sender
+            std::future::pending::<()>().await; // never reached while the queue holds the sender
         }
         members
     }
@@ -97,7 +98,7 @@ impl<T> fmt::Debug for Messages<T> {
 }
 
 impl<T: Payload> Messages<T> {
-    /// Adds a part for each shard that takes part, and removes all others.
+    /// Adds a part for each shard that takes part, and removes all other parts.
     fn sit(&mut self) {
         self.queue.shared.tend();
         let members = self.queue.members();
@@ -126,8 +127,8 @@ impl<T: Payload> Stream for Messages<T> {
             this.parts.iter().map(|part| &part.shard).filter(|shard| !shard.is_down()).map(|shard| shard.id).collect();
         for at in (0..count).map(|at| (this.next + at) % count) {
             let ShardStream { shard, messages } = &mut this.parts[at];
-            // Takes ready items first. The next item may be the rest of a lease, or an error that
-            // does not count while other shards are up.
+            // Ready items are taken first. The next item may be the rest of a lease, or an error
+            // that does not count while other shards are up.
             while let Poll::Ready(Some(item)) = Pin::new(&mut *messages).poll_next(context) {
                 match item {
                     Ok(of) => {
@@ -140,7 +141,7 @@ impl<T: Payload> Stream for Messages<T> {
                         if awake.iter().all(|other| *other == shard.id) {
                             return Poll::Ready(Some(named(shard.id, Err(error))));
                         }
-                        // Polls again: after a pause the part leases again, and wakes the task when
+                        // Polls again: the part leases again after a pause, and wakes the task when
                         // it has a message.
                     }
                     Err(error) => return Poll::Ready(Some(named(shard.id, Err(error)))),

@@ -1,5 +1,5 @@
-//! The verbs for existing messages of a queue on several servers: each runs on the message's own
-//! shard.
+//! The verbs for existing messages of a queue on several servers. Each verb runs on the message's
+//! own shard.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,10 +22,10 @@ use crate::{
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
-    /// The sum of the shards that answered.
+    /// The sum of the counts of the shards that answered.
     pub sum: ShardStats,
-    /// The counts of each shard, in the order of their names; an error if it did not answer. A
-    /// shard that this process has never reached is not included.
+    /// The counts of each shard, in the order of the shards' names; an error if the shard did not
+    /// answer. A shard that this process has never reached is not included.
     pub parts: Vec<Sharded<Result<ShardStats>>>,
 }
 
@@ -50,11 +50,11 @@ impl<T: Payload> Queue<T> {
         join_all(acts).await
     }
 
-    /// Acknowledges messages, each on its own shard: they are done and removed. Takes messages or
-    /// their leases, of any shards.
+    /// Acknowledges messages, each on its own shard: their work is done, and they are deleted.
+    /// Takes messages or their leases, from any shards.
     ///
     /// # Errors
-    /// The error names the shards that failed ([`Error::shards`]), each as for
+    /// The error names the shards that failed ([`Error::shards`]), each with the errors of
     /// [`Queue::ack`](crate::Queue::ack). Messages on the other shards are acknowledged.
     pub async fn ack<L: Into<Sharded<Lease>>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(leases, |queue, leases| async move { queue.ack(leases).await }).await
@@ -63,16 +63,16 @@ impl<T: Payload> Queue<T> {
     /// Acknowledges messages and keeps them in the archive of their shard.
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn archive<L: Into<Sharded<Lease>>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(leases, |queue, leases| async move { queue.archive(leases).await }).await
     }
 
-    /// Gives messages back after a failure, as [`Queue::retry`](crate::Queue::retry); they stay on
-    /// their shard.
+    /// Returns messages to the queue after a failure, like [`Queue::retry`](crate::Queue::retry).
+    /// They stay on their shard.
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn retry<L: Into<Sharded<Lease>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -87,10 +87,10 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, retry).await
     }
 
-    /// Makes messages dead letters at once, as [`Queue::bury`](crate::Queue::bury).
+    /// Makes messages dead letters at once, like [`Queue::bury`](crate::Queue::bury).
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn bury<L: Into<Sharded<Lease>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -104,10 +104,10 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, bury).await
     }
 
-    /// Makes leases end `by` from now, as [`Queue::extend`](crate::Queue::extend).
+    /// Makes leases end at the time `by` from now, like [`Queue::extend`](crate::Queue::extend).
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn extend<L: Into<Sharded<Lease>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -116,16 +116,16 @@ impl<T: Payload> Queue<T> {
         self.settle(leases, |queue, leases| async move { queue.extend(leases, by).await }).await
     }
 
-    /// Gives messages back unfinished, as [`Queue::release`](crate::Queue::release).
+    /// Returns messages to the queue unprocessed, like [`Queue::release`](crate::Queue::release).
     ///
     /// # Errors
-    /// As [`Queue::ack`].
+    /// The errors of [`Queue::ack`].
     pub async fn release<L: Into<Sharded<Lease>>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(leases, |queue, leases| async move { queue.release(leases).await }).await
     }
 
-    /// Settles on all shards of the leases at the same time. A shard that is down delays the call,
-    /// but not the other shards.
+    /// Settles on all shards of the leases at the same time. A shard that is down delays this call,
+    /// but not the work on the other shards.
     async fn settle<L: Into<Sharded<Lease>>, F: Future<Output = Result<()>>>(
         &self,
         leases: impl IntoIterator<Item = L>,
@@ -151,7 +151,7 @@ impl<T: Payload> Queue<T> {
         whole(join_all(acts).await)
     }
 
-    /// Returns the counts of the queue now: the sum, and those of each shard.
+    /// Returns the current counts of the queue: the sum, and the counts of each shard.
     pub async fn stats(&self) -> Stats {
         let parts = self.on_each(|queue| async move { queue.stats().await }).await;
         let answered = parts.iter().filter_map(|part| part.of.as_ref().ok());
@@ -159,13 +159,13 @@ impl<T: Payload> Queue<T> {
         Stats { sum, parts }
     }
 
-    /// Finds one message by its id, as [`Queue::find`](crate::Queue::find).
+    /// Finds one message by its id, like [`Queue::find`](crate::Queue::find).
     pub async fn find(&self, id: MessageId) -> Result<Option<Sharded<Found<T>>>> {
         let found = named(id.shard, async { self.on(id.shard)?.find(id.of).await }.await)?;
         Ok(found.map(|of| Sharded { shard: id.shard, of }))
     }
 
-    /// Deletes messages by their ids, as [`Queue::cancel`](crate::Queue::cancel). Returns the ids
+    /// Deletes messages by their ids, like [`Queue::cancel`](crate::Queue::cancel). Returns the ids
     /// of the deleted messages.
     ///
     /// # Errors
@@ -175,23 +175,24 @@ impl<T: Payload> Queue<T> {
         Ok(flat(self.by_shard(ids.iter().copied(), cancel).await?))
     }
 
-    /// Makes waiting messages due at another time by each server's clock, as
-    /// [`Queue::reschedule`](crate::Queue::reschedule). Returns the ids of the changed messages.
+    /// Makes waiting messages due at another time by each server's clock, like
+    /// [`Queue::reschedule`](crate::Queue::reschedule). Returns the ids of the rescheduled
+    /// messages.
     ///
     /// # Errors
-    /// As [`Queue::cancel`].
+    /// The errors of [`Queue::cancel`].
     pub async fn reschedule(&self, ids: &[MessageId], due: impl Into<Due>) -> Result<Vec<MessageId>> {
         let due = due.into();
         let reschedule = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.reschedule(&ids, due).await };
         Ok(flat(self.by_shard(ids.iter().copied(), reschedule).await?))
     }
 
-    /// Returns a page of up to `n` dead letters, by shard and id, after the last one already seen
-    /// (`None` for the first page).
+    /// Returns a page of up to `n` dead letters, ordered by shard and id, after the last one
+    /// already seen (`None` for the first page).
     ///
     /// # Errors
-    /// As those of [`Queue::dead_letters`](crate::Queue::dead_letters). A shard that is down fails
-    /// the pages that need it.
+    /// The errors of [`Queue::dead_letters`](crate::Queue::dead_letters). A shard that is down
+    /// fails the pages that need it.
     pub async fn dead_letters(&self, after: Option<MessageId>, n: usize) -> Result<Vec<Sharded<DeadLetter<T>>>> {
         let mut letters = Vec::new();
         for Sharded { shard, of: (queue, from) } in self.parts_after(after) {
@@ -203,10 +204,10 @@ impl<T: Payload> Queue<T> {
         Ok(letters)
     }
 
-    /// Returns a page of up to `n` archived messages, in the same way.
+    /// Returns a page of up to `n` archived messages, in the same order as [`Queue::dead_letters`].
     ///
     /// # Errors
-    /// As those of [`Queue::dead_letters`].
+    /// The errors of [`Queue::dead_letters`].
     pub async fn archived(&self, after: Option<MessageId>, n: usize) -> Result<Vec<Sharded<Archived<T>>>> {
         let mut messages = Vec::new();
         for Sharded { shard, of: (queue, from) } in self.parts_after(after) {
@@ -227,21 +228,21 @@ impl<T: Payload> Queue<T> {
         })
     }
 
-    /// Makes dead letters due again on their shards, as [`Queue::replay`](crate::Queue::replay).
-    /// Returns the number.
+    /// Makes dead letters due again on their shards, like [`Queue::replay`](crate::Queue::replay).
+    /// Returns the number of replayed messages.
     ///
     /// # Errors
-    /// As [`Queue::cancel`].
+    /// The errors of [`Queue::cancel`].
     pub async fn replay(&self, ids: &[MessageId]) -> Result<usize> {
         let replay = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.replay(&ids).await };
         Ok(self.by_shard(ids.iter().copied(), replay).await?.iter().map(|part| part.of).sum())
     }
 
-    /// Deletes dead letters permanently, as [`Queue::discard`](crate::Queue::discard). Returns the
-    /// number.
+    /// Deletes dead letters permanently, like [`Queue::discard`](crate::Queue::discard). Returns
+    /// the number of deleted messages.
     ///
     /// # Errors
-    /// As [`Queue::cancel`].
+    /// The errors of [`Queue::cancel`].
     pub async fn discard(&self, ids: &[MessageId]) -> Result<usize> {
         let discard = |queue: ShardQueue<T>, ids: Vec<i64>| async move { queue.discard(&ids).await };
         Ok(self.by_shard(ids.iter().copied(), discard).await?.iter().map(|part| part.of).sum())

@@ -1,4 +1,4 @@
-//! A worker of all shards: one worker on each, which share the handlers.
+//! A worker of all shards: one worker on each shard, which share the handlers.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -23,15 +23,15 @@ use crate::{
     },
 };
 
-/// Runs a function for every message of a queue on several servers, at least once: a
-/// [`Worker`](crate::Worker) on each shard, which share a number of handlers as
+/// Runs a function for every message of a queue on several servers, at least once. It has a
+/// [`Worker`](crate::Worker) on each shard; these share a number of handlers as
 /// [`Workers`](crate::Workers) do. So a busy shard leaves at least one handler to every other
 /// shard, and a shard that is down keeps only one. Each message is settled on its own shard.
 ///
-/// A function makes the worker of each shard, with all options of a [`Worker`](crate::Worker),
+/// A function creates the worker of each shard, with all options of a [`Worker`](crate::Worker),
 /// including hooks and the attempt with its transaction on that server. A shard that joins later
-/// gets a worker when it is reached. The worker of a removed shard
-/// ([`Set::remove`](crate::shards::Set::remove)) ends in order.
+/// receives a worker when it is reached. The worker of a removed shard
+/// ([`Set::remove`](crate::shards::Set::remove)) is shut down in order.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Result, Worker, shards};
@@ -62,27 +62,28 @@ impl<T> fmt::Debug for Worker<T> {
 }
 
 impl<T: Payload> Worker<T> {
-    /// Creates a worker whose part on each shard is made by this function, from the shard's name
-    /// and the queue's part on it.
+    /// Creates a worker. `worker` creates its part on each shard, from the shard's name and the
+    /// queue's part on that shard.
     #[must_use]
     pub fn new(queue: Queue<T>, worker: impl Fn(Id, ShardQueue<T>) -> ShardWorker<T> + Send + Sync + 'static) -> Self {
         Self { queue, concurrency: 64, make: Arc::new(worker) }
     }
 
-    /// Sets how many handlers run at the same time, for all shards together: 64 by default, at
-    /// least one for each shard. The parts' own settings do not count.
+    /// Sets the number of handlers that run at the same time, for all shards together: 64 by
+    /// default, at least one for each shard. The setting of a single part has no effect.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// Works until `shutdown` is ready, then ends in order (see
-    /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns what was done on all
+    /// Works until `shutdown` is ready. Then shuts down in order (see
+    /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns a summary of all
     /// shards.
     ///
     /// # Errors
-    /// As those of [`Worker::run`](crate::Worker::run), of any shard; then the other workers end in
-    /// order. The worker waits for a server that is down, which delays no other.
+    /// The errors of [`Worker::run`](crate::Worker::run), from any shard; the workers of the other
+    /// shards are then shut down in order. If a server is down, its worker waits for it, which does
+    /// not delay the other shards.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let Self { queue, concurrency, make } = self;
         queue.shared.tend();
@@ -90,7 +91,7 @@ impl<T: Payload> Worker<T> {
         let mut members = queue.shared.members.subscribe();
         let mut lines: BTreeMap<Id, (Arc<Shard>, CancellationToken)> = BTreeMap::new();
         let mut begin = move |crew: &mut Crew, members: &Members<T>| {
-            // The workers of removed shards end, also if a shard of that name is there again by
+            // The workers of removed shards end, even if a shard of the same name is back through
             // another connection.
             lines.retain(|_, (shard, line)| {
                 let stays = members.iter().any(|member| Arc::ptr_eq(&member.shard, shard));
@@ -109,12 +110,12 @@ impl<T: Payload> Worker<T> {
             Ok(())
         };
         {
-            let now = members.borrow_and_update().clone(); // released at once: a shard may leave
+            let now = members.borrow_and_update().clone(); // released at once, because a shard may leave
             begin(&mut crew, &now)?;
         }
         let (more, signal) = watch::channel(());
         let changes = members.clone();
-        // Later changes are signals, until the worker ends.
+        // Later changes arrive as signals, until the worker ends.
         let watching = async move {
             while members.changed().await.is_ok() && more.send(()).is_ok() {}
             std::future::pending().await

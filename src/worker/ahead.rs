@@ -1,10 +1,10 @@
-//! Decides how many messages to prefetch: only messages that start soon. Pure.
+//! Decides how many messages to prefetch, so that each of them starts soon. Pure.
 
 use std::time::Duration;
 
-/// Prefetched messages start within this time, or a tenth of the lease if that is shorter.
+/// Prefetched messages start within this time, or within a tenth of the lease if that is shorter.
 const HORIZON: Duration = Duration::from_millis(100);
-/// The most messages that are leased ahead.
+/// The maximum number of messages that are leased ahead.
 const MOST: usize = 8 << 10;
 /// The weight of a new duration in the mean.
 const WEIGHT: f64 = 1.0 / 16.0;
@@ -13,9 +13,11 @@ const WEIGHT: f64 = 1.0 / 16.0;
 #[derive(Debug)]
 pub(super) struct Ahead {
     horizon: f64,
-    /// The mean seconds that a hand needs for a message; unknown until the first is handled.
+    /// The mean time in seconds that a hand needs for a message; `None` until the first message is
+    /// handled.
     mean: Option<f64>,
-    /// Doubles when leases are quick, halves when they are slow.
+    /// The limit on messages leased ahead. It doubles when leases are quick, and halves when they
+    /// are slow.
     limit: usize,
 }
 
@@ -39,13 +41,13 @@ impl Ahead {
         self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok())
     }
 
-    /// Records that nothing has started for the time `since` although messages wait: handlers have
-    /// become slower.
+    /// Records that no message has started for the time `since` although messages wait: handlers
+    /// have become slower.
     pub fn stalled(&mut self, hands: usize, since: Duration) {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
 
-    /// Records that a lease of `asked` messages returned `got` of them after the time `took`. A
+    /// Records that a lease of `asked` messages returned `got` messages after the time `took`. A
     /// slow lease is large, or its server is far away.
     pub fn leased(&mut self, asked: usize, got: usize, took: Duration) {
         if took > self.horizon() {
@@ -55,7 +57,7 @@ impl Ahead {
         }
     }
 
-    /// Returns the number of messages to hold beyond the running ones.
+    /// Returns the number of messages to hold in addition to the running messages.
     pub fn target(&self, hands: usize) -> usize {
         match self.mean {
             None => 0,
@@ -64,14 +66,14 @@ impl Ahead {
     }
 
     /// Returns the number of messages to lease now: `each` for each free hand, and some ahead. Zero
-    /// while enough messages wait.
+    /// if enough messages wait.
     pub fn room(&self, hands: usize, free: usize, each: usize, waiting: usize) -> usize {
         let target = self.target(hands);
         if waiting > target / 2 {
             return 0;
         }
         let room = free.saturating_mul(each).saturating_add(target - waiting);
-        // Whole batches for large numbers, because splitting a batch costs.
+        // Large numbers are rounded down to whole batches, because splitting a batch costs time.
         if room > 1024 { room - room % 1024 } else { room }
     }
 }

@@ -1,5 +1,5 @@
-//! Ends leases one by one after the server refused to end several together. So a trigger that fails
-//! on one message does not block the others.
+//! Ends leases one by one after the server has refused to end several together. So a trigger that
+//! fails on one message does not block the others.
 
 use std::collections::HashSet;
 
@@ -16,9 +16,9 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Apart {
     pub ended: Vec<Lease>,
-    /// Leases that were lost before.
+    /// Leases that were already lost.
     pub lost: Vec<Lease>,
-    /// Leases that have not ended, with the reason.
+    /// Leases that could not be ended, each with the reason.
     pub failed: Vec<(Lease, Error)>,
 }
 
@@ -38,18 +38,18 @@ impl Apart {
     }
 }
 
-/// Returns whether the server refuses to end this one lease, however often it is asked.
+/// Returns true if the server will refuse to end this one lease at every try.
 pub(super) fn is_of_message(error: &Error) -> bool {
     error.is_refusal() && !error.is_of_the_server()
 }
 
 impl<T: Payload> Station<T> {
-    /// Acknowledges messages one by one. Returns how many were acknowledged and how many were lost.
-    /// `done` keeps the messages that may still be acknowledged. If the server refuses a message
-    /// because of the message itself, the message comes back when its lease ends.
+    /// Acknowledges messages one by one. Returns the number of acknowledged messages and the number
+    /// of lost ones. `done` keeps the messages that may still be acknowledged. If the server
+    /// refuses a message because of the message itself, the message comes back when its lease ends.
     ///
     /// # Errors
-    /// The last error, where nothing was acknowledged.
+    /// The last error, if no message was acknowledged.
     pub async fn ack_apart(&self, done: &mut Vec<Finished<()>>) -> Result<(usize, usize)> {
         let leases: Vec<Lease> = done.iter().map(|done| done.lease).collect();
         let Apart { ended, mut lost, failed } = Apart::of(&leases, |lease| self.queue.ack([lease])).await;

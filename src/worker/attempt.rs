@@ -18,9 +18,8 @@ use crate::{
     worker::renewal_barrier::Renewals,
 };
 
-/// One delivery of one message: what a handler of
-/// [`Worker::with_attempt`](crate::Worker::with_attempt) gets beside the message itself. Cheap to
-/// clone.
+/// One delivery of one message. A handler of [`Worker::with_attempt`](crate::Worker::with_attempt)
+/// receives it in addition to the message. Cheap to clone.
 pub struct Attempt<T> {
     queue: Queue<T>,
     lease: Lease,
@@ -32,7 +31,7 @@ pub struct Attempt<T> {
 pub(crate) struct Signals {
     lost: CancellationToken,
     ended: Mutex<Ended>,
-    /// The end of the lease that the handler itself asked for.
+    /// The end of the lease, if the handler itself has extended the lease.
     extended: Mutex<Option<Instant>>,
     renewals: Arc<Renewals>,
 }
@@ -41,14 +40,15 @@ pub(crate) struct Signals {
 enum Ended {
     #[default]
     No,
-    /// Acknowledged in a transaction whose outcome the worker cannot learn.
+    /// The message was acknowledged in a transaction whose outcome the worker cannot learn.
     InTheirs,
-    /// Acknowledged in a transaction that reports whether it was committed.
+    /// The message was acknowledged in a transaction that reports whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
     Released,
 }
 
-/// An end that is announced but not sent yet; it is withdrawn if the call is dropped.
+/// The announcement of a statement that ends the lease and is not sent yet. It is withdrawn if the
+/// call is dropped.
 struct UnsentStatement<'a> {
     told: &'a Signals,
     before: Option<Ended>,
@@ -62,17 +62,17 @@ impl Drop for UnsentStatement<'_> {
     }
 }
 
-/// The way in which a handler ended its message's lease, as the worker sees it.
+/// The way in which a handler ended the lease of its message, as the worker sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnEnd {
-    /// The worker ends the lease.
+    /// The handler has not ended the lease, so the worker ends it.
     None,
-    /// Acknowledged, and assumed to be committed.
+    /// The message is acknowledged, and the commit is assumed.
     Assumed,
     Committed,
-    /// Acknowledged; the transaction is still open.
+    /// The message is acknowledged in a transaction that is still open.
     Open,
-    /// Acknowledged, but not committed: the message is still leased.
+    /// The acknowledgement was not committed, so the message is still leased.
     Undone,
     Released,
 }
@@ -92,14 +92,14 @@ impl Signals {
         self.lost.is_cancelled()
     }
 
-    /// Returns the previous value.
+    /// Sets how the lease ends. Returns the previous value.
     fn end(&self, how: Ended) -> Ended {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
     }
 
-    /// Announces the end before a transaction ends the lease. From then on no renewal begins,
-    /// because it would wait for the transaction and delay all settlements. Waits for a renewal
-    /// that has already begun. Returns the previous value.
+    /// Announces that a transaction will end the lease. From then on no renewal begins, because it
+    /// would wait for the transaction and delay all settlements. Waits for a renewal that has
+    /// already begun. Returns the previous value.
     async fn about_to_end(&self, how: Ended) -> Ended {
         let mut unsent = UnsentStatement { told: self, before: Some(self.end(how)) };
         self.renewals.ended().await;
@@ -119,7 +119,7 @@ impl Signals {
         }
     }
 
-    /// Returns whether the worker leaves the message alone: a settlement would wait for the
+    /// Returns true if the worker must not settle the message: a settlement would wait for the
     /// handler's transaction.
     pub fn is_settled(&self) -> bool {
         !matches!(self.own_end(), OwnEnd::None | OwnEnd::Undone)
@@ -148,8 +148,9 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Returns a token that is cancelled when the lease is lost, for example by [`Queue::cancel`].
-    /// It is also cancelled when the worker gives up on the handler during its shutdown. After that
-    /// the handler's answer is discarded, because another worker has the message or will get it.
+    /// It is also cancelled when the worker gives up on the handler during a shutdown. After that,
+    /// the handler's result is discarded, because another worker has the message or will receive
+    /// it.
     ///
     /// The worker checks its leases twice a second, so the token is cancelled within a second,
     /// including the statement's round trip. If the database does not answer, the token is
@@ -171,12 +172,12 @@ impl<T: Payload> Attempt<T> {
         &self.queue
     }
 
-    /// Extends the lease to `by` from now: more than zero, at most 365 days. The worker renews
-    /// leases by itself while a handler runs. This method is for handlers that block the runtime's
-    /// threads and so prevent renewals.
+    /// Extends the lease to the time `by` from now: more than zero, at most 365 days. The worker
+    /// renews leases by itself while a handler runs. Use this method in handlers that block the
+    /// runtime's threads and so prevent renewals.
     ///
     /// # Errors
-    /// As [`Queue::extend`].
+    /// The errors of [`Queue::extend`].
     pub async fn extend(&self, by: Duration) -> Result<()> {
         let began = Instant::now();
         self.queue.extend([self.lease], by).await?; // checks the bounds
@@ -186,11 +187,11 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Gives the message back unfinished. It is due again at once, and the attempt is not counted.
-    /// This is for a handler that stops half way because its program stops; what it answers
-    /// afterwards does not count.
+    /// Use this method in a handler that stops half-way because its program stops. The result that
+    /// the handler then returns is ignored.
     ///
     /// # Errors
-    /// As [`Queue::release`].
+    /// The errors of [`Queue::release`].
     pub async fn release(&self) -> Result<()> {
         let before = self.told.end(Ended::Released);
         let outcome = self.queue.release([self.lease]).await;
@@ -202,13 +203,14 @@ impl<T: Payload> Attempt<T> {
 
     /// Begins a transaction in which the message is acknowledged. The handler's writes and the
     /// acknowledgement commit together, so the effect happens exactly once. No transaction is open
-    /// before the handler asks for one; best ask for it after the slow work.
+    /// before this call, so make it after the slow part of the work.
     ///
-    /// - If it commits, the message is done, whatever the handler answers afterwards.
+    /// - If the transaction commits, the message is done, even if the handler then returns an
+    ///   error.
     /// - If it does not commit (it is dropped or rolled back, or the commit fails), nothing has
-    ///   happened. If the handler answers `Ok` all the same, the worker treats that as a failure,
+    ///   happened. If the handler returns `Ok` all the same, the worker treats that as a failure,
     ///   and the retry policy decides.
-    /// - If it is still open when the handler answers, the worker leaves the message alone. The
+    /// - If it is still open when the handler returns, the worker leaves the message alone. The
     ///   message is done if the transaction commits; otherwise it comes back when its lease ends.
     ///
     /// ```
@@ -225,7 +227,7 @@ impl<T: Payload> Attempt<T> {
     ///
     /// # Errors
     /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) if another worker has the message;
-    /// then no transaction is open. Otherwise as [`Db::begin`](crate::Db::begin) and
+    /// then no transaction is open. Otherwise the errors of [`Db::begin`](crate::Db::begin) and
     /// [`Queue::ack_in`].
     pub async fn transaction(&self) -> Result<Transaction> {
         let transaction = self.queue.db().begin().await?;
@@ -238,21 +240,22 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Announces that the handler acknowledges the message on a connection that this library does
-    /// not know: with the SQL function `ack` in another driver's transaction. Call it before that
-    /// statement. If the handler then answers `Ok`, the worker leaves the message alone, as with
-    /// [`Attempt::ack_in`].
+    /// not know: with the SQL function `ack` in another driver's transaction. Call this method
+    /// before that statement. If the handler then returns `Ok`, the worker leaves the message
+    /// alone, as after [`Attempt::ack_in`].
     #[doc(hidden)]
     pub async fn ends_elsewhere(&self) {
         self.told.about_to_end(Ended::InTheirs).await;
     }
 
     /// Acknowledges the message inside a transaction of the handler's own. If the handler then
-    /// answers `Ok`, the worker leaves the message alone, because it cannot learn how that
+    /// returns `Ok`, the worker leaves the message alone, because it cannot learn how that
     /// transaction ends. If the transaction is not committed, the message comes back when its lease
-    /// ends. [`Attempt::transaction`] reports the outcome to the worker.
+    /// ends. By contrast, [`Attempt::transaction`] reports the outcome to the worker.
     ///
     /// # Errors
-    /// As [`Queue::ack_in`]. After [`Error::is_lease_lost`](crate::Error::is_lease_lost) roll back.
+    /// The errors of [`Queue::ack_in`]. After
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost), roll back.
     pub async fn ack_in(&self, transaction: &impl InTransaction) -> Result<()> {
         let before = self.told.about_to_end(Ended::InTheirs).await;
         let outcome = self.queue.ack_in(transaction, [self.lease]).await;

@@ -1,4 +1,4 @@
-//! A worker: a function, run for every message of a queue.
+//! A worker: a function that runs for every message of a queue.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -20,22 +20,23 @@ use crate::{
 };
 
 /// Runs a function for every message of a queue, at least once. It leases messages, starts
-/// handlers, and acknowledges, retries or buries messages according to the handlers' answers.
+/// handlers, and acknowledges, retries or buries each message according to the handler's result.
 ///
-/// - The lease of a running message is renewed for as long as its handler runs. If the lease is
-///   lost all the same, the answer is discarded, and the handler can be notified
-///   ([`Worker::with_attempt`]).
-/// - It prefetches messages that will start within a tenth of a second, at most about 8,000. So
-///   quick handlers never wait for the database. Of slow jobs it holds only the running ones.
-///   Create queues of slow jobs with [`Settings::max_batch`](crate::Settings::max_batch) 1.
+/// - The worker renews the lease of a message while its handler runs. If the lease is lost all the
+///   same, the result is discarded, and the handler can be notified ([`Worker::with_attempt`]).
+/// - The worker prefetches messages that will start within a tenth of a second, at most about
+///   8,000. So quick handlers never wait for the database. If jobs are slow, it holds only the
+///   running ones. Create queues of slow jobs with
+///   [`Settings::max_batch`](crate::Settings::max_batch) 1.
 /// - The [`RetryPolicy`] decides when a failed message is tried again, until its attempts are used
-///   up. A panic is a failure with the panic's text.
-/// - While it runs, the process makes the ticks of [schedules](crate::Schedule), if its role may.
-/// - While the database is away, handlers keep running. Their answers are settled when it is back,
-///   if the leases have not ended by then.
+///   up. A panic is a failure whose reason is the text of the panic.
+/// - While the worker runs, its process makes the ticks of [schedules](crate::Schedule), if its
+///   role has the right.
+/// - While the database is unreachable, handlers keep running. Their results are settled when it is
+///   back, unless the leases have ended by then.
 ///
-/// As with every future, a handler must not block its thread for long: the same runtime makes the
-/// renewals. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
+/// Like any future, a handler must not block its thread for long: the same runtime renews the
+/// leases. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Summary, Worker};
@@ -70,7 +71,7 @@ impl<T> fmt::Debug for Worker<T> {
 }
 
 impl<T: Payload> Worker<T> {
-    /// Creates a worker whose handler gets one message per call. Errors become [`Failure`]s.
+    /// Creates a worker whose handler receives one message per call. Errors become [`Failure`]s.
     #[must_use]
     pub fn new<F, E>(queue: Queue<T>, handler: impl Fn(Message<T>) -> F + Send + Sync + 'static) -> Self
     where
@@ -80,8 +81,8 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_one(handler))
     }
 
-    /// Creates a worker whose handler also gets its [`Attempt`], which reports a lost lease.
-    /// Otherwise as [`Worker::new`].
+    /// Creates a worker like [`Worker::new`]. Its handler also receives the [`Attempt`], which
+    /// reports a lost lease.
     #[must_use]
     pub fn with_attempt<F, E>(
         queue: Queue<T>,
@@ -94,10 +95,10 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_attempt(handler))
     }
 
-    /// Creates a worker whose handler gets up to `most` available messages per call, and answers
-    /// for each in the same order. A panic, a timeout or a wrong number of answers fails all of
-    /// them. At most 64 calls run at the same time, unless [`Worker::concurrency`] sets another
-    /// number.
+    /// Creates a worker whose handler receives up to `most` available messages per call. It returns
+    /// a result for each message, in the same order. A panic, a timeout or a wrong number of
+    /// results fails all of them. At most 64 calls run at the same time, unless
+    /// [`Worker::concurrency`] sets another number.
     #[must_use]
     pub fn of_batches<F, E>(
         queue: Queue<T>,
@@ -126,47 +127,47 @@ impl<T: Payload> Worker<T> {
         Self { queue, handler, concurrency: 64, options }
     }
 
-    /// Sets how many handlers run at the same time: 64 by default, at least 1. In
-    /// [`Workers`](crate::Workers) the number of the group applies instead.
+    /// Sets the number of handlers that run at the same time: 64 by default, at least 1. In
+    /// [`Workers`](crate::Workers), the number of the group applies instead.
     #[must_use]
     pub fn concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// Sets how long a handler may take for a call; unlimited by default. After that the handler is
-    /// dropped at the point where it waits, and its messages have failed.
+    /// Sets the timeout of a call of the handler; unlimited by default. After the timeout, the
+    /// handler is dropped at the point where it waits, and its messages have failed.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
     }
 
-    /// Sets the retry policy for failed messages; [`RetryPolicy::default`] by default.
+    /// Sets the retry policy for failed messages, [`RetryPolicy::default`] by default.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.options.retry = retry;
         self
     }
 
-    /// Sets a lease time instead of the queue's own: more than zero, at most 365 days. Leases are
-    /// renewed while a handler runs, so this is how long messages stay hidden after a worker was
-    /// killed.
+    /// Sets a lease time to use instead of the queue's: more than zero, at most 365 days. Leases
+    /// are renewed while a handler runs. So this is the time for which messages stay hidden after a
+    /// worker was killed.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
     }
 
-    /// Sets how long a shutdown waits for running handlers; 30 seconds by default. After that,
-    /// handlers are notified and then dropped. Their messages are given back: due again at once,
-    /// and the attempt is not counted.
+    /// Sets how long a shutdown waits for running handlers, 30 seconds by default. After that,
+    /// handlers are notified and then dropped. Their messages are given back: they are due again at
+    /// once, and the attempt is not counted.
     #[must_use]
     pub fn shutdown_after(mut self, limit: Duration) -> Self {
         self.options.shutdown_after = limit;
         self
     }
 
-    /// Sets how the worker waits for messages; [`Wait::default`] by default.
+    /// Sets how the worker waits for messages, [`Wait::default`] by default.
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.options.wait = wait;
@@ -174,22 +175,23 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Sets whether the worker reports every ten seconds, in a row of the table `trunkline.worker`;
-    /// `false` by default. A row holds how many messages were handled and failed since the last
-    /// report. It also holds how long the handler took, how many handlers run, and this library's
-    /// version. [The console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and
-    /// its doctor show the rows, which are removed after an hour. A failed report does not stop the
-    /// work.
+    /// `false` by default. A row contains the numbers of messages that were handled and that failed
+    /// since the last report. It also contains the handlers' durations, the number of running
+    /// handlers, and the version of this library. [The
+    /// console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its doctor
+    /// show the rows, which are removed after an hour. A failed report does not stop the worker.
     #[must_use]
     pub fn reports(mut self, reports: bool) -> Self {
         self.options.reports = reports;
         self
     }
 
-    /// Calls the function after each attempt, before the message is settled, with its lease and the
-    /// handler's answer; a panic or a timeout is a failure. The function runs in the handler's
-    /// task, so it should be quick. If this method is called again, both functions are called.
+    /// Calls `hook` after each attempt, before the message is settled, with the lease and the
+    /// handler's result. A panic or a timeout is a failure. The hook runs in the handler's task, so
+    /// it should be quick. Several hooks can be set; all of them are called.
     ///
-    /// With this and [`Worker::before_wait`] a test can wait for an event instead of sleeping:
+    /// With this method and [`Worker::before_wait`], a test can wait for an event instead of
+    /// sleeping:
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -218,9 +220,9 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// Calls the function whenever nothing is due and the worker is about to wait for a
-    /// notification: later messages wake it. If this method is called again, both functions are
-    /// called. A worker that polls never calls them.
+    /// Calls `hook` whenever nothing is due and the worker is about to wait for a notification:
+    /// messages enqueued after that call wake it. Several hooks can be set; all of them are called.
+    /// A worker that polls never calls its hooks.
     #[must_use]
     pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.options.hooks.add_before_wait(hook);
@@ -228,8 +230,9 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Sets whether a message whose lease expired runs alone, because it may have crashed its
-    /// worker: true if not set. Pass false if no message can crash the handler, as in a relay that
-    /// reads none: then the messages of a crashed worker come as fast as all others.
+    /// worker; `true` by default. Pass `false` if no message can crash the handler, as in a relay
+    /// that does not read them. The messages of a crashed worker are then delivered as fast as all
+    /// others.
     #[must_use]
     pub fn isolate_after_crash(mut self, isolate: bool) -> Self {
         self.options.isolates = isolate;

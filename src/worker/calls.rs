@@ -1,5 +1,5 @@
-//! The calls of a worker's handler, counted for its reports: how many messages, how many failed,
-//! how long the calls took.
+//! Statistics about the calls of a worker's handler, for its reports: the number of messages, the
+//! number of failures, and the durations of the calls.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -9,7 +9,7 @@ use std::{
 use crate::worker::groups::Decision;
 
 /// The number of places in the histogram: four for each power of two, from a microsecond to about
-/// two weeks. Times in one place differ by less than a quarter.
+/// two weeks. Durations in the same place differ by less than a quarter.
 const PLACES: usize = 4 * 41;
 
 pub(super) struct Calls {
@@ -18,7 +18,7 @@ pub(super) struct Calls {
     by_time: [AtomicU64; PLACES],
 }
 
-/// The counters' values at one time.
+/// The values of the counters at one time.
 #[derive(Clone)]
 pub(super) struct Counted {
     pub handled: u64,
@@ -40,7 +40,7 @@ impl Default for Counted {
 }
 
 impl Calls {
-    /// Counts a call. Messages that were given back unhandled do not count.
+    /// Counts a call. Messages that were given back unhandled are not counted.
     pub fn ended(&self, answers: &[Decision], took: Duration) {
         let failed = answers.iter().filter(|answer| matches!(answer, Decision::Retry(..) | Decision::Bury(_))).count();
         let released = answers.iter().filter(|answer| matches!(answer, Decision::Released)).count();
@@ -67,8 +67,8 @@ impl Counted {
         }
     }
 
-    /// Returns a time in seconds that the fraction `share` of the calls did not exceed. It is at
-    /// most a quarter too long. `None` if there were no calls.
+    /// Returns a duration in seconds that the fraction `share` of the calls did not exceed. The
+    /// result is at most a quarter too long. Returns `None` if there were no calls.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let calls: u64 = self.by_time.iter().sum();
         let wanted = (calls as f64 * share).ceil().max(1.0) as u64;
@@ -81,7 +81,8 @@ impl Counted {
     }
 }
 
-/// The place follows from the logarithm of the microseconds and the two bits behind the first.
+/// Returns the place of a duration: it depends on the logarithm of the microseconds and on the two
+/// bits after the first.
 fn place(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
     let power = micros.ilog2();

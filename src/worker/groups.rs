@@ -1,14 +1,14 @@
-//! Collects the answers of handlers by leased row. Pure.
+//! Collects the results of handlers by leased row. Pure.
 
 use std::time::{Duration, Instant};
 
 use crate::queue::message::Lease;
 
-/// The way to settle a message, decided by its handler and the retry policy.
+/// The way to settle a message, as its handler and the retry policy decided.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Decision {
     Done,
-    /// The handler ended the lease by itself, and the message is already counted.
+    /// The handler ended the lease itself, and the message is already counted.
     Settled,
     /// The handler gave the message back, or lost its lease.
     Released,
@@ -30,7 +30,8 @@ pub(super) struct Finished<A> {
     pub answer: A,
 }
 
-/// Decisions to be settled. Acknowledgements are kept apart because there are many of them.
+/// Decisions to be settled. Acknowledgements are kept in a separate list because there are many of
+/// them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ToSettle {
     pub done: Vec<Finished<()>>,
@@ -57,7 +58,7 @@ impl ToSettle {
 struct LeasedRow {
     open: usize,
     answered: ToSettle,
-    /// A part of the row was answered at the last beat.
+    /// True if a part of the row already had results at the last beat.
     partial: bool,
 }
 
@@ -77,7 +78,7 @@ impl Groups {
         })
     }
 
-    /// Counts another message without an answer.
+    /// Counts one more message without a result.
     pub fn open(&mut self, nr: usize) {
         self.rows[nr].open += 1;
     }
@@ -86,7 +87,7 @@ impl Groups {
         &mut self.rows[nr].answered
     }
 
-    /// Counts one message less without an answer. After the last one, the row is settled.
+    /// Counts one message less without a result. When none is left, the row is settled.
     pub fn close(&mut self, nr: usize) {
         let group = &mut self.rows[nr];
         group.open -= 1;

@@ -1,4 +1,4 @@
-//! A hand: a task that handles one message after another, until none waits.
+//! A hand: a task that handles one message after another, until none are waiting.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -26,18 +26,18 @@ use crate::{
     },
 };
 
-/// A hand that is counted as used until it is dropped, at its end or with its task.
+/// A hand that counts as used until it is dropped, at its end or together with its task.
 pub(super) struct Hand<T: Payload> {
     station: Arc<Station<T>>,
     nr: usize,
-    /// The hand holds nothing, and its number is free.
+    /// True if the hand holds no messages, and its number is free.
     has_ended: bool,
 }
 
 impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
-        // When the worker ends it stops this task and gives the messages back itself. After a panic
-        // the hand gives them back.
+        // When the worker ends, it stops this task and gives the messages back itself. After a
+        // panic, the hand gives them back.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
@@ -65,7 +65,7 @@ impl<T: Payload> Hand<T> {
         let _runs = metrics.running();
         while let Some(start) = station.next(nr, answers, watch.now) {
             metrics.delivered(&start.messages, &watch);
-            // The handler's remains may panic when they are dropped.
+            // The rest of the handler may panic when it is dropped.
             answers = match AssertUnwindSafe(station.handle(nr, start)).catch_unwind().await {
                 Ok(answers) => answers,
                 Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(panic))),
@@ -75,7 +75,7 @@ impl<T: Payload> Hand<T> {
                 report.calls.ended(&answers, lap.took());
             }
             metrics.handled(end_of(&answers), lap);
-            consume_budget().await; // a handler that never waits must not keep the thread
+            consume_budget().await; // a handler that never waits must not block the thread
         }
         self.has_ended = true;
     }
@@ -89,8 +89,8 @@ impl<T: Payload> Station<T> {
         leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
-    /// Records the decisions about the hand's messages, and returns its next ones. Must be cheap,
-    /// because every message passes here.
+    /// Records the decisions about the hand's messages, and returns its next messages. This must be
+    /// cheap, because every message passes through it.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {
@@ -142,7 +142,8 @@ impl<T: Payload> Station<T> {
         decided
     }
 
-    /// Decides about a message by its handler's result and the handler's own settlement.
+    /// Decides about a message, from its handler's result and from what the handler itself has
+    /// settled.
     fn answer(&self, (lease, charged): (Lease, u32), own_end: OwnEnd, answer: Result<(), Failure>) -> Decision {
         let Lease { id, attempt } = lease;
         match (own_end, answer) {
@@ -194,7 +195,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// Returns the worst end for metrics, spans and the tally.
+/// Returns the worst of the ends, for metrics, spans and the tally.
 fn end_of(answers: &[Decision]) -> End {
     let mut end = End::Done;
     for answer in answers {

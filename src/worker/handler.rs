@@ -1,5 +1,5 @@
-//! Calls the user's function. Each message gets a result, even if the function panics or takes too
-//! long.
+//! Calls the user's function. Each message receives a result, even if the function panics or
+//! exceeds its timeout.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -19,9 +19,9 @@ type Answers = Vec<Result<(), Failure>>;
 type Call<T> = dyn Fn(Vec<Message<T>>, Option<Attempt<T>>) -> BoxFuture<'static, Answers> + Send + Sync;
 
 pub(super) struct Handler<T> {
-    /// The most messages that one call gets.
+    /// The maximum number of messages per call.
     pub each: usize,
-    /// The handler gets the attempt, and so can be notified of a lost lease.
+    /// True if the handler receives the attempt, and so can be notified of a lost lease.
     pub is_told: bool,
     call: Box<Call<T>>,
 }
@@ -59,7 +59,7 @@ impl<T: Send + 'static> Handler<T> {
         Self { each: most.max(1), is_told: false, call: Box::new(call) }
     }
 
-    /// Returns an answer for each message: the handler's own, or the same failure for all.
+    /// Returns a result for each message: the handler's own, or the same failure for all messages.
     pub async fn answers(
         &self,
         messages: Vec<Message<T>>,
@@ -97,7 +97,7 @@ where
     })
 }
 
-/// Converts one answer. If converting the user's error panics, only that message fails.
+/// Converts one result. If the conversion of the user's error panics, only that message fails.
 fn failed<E: Into<Failure>>(answer: Result<(), E>) -> Result<(), Failure> {
     let convert = |error| {
         caught(|| E::into(error))

@@ -1,12 +1,12 @@
-//! The hands of a worker: how many handlers run at the same time, and how queues share them.
+//! The hands of a worker: the number of handlers that run at the same time, and how queues share
+//! them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The handlers that may run at the same time. Each queue owns one hand, so that it never waits
-/// until another queue's slow handlers end. The other hands go by weight to the queues that have
-/// work.
+/// The handlers that may run at the same time. Each queue owns one hand, so it never has to wait
+/// for another queue's slow handlers. The other hands go, by weight, to the queues that have work.
 pub(super) struct Hands {
     limit: usize,
     queues: Mutex<Vec<Share>>,
@@ -14,11 +14,11 @@ pub(super) struct Hands {
 
 struct Share {
     weight: u32,
-    /// Its last lease found a message.
+    /// True if the queue's last lease found a message.
     busy: bool,
-    /// Hands that run, and hands reserved for a lease on its way.
+    /// The number of hands that run or are reserved for a lease that is being sent.
     used: usize,
-    /// The queue has left, and no longer counts.
+    /// True if the queue has left and is no longer counted.
     has_left: bool,
     changed: Arc<Notify>,
 }
@@ -28,7 +28,7 @@ impl Hands {
         Self { limit, queues: Mutex::default() }
     }
 
-    /// Returns the number of handlers at the same time, for all queues together.
+    /// Returns the maximum number of handlers at the same time, for all queues together.
     pub fn most(&self) -> usize {
         self.limit
     }
@@ -44,7 +44,7 @@ impl Hands {
         queues.len() - 1
     }
 
-    /// Removes a queue; the other queues get its hands.
+    /// Removes a queue; the other queues receive its hands.
     pub fn leave(&self, nr: usize) {
         let mut queues = self.queues();
         (queues[nr].busy, queues[nr].has_left) = (false, true);
@@ -72,7 +72,7 @@ impl Hands {
         granted
     }
 
-    /// Returns whether a hand of this queue may take another message; `false` if the hand is owed
+    /// Returns true if a hand of this queue may take another message, and false if the hand is due
     /// to another queue.
     pub fn goes_on(&self, nr: usize) -> bool {
         let queues = self.queues();
@@ -105,7 +105,7 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// Starts `hands` of the reserved hands; each gives itself back.
+    /// Starts `hands` of the reserved hands. Each of them is released when it ends.
     pub fn start(&mut self, hands: usize) {
         self.count -= hands;
     }
@@ -129,8 +129,8 @@ fn there(queues: &[Share]) -> usize {
     queues.iter().filter(|queue| !queue.has_left).count()
 }
 
-/// Returns how many hands a queue may use if it has work: one, and its part by weight of the hands
-/// that remain after each queue has one.
+/// Returns the number of hands that a queue may use if it has work: one hand, and its share, by
+/// weight, of the hands that remain after each queue has one.
 fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
     let rest = limit.saturating_sub(there(queues)) as u128;
     let weight = |at: usize, queue: &Share| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };

@@ -1,5 +1,5 @@
-//! The heartbeat of a worker: renews leases while handlers run, notifies handlers of lost leases,
-//! and releases messages that would not start soon.
+//! The heartbeat of a worker: it renews leases while handlers run, notifies handlers of lost
+//! leases, and releases messages that would not start soon.
 
 use std::{
     sync::Arc,
@@ -11,11 +11,11 @@ use tokio::{task::JoinSet, time::MissedTickBehavior};
 use crate::queue::message::payload::Payload;
 use crate::worker::station::Station;
 
-/// The beat is a third of the lease, within these bounds.
+/// The bounds of the beat, which is otherwise a third of the lease.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 impl<T: Payload> Station<T> {
-    /// Runs in a task of its own, so that a handler that blocks its thread does not delay the
+    /// Runs the beat, in a task of its own: a handler that blocks its thread must not delay the
     /// renewal of other leases.
     pub async fn heartbeat(self: Arc<Self>) {
         let lease = self.lease;

@@ -1,5 +1,5 @@
 //! The messages of one queue that a worker holds: prefetched, running, and finished but not
-//! settled. Pure: the tasks around it carry out its decisions.
+//! settled. Pure: tasks carry out its decisions.
 
 mod alone;
 mod beat;
@@ -27,21 +27,21 @@ use crate::{
     worker::attempt::Signals,
 };
 
-/// The clocks may differ a little. This time after its end, a lease is over by the server's clock
-/// too.
+/// The difference allowed between the clocks. This time after its end, a lease is over by the
+/// server's clock too.
 const MARGIN: Duration = Duration::from_secs(1);
 
 struct RunningMessage {
     lease: Lease,
     key: Option<Arc<str>>,
-    /// The message's attempts that count, including this one.
+    /// The number of counted attempts of the message, including this one.
     charged: u32,
     group: usize,
     until: Instant,
     lost: bool,
 }
 
-/// The messages that a hand handles, and the time when it began.
+/// The messages that a hand handles, and the time when they started.
 #[derive(Default)]
 struct HandState {
     running: Vec<RunningMessage>,
@@ -52,7 +52,7 @@ struct HandState {
 pub(super) struct Start<T> {
     pub messages: Vec<Message<T>>,
     pub told: Option<Arc<Signals>>,
-    /// Another lease is due.
+    /// True if another lease is due.
     pub low: bool,
 }
 
@@ -60,30 +60,31 @@ pub(super) struct Held<T> {
     lease: Duration,
     pub ahead: Ahead,
     waiting: VecDeque<Prefetched<T>>,
-    /// Another lease is due when at most this number of messages waits.
+    /// Another lease is due when at most this number of messages is waiting.
     pub low: usize,
     groups: Groups,
     hands: Vec<HandState>,
     free_hands: Vec<usize>,
-    /// Answers that are being settled.
+    /// The number of results that are being settled.
     underway: usize,
     renewals: Arc<Renewals>,
-    /// The last time when a hand took a message, or a first message came for one.
+    /// The last time when a hand took a message, or when a message arrived while none was waiting.
     started: Instant,
-    /// Waiting messages that must run alone.
+    /// The number of waiting messages that must run alone.
     to_run_alone: usize,
-    /// The message that runs alone, and the time when it began: see `alone.rs`.
+    /// The message that runs alone, and the time when it started: see `alone.rs`.
     alone: Option<(Lease, Instant)>,
-    /// The last check for leases that are gone.
+    /// The time of the last check for leases that are gone.
     checked: Instant,
-    /// The last request for messages.
+    /// The time of the last request for messages.
     asked: Instant,
-    /// Present in a queue whose messages have keys.
+    /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
 }
 
 impl<T> Held<T> {
-    /// At most `per_key` messages of a key run at the same time, if messages have keys.
+    /// Creates an empty set. If messages have keys, at most `per_key` messages of a key run at the
+    /// same time.
     pub fn new(lease: Duration, per_key: Option<usize>, now: Instant) -> Self {
         Self {
             lease,
@@ -112,17 +113,18 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Keeps leased messages; `now` is when the reply arrived. On the server the leases began and
-    /// end a little earlier, and renewals are early enough for that.
+    /// Adds leased messages; `now` is the time when the reply arrived. On the server the leases
+    /// began, and end, a little earlier. Renewals are early enough to allow for that.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
-            self.started = now; // until now nothing could start
+            self.started = now; // no message could start before this
         }
-        // If keys have a rate, the lane's next worker must know how late a message may begin.
+        // If keys have a rate, the lane's next worker must know the latest time at which a message
+        // may start.
         let (until, limited_until) = (now + self.lease, self.asked + self.lease);
         let mut last = None;
         for message in messages {
-            // The ids of a row lie between multiples of 1,024.
+            // The ids of a row lie between two multiples of 1,024.
             let row = (message.id >> 10, message.attempt);
             let group = match last {
                 Some((of, group)) if of == row => group,
@@ -131,7 +133,7 @@ impl<T> Held<T> {
                         self.groups.close(before);
                     }
                     let group = self.groups.begin();
-                    self.groups.open(group); // until the whole row has come
+                    self.groups.open(group); // open until the whole row has arrived
                     group
                 }
             };
@@ -157,7 +159,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// Returns a number for a hand that starts.
+    /// Returns a number for a new hand.
     pub fn hand(&mut self) -> usize {
         self.free_hands.pop().unwrap_or_else(|| {
             self.hands.push(HandState::default());
@@ -173,10 +175,10 @@ impl<T> Held<T> {
         self.hands.len() - self.free_hands.len()
     }
 
-    /// Returns the number of messages to lease now, with `free` more hands.
+    /// Returns the number of messages to lease now, given that `free` more hands are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
         if self.alone.is_some() || self.to_run_alone > 0 {
-            return 0; // the next one may need to run alone too
+            return 0; // the next message may also have to run alone
         }
         let hands = self.hands() + free;
         self.low = self.ahead.target(hands) / 2;
@@ -184,7 +186,8 @@ impl<T> Held<T> {
         self.ahead.room(hands, free, each, self.waiting.len()).min(most)
     }
 
-    /// Returns a hand's next messages, at most `each`; `None` if none waits or may begin.
+    /// Returns a hand's next messages, at most `each`, or `None` if no message is waiting or may
+    /// start.
     pub fn next(&mut self, nr: usize, each: usize, tell: bool, now: Instant) -> Option<Start<T>> {
         let before = self.waiting.len();
         if !self.may_begin(now) {
@@ -230,13 +233,13 @@ impl<T> Held<T> {
         Some(Start { messages, told: hand.told.clone(), low })
     }
 
-    /// Returns the leases of a hand's messages, and how many attempts of each count.
+    /// Returns the leases of a hand's messages, each with its number of counted attempts.
     pub fn leases(&self, nr: usize) -> impl Iterator<Item = (Lease, u32)> {
         self.hands[nr].running.iter().map(|running| (running.lease, running.charged))
     }
 
-    /// Takes a hand's answers, one for each message. Returns how many answers came after the lease
-    /// was lost.
+    /// Records a hand's results, one for each message. Returns the number of results that arrived
+    /// after the lease was lost.
     pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Decision>, now: Instant) -> usize {
         let hand = &mut self.hands[nr];
         hand.told = None;
@@ -272,19 +275,20 @@ impl<T> Held<T> {
             }
             self.groups.close(at);
         }
-        self.hands[nr].running = held; // keeps the allocation
+        self.hands[nr].running = held; // keeps the allocated memory
         lost
     }
 
-    /// Takes the settlement that is due now. [`Held::settled`] records its outcome.
+    /// Takes the settlement that is due now. Pass its outcome to [`Held::settled`].
     pub fn settle(&mut self) -> ToSettle {
         let settling = std::mem::take(&mut self.groups.settling);
         self.underway += settling.len();
         settling
     }
 
-    /// Ends the settling of `count` answers, which began at `began`. Keeps unsettled ones for the
-    /// next time, unless their lease was over then. Returns how many are given up.
+    /// Ends the settlement of `count` results that began at `began`. Results that were not settled
+    /// are kept for the next time, unless their lease was over at `began`. Returns the number of
+    /// results that are given up.
     pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();
@@ -310,7 +314,7 @@ impl<T> Held<T> {
         message.lease()
     }
 
-    /// Returns whether every message is settled or given up.
+    /// Returns true if every message is settled or given up.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.underway == 0
     }

@@ -1,8 +1,8 @@
 //! A worker's identity for the lanes of a queue: a number that no other worker has.
 //!
 //! If the reply to a lease statement was lost, messages may be leased under the worker's number
-//! without its knowledge. The messages behind them in their lanes must wait until those leases end.
-//! So the worker continues under a new number, as if it had crashed and restarted.
+//! without its knowledge. Later messages in the same lanes must wait until those leases end. So the
+//! worker continues under a new number, as if it had crashed and restarted.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,7 +13,7 @@ pub(super) struct Holder(Mutex<Numbers>);
 
 struct Numbers {
     current: i64,
-    /// Former numbers that may still hold lanes, and until when.
+    /// Former numbers that may still hold lanes, each with the time when it no longer does.
     former: Vec<(i64, Instant)>,
 }
 
@@ -37,8 +37,8 @@ impl Holder {
     /// Records that messages may be leased under the current number, and takes a new number.
     pub fn lose(&self, lease: Duration) {
         let mut numbers = self.numbers();
-        // A lane is held for one and a half times a lease. A statement already on its way begins a
-        // little later.
+        // A lane is held for one and a half times the lease time. A statement that is already being
+        // sent may begin a little later.
         let former = (std::mem::replace(&mut numbers.current, new()), Instant::now() + lease * 2);
         numbers.former.push(former);
     }

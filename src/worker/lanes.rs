@@ -1,5 +1,5 @@
 //! The worker of a queue whose messages have keys: it waits for messages from its lanes, keeps
-//! their order when some go back, and leaves.
+//! their order when some go back, and returns the lanes when it ends.
 
 use std::{
     sync::Arc,
@@ -16,12 +16,12 @@ use crate::{
     worker::{holder::Holder, station::Station},
 };
 
-/// The longest wait between questions to the server, because other workers may want some of its
-/// lanes.
+/// The maximum time between two questions to the server, because other workers may want some of
+/// this worker's lanes.
 const LONGEST: Duration = Duration::from_secs(1);
-/// The shortest wait while a backlog is being moved to its key's line.
+/// The minimum wait while a backlog is being moved to the line of its key.
 const MOVING: Duration = Duration::from_millis(5);
-/// The time limit for giving the lanes back.
+/// The timeout for giving the lanes back.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The notifications of a worker that waits for messages from its lanes.
@@ -43,15 +43,15 @@ impl<T: Payload> Station<T> {
         self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
     }
 
-    /// Waits until a message may be due that was not found before those notifications. Without an
-    /// `Ear` it waits without an end.
+    /// Waits until a message may be due that was not found before the notifications counted in
+    /// `rings`. Without an `Ear` the call waits without a limit.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;
         };
         let shared = &self.queue.shared;
         for former in holder.former() {
-            // Frees the lanes of former numbers that have no leases, also for this worker.
+            // Frees the lanes of former numbers that have no leases, for this worker too.
             shared.query_again(&shared.sql.leave, &[&former]).await?;
         }
         let (due_in, _) = self.lanes_in(holder).await?;
@@ -59,8 +59,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Returns how long nothing will be due in the lanes, and whether something is due but not
-    /// available yet.
+    /// Returns the time during which nothing will be due in the lanes, and whether a message is due
+    /// but not available yet.
     async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
         let shared = &self.queue.shared;
         let due_in: Option<f64> =
@@ -71,15 +71,16 @@ impl<T: Payload> Station<T> {
         Ok((wait.clamp(least, LONGEST), is_due))
     }
 
-    /// Returns how long a due message is not available yet: its key rests, or its backlog is being
-    /// moved to its line.
+    /// Returns how long a due message will not be available: its key rests, or its backlog is being
+    /// moved to its line. Returns `None` if no message is due.
     pub async fn rests(&self) -> Result<Option<Duration>> {
         let Some(holder) = &self.holder else { return Ok(None) };
         let (wait, is_due) = self.lanes_in(holder).await?;
         Ok(is_due.then_some(wait))
     }
 
-    /// Gives back messages behind failed ones, and lets keys rest of which enough is held.
+    /// Gives back messages that wait behind failed ones. Also rests the keys of which the worker
+    /// holds enough messages.
     pub async fn give_back(&self) {
         let (back, full) = {
             let mut held = self.held();
@@ -96,7 +97,7 @@ impl<T: Payload> Station<T> {
         self.release(&back).await;
     }
 
-    /// Lets messages begin as the buckets of their keys open.
+    /// Starts messages when the buckets of their keys open.
     pub async fn open(self: Arc<Self>) {
         loop {
             let (has_some, next) = self.held().open(Instant::now());
@@ -112,7 +113,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Gives the lanes back. If that fails, they become free when the leases end.
+    /// Gives the lanes back. If that fails, they become free when their leases end.
     pub async fn leave(&self) {
         let Some(holder) = &self.holder else { return };
         let shared = &self.queue.shared;

@@ -1,4 +1,4 @@
-//! The life of a job as one sentence: lease, start, handle, settle.
+//! The life of a job in one sentence: lease, start, handle, settle.
 
 use std::{
     pin::pin,
@@ -15,13 +15,13 @@ use crate::{
     worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
-/// The time without a reply after which the database is reported as away, although the worker still
-/// waits for it.
+/// The time without a reply after which the database is reported as unreachable, although the
+/// worker still waits for the reply.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl<T: Payload> Station<T> {
-    /// Works until the station is stopped, alone or with all others, or until a permanent error;
-    /// then ends in order.
+    /// Works until the station is stopped, alone or together with all others, or until a permanent
+    /// error. Then shuts down in order.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
@@ -47,7 +47,7 @@ impl<T: Payload> Station<T> {
         outcome
     }
 
-    /// Works step by step, and pauses while the database is away.
+    /// Works step by step, and pauses while the database is unreachable.
     async fn work(
         self: &Arc<Self>,
         running: &mut JoinSet<()>,
@@ -80,7 +80,7 @@ impl<T: Payload> Station<T> {
     }
 
     /// Settles finished messages, leases messages that can start soon, and starts them. Waits if
-    /// there is nothing to do.
+    /// nothing can be done.
     async fn step(
         self: &Arc<Self>,
         consumer: &mut Consumer<T>,
@@ -147,7 +147,8 @@ impl<T: Payload> Station<T> {
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
-            // Nothing more is due. The next acknowledgement asks again, or the end of a wait.
+            // No further message is due. The next acknowledgement, or the end of a wait, asks the
+            // server again.
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,
                 outcome = self.hear(ear, lane_rings) => outcome?,
@@ -158,8 +159,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Called when nothing is due or available. Ends the station if no running handler could
-    /// enqueue or fail; otherwise waits.
+    /// Handles the case that nothing is due or available. Ends the station if no running handler
+    /// could enqueue or fail; otherwise waits.
     async fn drained(
         &self,
         was_idle: bool,
@@ -201,7 +202,7 @@ impl<T: Payload> Station<T> {
         self.queue.shared.metrics.prefetched(waiting.saturating_sub(begun));
     }
 
-    /// Waits until there is something to settle, or a waiting message may begin.
+    /// Waits until a message can be settled or a waiting message may start.
     async fn until_news(&self) {
         while !self.held().is_settling() {
             self.changed.notified().await;
@@ -212,7 +213,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// The result of a step. A statement shows that the database is there.
+/// The result of a step: whether it sent a statement, which shows that the database is reachable.
 enum Asked {
     Nothing,
     Something,

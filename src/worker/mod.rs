@@ -1,4 +1,4 @@
-//! The worker runs a function for every message of a queue.
+//! The worker, which runs a function for every message of a queue.
 
 pub(crate) mod retry_policy;
 mod renewal_barrier;

@@ -1,4 +1,4 @@
-//! Handles a database that is away: ever longer pauses, and one warning.
+//! Handles an unreachable database: ever longer pauses, and a single warning.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// Records a failed try. Returns how long to wait before the next.
+    /// Records a failed try. Returns the pause before the next try.
     pub fn pause(&mut self, queue: &str, error: &Error) -> Duration {
         self.tries += 1;
         if self.since.is_none() {

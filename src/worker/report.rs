@@ -10,11 +10,11 @@ pub(super) struct Report {
     pub calls: Calls,
     pub worker: Uuid,
     pub began: SystemTime,
-    /// Holds a lock while a report is sent.
+    /// The last report. A task that sends a report holds this lock.
     pub told: tokio::sync::Mutex<Told>,
 }
 
-/// The last report. If a report fails, the next one covers its time too.
+/// The last report. If a report fails, the next one also covers its time.
 pub(super) struct Told {
     pub counted: Counted,
     pub at: Instant,

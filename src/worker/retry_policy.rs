@@ -15,13 +15,13 @@ use crate::{
     queue::message::failure::{Failure, Verdict},
 };
 
-/// The longest delay that a queue accepts.
+/// The maximum delay that a queue accepts.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// The rule that decides when, and whether, a failed message is tried again.
+/// The rule that decides whether and when a failed message is tried again.
 ///
-/// The default is [`RetryPolicy::exponential`] from 1 second to 1 hour. The queue's own maximum of
-/// attempts also applies: the message becomes a dead letter at the lower limit.
+/// The default is [`RetryPolicy::exponential`] from 1 second to 1 hour. The queue's maximum number
+/// of attempts also applies: the lower of the two limits makes the message a dead letter.
 #[derive(Clone)]
 pub struct RetryPolicy {
     delay: Delay,
@@ -45,39 +45,39 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Waits `first` after the first attempt, then twice as long each time, at most `most`. Each
-    /// delay is a random part of that, between half and all, so that messages that failed together
-    /// do not come back together.
+    /// Waits `first` after the first attempt, then twice as long each time, up to `most`. Each
+    /// delay is randomized between half of that time and all of it, so that messages that failed
+    /// together do not come back together.
     #[must_use]
     pub fn exponential(first: Duration, most: Duration) -> Self {
         Self { delay: Delay::Exponential { first, most }, attempts: u32::MAX }
     }
 
-    /// Always waits the same time.
+    /// Always waits for the same time.
     #[must_use]
     pub fn fixed(delay: Duration) -> Self {
         Self { delay: Delay::Fixed(delay), attempts: u32::MAX }
     }
 
-    /// Lets a function decide. It gets the number of the failed attempt (1 for the first) and the
-    /// failure, which holds the handler's error ([`Failure::downcast_ref`]). `None` means dead at
-    /// once. If the function panics, the default policy decides.
+    /// Lets a function decide. It receives the number of the failed attempt (1 for the first) and
+    /// the failure, which contains the handler's error ([`Failure::downcast_ref`]). `None` makes
+    /// the message a dead letter at once. If the function panics, the default policy decides.
     ///
-    /// Attempts that were given back uncounted, for example by a shutdown, do not count.
+    /// Attempts that were given back, for example by a shutdown, do not count.
     #[must_use]
     pub fn custom(delay: impl Fn(u32, &Failure) -> Option<Duration> + Send + Sync + 'static) -> Self {
         Self { delay: Delay::Custom(Arc::new(delay)), attempts: u32::MAX }
     }
 
-    /// Limits the attempts, including the first. As with the queue's own maximum, attempts that
-    /// were given back uncounted, for example by a shutdown, do not count.
+    /// Limits the number of attempts, including the first. Attempts that were given back, for
+    /// example by a shutdown, do not count, as with the queue's own maximum.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// Returns the delay after a failed attempt; `None` means that the message is dead. `random` is
-    /// at least 0 and less than 1.
+    /// Returns the delay after a failed attempt, or `None` if the message is dead. `random` is at
+    /// least 0 and less than 1.
     pub(crate) fn decide(&self, attempt: u32, failure: &Failure, random: f64) -> Option<Duration> {
         let delay = match failure.verdict {
             Verdict::Dead => None,
@@ -96,14 +96,15 @@ impl RetryPolicy {
     }
 }
 
-/// Returns a random delay between half and all of `first` doubled with each attempt, at most
+/// Returns a random delay between half and all of `first`, doubled with each attempt, at most
 /// `most`.
 pub(crate) fn exponential(first: Duration, most: Duration, attempt: u32, random: f64) -> Duration {
     let doubled = first.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
     doubled.min(most).min(LONGEST).mul_f64(0.5 + random / 2.0)
 }
 
-/// Returns a number of at least 0 and less than 1. It only spreads delays; no secret depends on it.
+/// Returns a random number of at least 0 and less than 1. It only spreads delays; nothing secret
+/// depends on it.
 pub(crate) fn random() -> f64 {
     (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
 }

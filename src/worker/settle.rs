@@ -22,7 +22,7 @@ use crate::{
 
 impl<T: Payload> Station<T> {
     /// Settles, and leases up to `n` messages. Acknowledgements and the lease share a round trip;
-    /// failures are settled beside them. Failed settlements are kept for the next time.
+    /// failures are settled at the same time. Failed settlements are kept for the next time.
     pub async fn settle_and_lease(
         &self,
         settling: ToSettle,
@@ -48,7 +48,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Acknowledges and leases; removes acknowledged messages from `done`.
+    /// Acknowledges and leases. Removes acknowledged messages from `done`.
     async fn ack_and_lease(
         &self,
         done: &mut Vec<Finished<()>>,
@@ -61,7 +61,7 @@ impl<T: Payload> Station<T> {
                 done.clear();
                 Ok(messages)
             }
-            // The server may refuse the lease or the acknowledgements.
+            // The server may have refused the lease or the acknowledgements.
             Err(error) if error.is_refusal() && !done.is_empty() => {
                 let acked = self.ack_apart(done).await.map(|(ended, lost)| self.acknowledged(ended, lost));
                 let messages = self.ack_and_lease_together(&[], n, None).await?.0;
@@ -79,8 +79,8 @@ impl<T: Payload> Station<T> {
         self.lose(lost);
     }
 
-    /// Acknowledges and leases in one transaction. Returns the messages, and how many leases were
-    /// lost.
+    /// Acknowledges and leases in one transaction. Returns the messages, and the number of leases
+    /// that were lost.
     async fn ack_and_lease_together(
         &self,
         done: &[Finished<()>],
@@ -117,7 +117,7 @@ impl<T: Payload> Station<T> {
                 (self.queue.retry([lease], after, reason).await, End::Retried)
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
-            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // no failures
+            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are not failures
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),
@@ -134,8 +134,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Releases messages without counting the attempts. If a release fails, the message is due
-    /// again when its lease ends.
+    /// Releases messages without counting the attempts. If that fails, the messages are due again
+    /// when their leases end.
     pub async fn release(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl<T: Payload> Station<T> {
         warn!(queue = self.name(), messages = leases.len(), %error, "messages not released; they are due again when their leases end");
     }
 
-    /// Renews leases, and notifies the handlers of lost ones.
+    /// Renews leases, and notifies the handlers whose leases are lost.
     pub async fn renew(&self, leases: &[Lease], lease: Duration) {
         if leases.is_empty() {
             return;
@@ -182,7 +182,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Notifies handlers whose leases are gone, long before the next renewal.
+    /// Notifies handlers whose leases are gone, long before the next renewal would.
     pub async fn check(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;
@@ -201,7 +201,8 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// Decisions that are being settled. When dropped, unsettled ones are kept for the next time.
+/// Decisions that are being settled. When this is dropped, unsettled decisions are kept for the
+/// next time.
 struct Underway<'a, T: Payload> {
     station: &'a Station<T>,
     began: Instant,
@@ -218,7 +219,7 @@ impl<T: Payload> Drop for Underway<'_, T> {
     }
 }
 
-/// Returns the ids of messages whose leases were lost, if nothing else failed.
+/// Converts an error about lost leases to the ids of their messages. Returns any other error.
 fn lost_of(outcome: Result<(), Error>) -> Result<Vec<i64>> {
     match outcome {
         Err(error) if error.is_lease_lost() => Ok(error.lost_ids().to_vec()),

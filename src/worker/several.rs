@@ -1,4 +1,4 @@
-//! Several queues in one worker.
+//! A worker of several queues.
 
 use std::{fmt, panic::resume_unwind, sync::Arc};
 
@@ -19,10 +19,10 @@ use crate::{
     },
 };
 
-/// Workers of several queues, of any payload types, that share a number of handlers by weight.
+/// Workers of several queues, with any payload types, that share a number of handlers by weight.
 ///
 /// Each queue has one handler to itself. The other handlers, as they become free, go by weight to
-/// the queues that have work: an empty queue leaves its part to the others. A running handler is
+/// the queues that have work: an empty queue leaves its share to the others. A running handler is
 /// never interrupted.
 ///
 /// ```no_run
@@ -51,8 +51,8 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Sets the number of handlers at the same time, for all queues together; at least one for each
-    /// queue.
+    /// Sets the number of handlers that run at the same time, for all queues together; at least one
+    /// for each queue.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
         Self { concurrency, stations: Vec::new() }
@@ -65,8 +65,8 @@ impl Workers {
         self
     }
 
-    /// Runs all workers, as [`Worker::run`] does. The first that ends with an error also ends the
-    /// others in order.
+    /// Runs all workers, as [`Worker::run`] does. If a worker ends with an error, the others are
+    /// shut down in order.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let mut crew = Crew::new(self.concurrency);
         self.stations.into_iter().try_for_each(|begin| begin(&mut crew))?;
@@ -79,19 +79,19 @@ pub(crate) struct Crew {
     tally: Arc<Tally>,
     stop: CancellationToken,
     begun: Vec<BoxFuture<'static, Result<QueueEnd>>>,
-    /// Makes the ticks of the databases' schedules, beside the work.
+    /// The tasks that make the ticks of the databases' schedules.
     ticking: JoinSet<()>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum QueueEnd {
-    /// Ended with all other stations.
+    /// The station ended together with all others.
     WithAll,
-    /// Ended alone, by its own token.
+    /// The station ended alone, by its own token.
     Alone,
 }
 
-/// Starts workers that are added later: the function is called at each signal.
+/// A function that adds workers later, and the signal at which it is called.
 pub(crate) type Later = (watch::Receiver<()>, Box<dyn FnMut(&mut Crew) -> Result<()> + Send>);
 
 impl Crew {
@@ -100,7 +100,7 @@ impl Crew {
         Self { hands, tally, stop: CancellationToken::new(), begun: Vec::new(), ticking: JoinSet::new() }
     }
 
-    /// Adds a worker. The returned token ends only this worker, in order.
+    /// Adds a worker. The returned token shuts down only this worker, in order.
     pub fn begin<T: Payload>(&mut self, worker: Worker<T>, weight: u32) -> Result<CancellationToken> {
         let ticking = (!worker.options.drains).then(|| worker.queue.db().clone());
         let station = worker.station(weight, self.hands.clone(), self.tally.clone())?;
@@ -119,7 +119,7 @@ impl Crew {
         Ok(stop)
     }
 
-    /// Runs until shutdown, or until a station ends with an error; then waits until all stations
+    /// Runs until shutdown, or until a station ends with an error. Then waits until all stations
     /// have ended.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>, mut later: Option<Later>) -> Result<Summary> {
         let mut stations: JoinSet<Result<QueueEnd>> = self.begun.drain(..).collect();
@@ -160,8 +160,8 @@ impl Crew {
 }
 
 impl<T: Payload> Worker<T> {
-    /// Works until `shutdown` is ready, then ends in order (see [`Worker::shutdown_after`]) and
-    /// returns what it did.
+    /// Works until `shutdown` is ready. Then shuts down in order (see [`Worker::shutdown_after`])
+    /// and returns a summary.
     ///
     /// If the call is dropped, handlers are dropped where they wait, and their messages come back
     /// when the leases end.
@@ -169,16 +169,16 @@ impl<T: Payload> Worker<T> {
     /// # Errors
     /// Permanent errors: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)),
     /// the database refuses the login, or the lease time is out of bounds. Before it returns, the
-    /// worker waits for running handlers, as at a shutdown. If the database is away, the worker
-    /// waits for it.
+    /// worker waits for running handlers, as at a shutdown. If the database is unreachable, the
+    /// worker waits for it instead of failing.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         Workers::new(self.concurrency).add(self, 1).run(shutdown).await
     }
 
-    /// Works until nothing is due and no handler runs, then returns what it did. It is for tests,
-    /// and for programs that start from time to time. Messages that handlers enqueue are handled
-    /// too, and so is a failed message that is due again by then. It does not wait for messages
-    /// that are due later, nor for messages that other workers have leased.
+    /// Works until nothing is due and no handler runs, then returns a summary. Use this in tests,
+    /// and in programs that start from time to time. Messages that handlers enqueue are handled
+    /// too, and so is a failed message that is due again by then. The worker does not wait for
+    /// messages that are due later, nor for messages that other workers have leased.
     ///
     /// ```no_run
     /// # use trunkline::{Failure, Queue, Worker};
@@ -191,23 +191,23 @@ impl<T: Payload> Worker<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Worker::run`].
+    /// The errors of [`Worker::run`].
     pub async fn drain(self) -> Result<Summary> {
         self.drain_until(std::future::pending()).await
     }
 
-    /// Works as [`drain`](Self::drain), but ends in order earlier if `shutdown` is ready, as
-    /// [`run`](Self::run) does.
+    /// Works like [`drain`](Self::drain), but shuts down in order as soon as `shutdown` is ready,
+    /// like [`run`](Self::run).
     ///
     /// # Errors
-    /// As [`Worker::run`].
+    /// The errors of [`Worker::run`].
     pub async fn drain_until(mut self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         self.options.drains = true;
         self.run(shutdown).await
     }
 }
 
-/// Resumes a panic of a station: stations are never aborted.
+/// Resumes the panic of a station's task. Stations are never aborted, so a panic is the only cause.
 fn died(error: JoinError) -> Result<QueueEnd> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

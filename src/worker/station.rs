@@ -26,9 +26,9 @@ pub(super) struct Options {
     pub shutdown_after: Duration,
     pub wait: Wait,
     pub hooks: Hooks,
-    /// The station ends once nothing is due.
+    /// True if the station ends once nothing is due.
     pub drains: bool,
-    /// The station reports its work.
+    /// True if the station reports its work.
     pub reports: bool,
     pub isolates: bool,
 }
@@ -39,11 +39,11 @@ pub(super) struct Station<T> {
     pub options: Options,
     pub tally: Arc<Tally>,
     pub hands: Arc<Hands>,
-    /// Its number among the stations that share the hands.
+    /// The station's number among the stations that share the hands.
     pub nr: usize,
-    /// Notified when there is something to settle, a free hand, or fewer waiting messages.
+    /// Notified when a message can be settled, a hand is free, or fewer messages are waiting.
     pub changed: Arc<Notify>,
-    /// Notified when the bucket of a key opens sooner than before.
+    /// Notified when the bucket of a key opens earlier than before.
     pub sooner: Notify,
     pub lease: Duration,
     /// The identity under which the worker holds lanes, if messages have keys.

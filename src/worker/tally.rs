@@ -1,25 +1,26 @@
-//! Counts the ends of leases for the worker's summary.
+//! Counts how leases ended, for the worker's summary.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::queue::observe::metric::End;
 
-/// The number of messages by the end of their leases.
+/// The numbers of messages, by how their leases ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Handled and acknowledged.
+    /// The number of messages that were handled and acknowledged.
     pub done: u64,
-    /// Failed, and given back to be tried again. After the queue's last attempt the message is a
-    /// dead letter.
+    /// The number of messages that failed and were given back for another attempt. After the last
+    /// attempt that the queue allows, such a message is a dead letter.
     pub retried: u64,
-    /// Dead at once, by the handler's or the retry policy's decision.
+    /// The number of messages that became dead letters at once, by decision of the handler or the
+    /// retry policy.
     pub dead: u64,
-    /// Handled or failed, but the lease was already lost, or the database was away and could not
-    /// confirm. The message may be handled again.
+    /// The number of messages whose lease was already lost when their handler returned, or whose
+    /// result an unreachable database could not confirm. These messages may be handled again.
     pub lost: u64,
-    /// Given back unfinished, without counting the attempt: at the shutdown, or because they would
-    /// have waited too long.
+    /// The number of messages that were given back unfinished, without counting the attempt: at the
+    /// shutdown, or because they would have waited too long.
     pub released: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The worker's own report: a row every ten seconds, which the console shows.
+//! The worker's own report: it writes a row every ten seconds, which the console shows.
 
 use std::{
     sync::Arc,
@@ -20,11 +20,11 @@ use crate::{
 };
 
 const EVERY: Duration = Duration::from_secs(10);
-/// The time limit of the last report.
+/// The timeout of the last report.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Station<T> {
-    /// Reports until it is dropped.
+    /// Reports regularly until the future is dropped.
     pub async fn report(self: Arc<Self>) {
         let mut beats = interval(EVERY);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -34,9 +34,9 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Reports that the worker has ended in order.
+    /// Reports that the worker has shut down in order.
     pub async fn report_end(&self) {
-        let _ = timeout(LAST_WORDS, self.tell(true)).await; // without this report, the missing ones show the end
+        let _ = timeout(LAST_WORDS, self.tell(true)).await; // if this report fails, the missing reports show the end
     }
 
     async fn tell(&self, ended: bool) {

@@ -1,4 +1,5 @@
-//! Connections that are not in use: kept for the next transaction, and closed after a while.
+//! Connections that are not in use. They are kept for the next transaction, and closed after a
+//! while.
 
 use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
@@ -9,9 +10,9 @@ use tokio::time::Instant;
 
 use super::{Db, Session};
 
-/// The most idle connections that are kept for transactions.
+/// The maximum number of idle connections that are kept for transactions.
 const IDLE: usize = 4;
-/// [`Db::rest`] closes connections that were unused for this time.
+/// The time after which [`Db::rest`] closes an unused connection.
 const UNUSED: Duration = Duration::from_secs(30);
 
 impl Db {
@@ -23,9 +24,9 @@ impl Db {
         }
     }
 
-    /// Closes connections that were unused for a while. One of the main class stays, and so does
-    /// the one that listens, which must prove that it is alive. It acts at most once in that time,
-    /// even if many queues call it.
+    /// Closes connections that have been unused for a while. One connection of the main class stays
+    /// open, and so does the one that listens, which must prove that it is alive. This method acts
+    /// at most once in `UNUSED`, even if many queues call it.
     pub(crate) fn rest(&self) {
         {
             let mut rested = self.0.rested.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +42,7 @@ impl Db {
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|(given_back, _)| given_back.elapsed() < UNUSED);
         for slot in self.0.store.iter().chain(&self.0.run).chain(&self.0.main[1..]) {
-            let Ok(mut place) = slot.place.try_lock() else { continue }; // in use now
+            let Ok(mut place) = slot.place.try_lock() else { continue }; // the connection is in use
             if slot.load.load(Ordering::Relaxed) == 0 && place.used.is_some_and(|used| used.elapsed() >= UNUSED) {
                 place.session = None; // closed when the last caller releases it
             }

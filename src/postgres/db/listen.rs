@@ -1,7 +1,7 @@
 //! The one connection that listens for all queues with waiting consumers.
 //!
-//! It tests itself with a notification from another connection. If none arrives (for example behind
-//! a pooler), or if the connection is lost, waiting consumers poll.
+//! The connection tests itself with a notification from another connection. If it does not arrive
+//! (for example behind a pooler), or if the connection is lost, waiting consumers poll.
 
 use std::{
     collections::HashMap,
@@ -27,16 +27,17 @@ use super::{
 use crate::postgres::{sql::quote, target::Target};
 
 /// The first and the longest pause between attempts to reach the database. The next constant is the
-/// pause when the database delivers no notifications.
+/// pause if the database does not deliver notifications.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Increases at each notification, and whenever one may have been missed.
+    /// A counter that increases at each notification, and whenever a notification may have been
+    /// missed.
     pub rings: u64,
-    /// Notifications reach this process at present.
+    /// True if notifications currently reach this process.
     pub hearing: bool,
     /// The advisory lock that the listening session holds.
     pub alive: Option<i64>,
@@ -54,16 +55,16 @@ struct ListenedChannels {
     /// Notified when the list of channels changes.
     changed: watch::Sender<()>,
     /// Notified when the server may have disappeared silently. No reply is due on the connection,
-    /// so it would never break by itself.
+    /// so the connection would never break by itself.
     doubts: Arc<Notify>,
-    /// A task listens, or is about to.
+    /// True if a task listens, or is about to.
     listening: AtomicBool,
     target: Target,
     mark: String,
 }
 
-/// The listening task. However it ends, with its runtime or by a panic, waiting consumers poll, and
-/// the next caller starts it again.
+/// The listening task. If it ends, with its runtime or by a panic, waiting consumers poll, and the
+/// next caller starts it again.
 struct Listening(Weak<ListenedChannels>);
 
 impl Drop for Listening {
@@ -76,7 +77,7 @@ impl Drop for Listening {
 }
 
 impl ListenedChannels {
-    /// Makes sure that a task listens.
+    /// Ensures that a task listens.
     fn listen(self: &Arc<Self>) {
         if !self.listening.swap(true, Ordering::AcqRel) {
             tokio::spawn(listen(Listening(Arc::downgrade(self)), self.target.clone(), self.mark.clone()));
@@ -106,8 +107,8 @@ impl ListenedChannels {
         });
     }
 
-    /// Records that notifications arrive from now on. Counts one, because one may have been missed
-    /// before.
+    /// Records that notifications arrive from now on. Counts one notification, because one may have
+    /// been missed earlier.
     fn hearing(&self, names: &[String], alive: i64) {
         self.with(|all| {
             for channel in names.iter().filter_map(|name| all.get(name)) {
@@ -121,7 +122,7 @@ impl ListenedChannels {
 
 pub(crate) struct Listener {
     channels: Arc<ListenedChannels>,
-    /// Marks notifications from this process: their consumers are already awake.
+    /// Marks notifications from this process, whose own consumers are already awake.
     pub mark: String,
 }
 
@@ -162,7 +163,7 @@ impl Listener {
         Self { channels: Arc::new(channels), mark }
     }
 
-    /// Subscribes to a channel. The first call makes the connection.
+    /// Subscribes to a channel. The first call opens the connection.
     pub fn subscribe(&self, name: &str, texts: Option<mpsc::UnboundedSender<String>>) -> Subscription {
         let heard = self.channels.with(|all| {
             let channel = all.entry(name.to_owned()).or_insert_with(|| Channel {
@@ -181,7 +182,7 @@ impl Listener {
         subscription
     }
 
-    /// Starts the listening task again for the present subscriptions, if it has ended.
+    /// Restarts the listening task for the current subscriptions, if it has ended.
     pub fn revive(&self) {
         let ListenedChannels { listening, subscribed, .. } = &*self.channels;
         if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
@@ -194,7 +195,7 @@ impl Listener {
         self.channels.doubts.notify_one();
     }
 
-    /// Wakes this process' consumers directly, without the server.
+    /// Wakes the consumers of this process directly, without the server.
     pub fn ring(&self, name: &str) {
         self.channels.ring(name, None);
     }
@@ -205,7 +206,7 @@ fn random() -> u64 {
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-/// Listens until the last handle of the listener is gone.
+/// Listens until the last handle of the listener is dropped.
 async fn listen(listening: Listening, target: Target, mark: String) {
     let (channels, mut pause) = (&listening.0, PAUSE.0);
     while channels.strong_count() > 0 {
@@ -234,7 +235,7 @@ async fn listen(listening: Listening, target: Target, mark: String) {
     }
 }
 
-/// Listens on one connection until it breaks. Returns whether the test notification arrived.
+/// Listens on one connection until it breaks. Returns true if the test notification arrived.
 async fn listen_on(
     client: &Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>,
@@ -304,8 +305,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         }
         listened = wanted;
         all.hearing(&fresh, alive);
-        // A channel that was unsubscribed and subscribed again in between is on the server's list,
-        // but its new subscription is not marked as listening.
+        // A channel that was unsubscribed and subscribed again in the meantime is on the server's
+        // list, but its new subscription is not marked as listening.
         let unaware: Vec<String> = all.with(|all| {
             let deaf = all.iter().filter(|(_, channel)| !channel.heard.borrow().hearing).map(|(name, _)| name);
             deaf.filter(|name| listened.contains(name)).cloned().collect()
@@ -315,7 +316,7 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
-                // Listening again to the same channel changes nothing, and also shows in the
+                // Listening to the same channel again changes nothing. It also appears in the
                 // session's activity.
                 let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
                 if !timeout(PROOF, client.batch_execute(&again)).await.is_ok_and(|answered| answered.is_ok()) {

@@ -1,4 +1,4 @@
-//! The one door to the database.
+//! The handle of a database, through which all access to it goes.
 
 mod session;
 mod idle;
@@ -41,13 +41,13 @@ const SLOTS: usize = 2;
 /// A handle of a database that has Trunkline installed.
 ///
 /// Cheap to clone. All clones share the same connections: up to two for enqueueing, two for
-/// dequeueing, two for your own statements, and one that listens. Each is made when it is first
-/// needed, and replaced with backoff after it was lost. Statements are pipelined, so the number of
-/// concurrent callers does not matter.
+/// dequeueing, two for your own statements, and one that listens. Each connection is opened when it
+/// is first needed, and replaced, with backoff, after it was lost. Statements are pipelined, so the
+/// number of concurrent callers does not matter.
 ///
-/// Each open transaction has a connection of its own, and up to four of these stay open for later.
-/// If consumers wait and nothing else happens, a process closes its connections after half a
-/// minute, except one and the one that listens.
+/// Each open transaction has a connection of its own; up to four of these connections stay open for
+/// later transactions. If consumers wait and nothing else happens, a process closes its connections
+/// after half a minute, except one and the one that listens.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -56,10 +56,10 @@ struct Inner {
     store: [Slot; SLOTS],
     main: [Slot; SLOTS],
     run: [Slot; SLOTS],
-    /// Idle connections with the time when they were given back.
+    /// Idle connections, each with the time when it was returned.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
-    /// The last call of [`Db::rest`].
+    /// The time of the last call of [`Db::rest`].
     rested: SyncMutex<Instant>,
     schema: Schema,
     attached: SyncMutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -68,7 +68,7 @@ struct Inner {
 #[derive(Default)]
 struct Slot {
     place: Mutex<SlotState>,
-    /// Statements on their way.
+    /// The number of statements that are being sent or answered.
     load: Arc<AtomicUsize>,
 }
 
@@ -76,20 +76,21 @@ struct Slot {
 struct SlotState {
     session: Option<Arc<Session>>,
     used: Option<Instant>,
-    /// The last error, and its time.
+    /// The last error, and the time when it occurred.
     refused: Option<(Instant, Error)>,
 }
 
-/// The class of a connection. Each class has its own connections, so that it does not wait behind
-/// another's statements.
+/// The class of a connection. Each class has its own connections, so that statements do not wait
+/// behind those of another class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Short writes, such as enqueues. A connection is tried only once if another server could take
-    /// the writes.
+    /// The class of short writes, such as enqueues. A connection is tried only once if another
+    /// server could take the writes.
     Store,
-    /// The library's other statements. One of these connections is made first, and stays open.
+    /// The class of the library's other statements. One of these connections is opened first, and
+    /// stays open.
     Main,
-    /// The user's own statements.
+    /// The class of the user's own statements.
     Run,
 }
 
@@ -100,15 +101,16 @@ impl fmt::Debug for Db {
 }
 
 impl Db {
-    /// Connects. The string is a URL (`postgres://user@host/database?sslmode=verify-full`) or a
-    /// list of words (`host=/run/postgresql dbname=app`), with libpq's meaning. An empty string is
+    /// Connects to a database. The string is a URL
+    /// (`postgres://user@host/database?sslmode=verify-full`) or a list of settings
+    /// (`host=/run/postgresql dbname=app`), with the same meaning as in libpq. An empty string is
     /// valid. Missing settings are taken from the first of these sources that has them:
     ///
     /// 1. a service: `service=NAME` or `PGSERVICE`, looked up in `PGSERVICEFILE` or
     ///    `~/.pg_service.conf`, then in `PGSYSCONFDIR/pg_service.conf`;
     /// 2. the variables listed below;
     /// 3. for the password, the file `passfile` or `PGPASSFILE`, else `~/.pgpass`, for each host
-    ///    separately. It is ignored, with a warning, if other users may read it.
+    ///    separately. The file is ignored, with a warning, if other users may read it.
     ///
     /// These are the settings, their variables and their defaults:
     ///
@@ -128,44 +130,47 @@ impl Db {
     /// - `options`, `application_name` (`PGOPTIONS`, `PGAPPNAME`): none, `trunkline`.
     /// - `keepalives`, `keepalives_idle`, `keepalives_interval`, `keepalives_retries`,
     ///   `tcp_user_timeout`: the defaults of `tokio_postgres`.
-    /// - `answer_timeout`: none. The seconds after which a server that is silent while a reply is
-    ///   due is given up.
-    /// - `max_answer`: 2 GiB. The most bytes of a reply to one of your own statements, as in
-    ///   `64MB`. Dequeues request only what fits.
+    /// - `answer_timeout`: none. The number of seconds after which a server that is silent while a
+    ///   reply is due is given up.
+    /// - `max_answer`: 2 GiB. The maximum size of a reply to one of your own statements, for
+    ///   example `64MB`. Dequeues request only as many messages as fit.
     /// - `prepared_statements`: `on`. Use `off` for poolers in transaction mode; there the role's
     ///   default isolation level must be `read committed`.
     /// - `schema` (`TRUNKLINE_SCHEMA`): `trunkline`. The schema of the queues, 1 to 14 characters
     ///   of a-z, 0-9 and `_`.
     ///
-    /// An empty variable is not set. An empty setting in the string (`options=''`) is set, and
-    /// keeps its default. All settings are read once, here: later connections use the same.
+    /// An empty variable counts as not set. An empty setting in the string (`options=''`) counts as
+    /// set, and keeps its default. All settings are read once, in this call: later connections use
+    /// the same settings.
     ///
-    /// A handle may outlive its runtime: connections end with the runtime that made them, and are
-    /// made again. A current-thread runtime that does not run also stops its connections.
+    /// A handle may outlive its runtime: connections end with the runtime that opened them, and are
+    /// opened again. The connections of a current-thread runtime make no progress while that
+    /// runtime does not run.
     ///
     /// # Errors
     /// The string, a variable or a line of a service file is not valid; the error names it. A named
-    /// service is not found. Or the database cannot be reached now; only later losses are retried.
+    /// service is not found. Or the database cannot be reached now: only connections that are lost
+    /// later are retried.
     pub async fn connect(url: &str) -> Result<Self> {
         Self::to(Target::parse(url)?).await
     }
 
-    /// Connects as [`Db::connect`] does, in another environment. `environment` returns the value of
-    /// a variable, `HOME` included; the process' own variables are not read. With `|_| None` only
+    /// Connects like [`Db::connect`], in a given environment. `environment` returns the value of a
+    /// variable, `HOME` included; the variables of the process are not read. With `|_| None` only
     /// the string counts.
     ///
     /// # Errors
-    /// As [`Db::connect`].
+    /// The errors of [`Db::connect`].
     pub async fn connect_with(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self> {
         Self::to(Target::parse_in(url, environment)?).await
     }
 
-    /// Connects to one of several servers that hold the same queues.
+    /// Connects to a server that is one of several with the same queues.
     pub(crate) async fn to_one_of_several(target: Target) -> Result<Self> {
         Self::to(target.of_several()).await
     }
 
-    /// Describes the database for people, without secrets.
+    /// Describes the database in readable form, without secrets.
     pub(crate) fn address(&self) -> String {
         self.0.target.place()
     }
@@ -173,7 +178,7 @@ impl Db {
     async fn to(target: Target) -> Result<Self> {
         let main: [Slot; SLOTS] = Default::default();
         // This also shows whether the database can be reached. The class is that of the first
-        // statement: the description of a queue.
+        // statement, which reads the description of a queue.
         let first = Session::open_now(&target, Use::Common, main[0].load.clone()).await?;
         main[0].place.lock().await.session = Some(Arc::new(first));
         let schema = target.schema.clone();
@@ -191,7 +196,7 @@ impl Db {
         Ok(db)
     }
 
-    /// Returns the name of the schema that holds the queues: `trunkline`, unless the connection
+    /// Returns the name of the schema that contains the queues: `trunkline`, unless the connection
     /// string names another (`schema=…`).
     #[must_use]
     pub fn schema_name(&self) -> &str {
@@ -202,14 +207,14 @@ impl Db {
         &self.0.schema
     }
 
-    /// Returns the value of a type that all clones of this handle share.
+    /// Returns the value of this type, which all clones of this handle share.
     pub(crate) fn attached<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut attached = self.0.attached.lock().unwrap_or_else(PoisonError::into_inner);
         let value = attached.entry(TypeId::of::<T>()).or_insert_with(|| Arc::<T>::default());
         value.clone().downcast().unwrap_or_default()
     }
 
-    /// Returns the most bytes of a reply that are kept: `max_answer`.
+    /// Returns the maximum number of bytes of a reply that are kept: `max_answer`.
     pub(crate) fn answer_bytes(&self) -> usize {
         self.0.target.limits.answer_bytes
     }
@@ -218,12 +223,13 @@ impl Db {
         &self.0.listener
     }
 
-    /// Creates a statement that is not about one queue.
+    /// Creates a statement that does not concern a single queue.
     pub(crate) fn statement(&self, name: &'static str, text: &str) -> Sql {
         Sql::new(name, &self.0.schema.fill(text))
     }
 
-    /// Returns a live connection of a class, the less busy one, and replaces it if it was lost.
+    /// Returns a live connection of a class, the less busy one, and replaces the connection if it
+    /// was lost.
     pub(crate) async fn session(&self, class: Class) -> Result<Arc<Session>> {
         let slots = match class {
             Class::Store => &self.0.store,
@@ -242,8 +248,8 @@ impl Db {
         place.used = Some(Instant::now());
         match &place.session {
             Some(session) if !session.is_closed() => return Ok(session.clone()),
-            // Other connections may lead to the same server, which is gone or hangs. Each would
-            // find that out by itself, as late as this one.
+            // Other connections may lead to the same server, which may be gone or unresponsive.
+            // Each of them would notice that separately, as late as this one.
             Some(_) => {
                 self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 self.0.listener.doubt();
@@ -251,7 +257,7 @@ impl Db {
             None => {}
         }
         if let Some((_, error)) = place.refused.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(error.clone()); // the same database was tried with patience during this wait
+            return Err(error.clone()); // another call has already retried during this wait
         }
         let opened = self.open(class, Use::Common, slot.load.clone()).await;
         place.session = opened.as_ref().ok().cloned();
@@ -259,7 +265,7 @@ impl Db {
         opened
     }
 
-    /// Retries, unless another server can take the writes.
+    /// Opens a connection. Retries, unless another server can take the writes.
     async fn open(&self, class: Class, usage: Use, load: Arc<AtomicUsize>) -> Result<Arc<Session>> {
         let opened = match class {
             Class::Store if self.0.target.is_of_several => Session::open_now(&self.0.target, usage, load).await,
@@ -273,7 +279,8 @@ impl Db {
         self.session(class).await?.query(sql, params).await
     }
 
-    /// Runs one statement that may run twice: a lost connection is replaced once.
+    /// Runs one statement that may safely run twice: if the connection is lost, it is replaced
+    /// once.
     pub(crate) async fn query_again(
         &self,
         class: Class,
@@ -286,22 +293,22 @@ impl Db {
         }
     }
 
-    /// Returns the statement that begins a transaction at `read committed`, which `skip locked`
-    /// needs.
+    /// Returns the statement that begins a transaction at `read committed`, the isolation level
+    /// that `skip locked` needs.
     pub(crate) fn begin_text(&self) -> &'static str {
         match self.0.target.keeps_statements {
-            true => "begin", // at the session's level
+            true => "begin", // uses the session's isolation level
             false => "begin isolation level read committed",
         }
     }
 
-    /// Returns whether a copy needs its own connection. After a copy, pgbouncer before 1.22.1
-    /// forgets how many replies are still to come, and would send them to another client.
+    /// Returns true if a copy needs its own connection. After a copy, pgbouncer before 1.22.1
+    /// forgets how many replies are still due, and would send them to another client.
     pub(crate) fn copies_alone(&self) -> bool {
         !self.0.target.keeps_statements
     }
 
-    /// Returns a connection for one transaction. Return it with [`Db::give_back`] when it is clean.
+    /// Returns a connection for one transaction. Pass it to [`Db::give_back`] when it is clean.
     pub(crate) async fn own_session(&self) -> Result<Arc<Session>> {
         self.own_session_for(Class::Run).await
     }

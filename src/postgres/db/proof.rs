@@ -1,4 +1,4 @@
-//! Tests whether notifications reach a listening connection, by sending one.
+//! Tests whether notifications reach a listening connection, by sending it one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,15 +12,15 @@ use crate::{
     postgres::{sql::quote, target::Target, wire::Use},
 };
 
-/// The time limit for the test notification, and for each reply on the listening connection.
+/// The timeout of the test notification, and of each reply on the listening connection.
 pub(super) const PROOF: Duration = Duration::from_secs(5);
 
 /// The outcome of the test notification.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proof {
     Heard,
-    /// The server is away, or its standby is not yet promoted; so nothing is known about
-    /// notifications.
+    /// The server is unreachable, or is a standby that is not yet promoted. So nothing is known
+    /// about notifications.
     NotSent,
     /// The notification was sent, but did not arrive.
     NotHeard,
@@ -30,8 +30,9 @@ pub(super) fn proof_channel(mark: &str) -> String {
     format!("trunkline {mark}")
 }
 
-/// Sends itself a notification and waits for it. Another connection sends it, because a pooler that
-/// forwards no other notifications still forwards a connection's own, with the reply to `notify`.
+/// Sends the listening connection a notification and waits for it. Another connection sends it,
+/// because some poolers forward only a connection's own notifications, together with the reply to
+/// `notify`.
 pub(super) async fn prove(
     client: &Client,
     target: &Target,
@@ -50,7 +51,7 @@ pub(super) async fn prove(
     }
     match timeout(PROOF, proof.recv()).await {
         Ok(Some(())) if said(format!("unlisten {channel}")).await => Proof::Heard,
-        Ok(_) => Proof::NotSent, // the connection broke before it
+        Ok(_) => Proof::NotSent, // the connection broke before the notification arrived
         Err(_) => Proof::NotHeard,
     }
 }

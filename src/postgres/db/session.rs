@@ -1,5 +1,5 @@
-//! One connection for the library's own statements: retried connects, prepared statements, traced
-//! exchanges.
+//! A connection for the library's own statements: it retries connects, prepares statements, and
+//! traces exchanges.
 
 use std::{
     future::Future,
@@ -22,33 +22,35 @@ use crate::{
     },
 };
 
-/// The total time that a call waits for a database that went away.
+/// The maximum time for which a call waits for an unreachable database.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// The longest pause if the connection string names several hosts, because callers wait until one
-/// of them is promoted.
+/// The maximum pause if the connection string names several hosts, because callers wait until one
+/// of the hosts is promoted.
 const LONGEST_AMONG_HOSTS: Duration = Duration::from_millis(250);
 
-/// `skip locked` must see what was committed, whatever the database's default is.
+/// Sets up each session. The isolation level is set because `skip locked` must see the latest
+/// commits, whatever the database's default is.
 const SET_UP: &str = concat!(
     include_str!("../../../sql/statements/connect.sql"),
     ";\n",
     include_str!("../../../sql/statements/keep_memory.sql")
 );
 
-/// A connection that any number of callers share.
+/// A connection that any number of callers can share.
 pub(crate) struct Session {
     connection: Connection,
-    /// Statements on their way: the load by which a connection is chosen.
+    /// The number of statements that are being sent or answered: the load by which a connection is
+    /// chosen.
     load: Arc<AtomicUsize>,
-    /// The server must accept writes.
+    /// True if the server must accept writes.
     writes: bool,
-    /// The server no longer accepts writes: the connection may be replaced.
+    /// True if the server no longer accepts writes, so that the connection may be replaced.
     demoted: AtomicBool,
 }
 
-/// Connects, and retries while the database starts, restarts or is out of connections.
+/// Connects, and retries while the database starts or restarts or has no free connections.
 pub(super) async fn patiently<T, F: Future<Output = Result<T>>>(
     target: &Target,
     mut connect: impl FnMut() -> F,
@@ -84,24 +86,25 @@ impl Session {
         Ok(session)
     }
 
-    /// Prepares a statement for the next use.
+    /// Prepares a statement for its next use.
     pub async fn ready(&self, sql: &Sql) -> Result<()> {
         self.connection.prepare(&sql.text).await.map(drop).map_err(|failure| told(sql.name, failure))
     }
 
-    /// Runs one statement. Outside a transaction it is committed before this returns `Ok`.
+    /// Runs one statement. Outside a transaction, it is committed before `Ok` is returned.
     pub async fn query(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         self.query_rows(sql, params, None).await
     }
 
-    /// Runs a statement as [`Session::query`] does; it returns at most `most` rows, if that is
-    /// known.
+    /// Runs a statement like [`Session::query`]. `most` is the maximum number of rows that it
+    /// returns, if that is known.
     pub async fn query_rows(&self, sql: &Sql, params: &[&(dyn ToSql + Sync)], most: Option<usize>) -> Result<Vec<Row>> {
         Ok(self.query_together(&[(sql, params)], most).await?.remove(0))
     }
 
-    /// Runs statements in one round trip and, if none is open, one transaction. Returns the rows of
-    /// each. Together they return at most `most` rows, if that is known.
+    /// Runs statements in one round trip and, if no transaction is open, in one transaction.
+    /// Returns the rows of each. `most` is the maximum number of rows that all of them return
+    /// together, if that is known.
     pub async fn query_together(
         &self,
         statements: &[(&Sql, &[&(dyn ToSql + Sync)])],
@@ -113,8 +116,8 @@ impl Session {
         let outcome = self
             .together(texts, |prepared| {
                 let mut group = Group::new();
-                // Rows of a statement that took effect are kept: they may be the only copy of the
-                // messages.
+                // The rows of a statement that took effect are kept: they may be the only copy of
+                // the messages.
                 group.bound = Bound { rows: most, whole: !statements.iter().all(|(sql, _)| sql.only_reads) };
                 for (prepared, (_, params)) in prepared.iter().zip(statements) {
                     group.push(prepared, params)?;
@@ -130,8 +133,8 @@ impl Session {
         Ok(prepared.iter().enumerate().map(|(place, prepared)| answer.rows(place, &prepared.columns)).collect())
     }
 
-    /// Prepares statements, and runs the group that `gather` makes of them under one Sync. If a
-    /// prepared statement is outdated, nothing has happened, and it tries once more.
+    /// Prepares statements, and runs the group that `gather` builds from them under one Sync. If a
+    /// prepared statement is outdated, nothing has happened, and the call tries once more.
     pub async fn together<'a>(
         &self,
         texts: impl Iterator<Item = &'a str> + Clone,
@@ -140,7 +143,7 @@ impl Session {
         self.exchange(texts, gather, None::<fn(&[Prepared], &Reply, usize, usize)>).await
     }
 
-    /// Runs statements as [`Session::together`] does, and reads the reply in parts: see
+    /// Runs statements like [`Session::together`], and reads the reply in parts: see
     /// [`Incoming::parts`](crate::postgres::wire::Incoming::parts). A second try starts again at
     /// the first place.
     pub async fn in_parts<'a>(
@@ -164,8 +167,7 @@ impl Session {
             let mut prepared = Vec::with_capacity(texts.size_hint().0);
             for (place, text) in texts.clone().enumerate() {
                 let one = self.connection.prepare(text).await;
-                // If the first try has aborted an open transaction, its failure is the one to
-                // report.
+                // If the first try has aborted an open transaction, report the failure of that try.
                 prepared.push(one.map_err(|failure| first_of(outdated.as_ref(), failure.of_statement(place, text)))?);
             }
             let mut group = gather(&prepared)?;
@@ -181,7 +183,7 @@ impl Session {
                 }
             };
             match outcome {
-                // A queue was dropped and created again, or a pooler switched the server
+                // A queue was dropped and created again, or a pooler switched to another server
                 // connection.
                 Err(failure) if outdated.is_none() && failure.is_outdated() => {
                     outdated = Some(failure);
@@ -203,7 +205,7 @@ impl Session {
         &self.connection
     }
 
-    /// Runs several statements at once, without preparation, for migrations and the like.
+    /// Runs several statements at once, without preparation, for example for migrations.
     pub async fn batch(&self, what: &'static str, text: &str) -> Result<()> {
         self.connection.batch(text).await.map_err(|failure| told(what, failure))
     }
@@ -219,15 +221,16 @@ impl Session {
     }
 }
 
-/// Returns the failure that has the reason: a second one may only follow from the first.
+/// Returns the failure that is the cause: a second failure may only be a consequence of the first.
 fn first_of(first: Option<&WireError>, second: WireError) -> WireError {
     first.filter(|_| second.only_follows()).cloned().unwrap_or(second)
 }
 
-/// Converts a failure into an error: a reply of the server, or none.
+/// Converts a failure to an error: the server's reply, or a lost connection.
 fn told(what: &'static str, failure: WireError) -> Error {
     match failure {
-        // The last error of a backend: its statement may have been committed before it ended.
+        // This is the last error of a backend: its statement may have been committed before the
+        // backend ended.
         WireError::Server { error, .. } | WireError::Lost(Some(error)) if error.is_fatal() => {
             Error::new(Kind::Unknown { what, source: Box::new(error) })
         }
@@ -240,7 +243,8 @@ fn told(what: &'static str, failure: WireError) -> Error {
     }
 }
 
-/// Converts a failure of a user's statement, which is number `first` in its pipeline.
+/// Converts a failure of a user's statement. `first` is the number of its first statement in the
+/// pipeline.
 pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
     match failure {
         WireError::Server { error, .. } if error.is_fatal() => told("a statement", WireError::Lost(Some(error))),

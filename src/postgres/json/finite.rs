@@ -1,4 +1,4 @@
-//! Checks that all numbers of a value are finite: `serde_json` writes `null` for other numbers.
+//! Checks that all numbers in a value are finite: `serde_json` writes `null` for any other number.
 
 use std::fmt;
 

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The settings given so far. An empty value counts as given: no other source supplies that
-/// setting.
+/// The settings that are given so far. An empty value counts as given: no other source supplies
+/// that setting.
 #[derive(Debug)]
 pub(super) struct ConnectionString(Vec<Setting>);
 
@@ -26,7 +26,7 @@ impl ConnectionString {
         self.0.extend(new);
     }
 
-    /// Returns the value, unless it is empty.
+    /// Returns the setting, unless its value is empty.
     pub fn get(&self, name: &str) -> Option<&Setting> {
         self.0.iter().rfind(|setting| setting.name == name).filter(|setting| !setting.value.is_empty())
     }
@@ -35,7 +35,8 @@ impl ConnectionString {
         self.0.retain(|setting| setting.name != name);
     }
 
-    /// Removes and returns a setting. A setting given twice with two values is an error.
+    /// Removes and returns a setting. A setting that is given twice with different values is an
+    /// error.
     pub fn take(&mut self, name: &str) -> Result<Option<Setting>> {
         let mut taken: Option<Setting> = None;
         for setting in self.0.extract_if(.., |setting| setting.name == name) {
@@ -52,7 +53,7 @@ impl ConnectionString {
         taken.map(|setting| read(&setting.value).map_err(|error| setting.origin.blamed(error))).transpose()
     }
 
-    /// Returns a configuration of the settings whose names `of` accepts.
+    /// Returns a configuration with the settings whose names `of` accepts.
     pub fn config(&self, of: impl Fn(&str) -> bool) -> Result<Config> {
         let said = self.0.iter().filter(|setting| of(&setting.name) && !setting.value.is_empty());
         let words: String = said.map(Setting::words).collect::<Result<_>>()?;
@@ -67,7 +68,7 @@ fn words(text: &str) -> Result<Vec<Setting>> {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
         let (key, after) = rest.split_at(end);
         let after = after.trim_start().strip_prefix('=').filter(|_| !key.is_empty()).ok_or_else(|| {
-            // The error omits the text, which may be a part of a password.
+            // The error omits the text, which may be part of a password.
             Error::invalid("the connection string is not valid: an option has no name or no value")
         })?;
         let (value, after) = value(after.trim_start()).ok_or_else(|| {
@@ -79,7 +80,7 @@ fn words(text: &str) -> Result<Vec<Setting>> {
     Ok(words)
 }
 
-/// Returns the value at the front and the rest of the text; `None` if its quotes do not end.
+/// Returns the value at the front and the rest of the text; `None` if a quote is not closed.
 fn value(text: &str) -> Option<(String, &str)> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |text| (true, text));
     let (mut value, mut chars) = (String::new(), text.char_indices());

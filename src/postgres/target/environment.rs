@@ -1,4 +1,4 @@
-//! Environment variables, for settings that the connection string omits.
+//! Environment variables, for settings that the connection string does not contain.
 
 use std::path::PathBuf;
 
@@ -24,12 +24,12 @@ const VARIABLES: [(&str, &str); 17] = [
     ("schema", "TRUNKLINE_SCHEMA"),
 ];
 
-/// A source of variables: the process' own, or those of a test.
+/// A source of variables: those of the process, or those of a test.
 #[derive(Clone, Copy)]
 pub(super) struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
 impl Environment<'_> {
-    /// Returns a variable; an empty one is not set.
+    /// Returns the value of a variable. An empty variable counts as not set.
     pub fn get(self, name: &str) -> Option<String> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
@@ -42,7 +42,7 @@ impl Environment<'_> {
         VARIABLES.iter().filter_map(setting).collect()
     }
 
-    /// Returns a file of the user's, at libpq's location.
+    /// Returns the path of a file of the user, in the same location as in libpq.
     pub fn file_at_home(self, unix: &str, windows: &str) -> Option<PathBuf> {
         if cfg!(windows) {
             return Some(PathBuf::from(self.get("APPDATA")?).join("postgresql").join(windows));

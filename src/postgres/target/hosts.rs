@@ -8,7 +8,7 @@ use super::connection_string::ConnectionString;
 use crate::error::{Error, Result};
 
 const PORT: u16 = 5432;
-/// The folders of sockets: those of distributions, then PostgreSQL's default.
+/// The directories of sockets: those of Linux distributions, then PostgreSQL's default.
 const SOCKETS: [&str; 3] = ["/run/postgresql", "/var/run/postgresql", "/tmp"];
 const NAMES: [&str; 3] = ["host", "hostaddr", "port"];
 
@@ -32,7 +32,7 @@ impl Hosts {
             return Err(Error::invalid("a host that is a folder has a socket and no hostaddr: name one of the two"));
         }
         if hosts.is_empty() {
-            // The certificate must then name the address, as in libpq.
+            // The certificate must then contain the address, as in libpq.
             hosts = addresses.iter().map(|address| Host::Tcp(address.to_string())).collect();
         }
         if hosts.is_empty() {
@@ -75,7 +75,7 @@ impl Hosts {
         config
     }
 
-    /// Returns whether each host has its own address and port, or all share them.
+    /// Returns true if each host has its own address and port, or all hosts share one.
     pub fn are_paired(&self) -> bool {
         let (addresses, ports) = (self.addresses.len(), self.ports.len());
         (addresses == 0 || addresses == self.len()) && (ports <= 1 || ports == self.len())
@@ -97,7 +97,7 @@ impl Hosts {
     }
 }
 
-/// Keeps one of a socket's folder and an address, if their sources differ in precedence.
+/// Keeps either the directory of a socket or an address, if their sources differ in precedence.
 fn one_way(options: &mut ConnectionString) {
     let (Some(host), Some(address)) = (options.get("host"), options.get("hostaddr")) else { return };
     if host.value.split(',').any(|host| host.starts_with('/')) {
@@ -109,7 +109,7 @@ fn one_way(options: &mut ConnectionString) {
     }
 }
 
-/// Returns the default host: this machine, through its Unix socket if there is one.
+/// Returns the default host: this machine, through its Unix socket if one exists.
 fn usual(port: u16) -> Host {
     let has_socket = |folder: &&&str| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists();
     #[cfg(unix)]

@@ -9,7 +9,7 @@ use crate::error::Result;
 
 #[derive(Debug, Clone, Copy)]
 struct Login<'a> {
-    /// A socket's names are its folder and `localhost`.
+    /// The host's names. A socket has two: its directory and `localhost`.
     hosts: &'a [String],
     port: u16,
     database: &'a str,
@@ -22,8 +22,8 @@ pub(super) fn file(options: &mut ConnectionString, environment: Environment<'_>)
     Ok(named.map(PathBuf::from).or_else(|| environment.file_at_home(".pgpass", "pgpass.conf")))
 }
 
-/// Returns the password of each host. An unusable file has none, because the server may not require
-/// one.
+/// Returns the password of each host. An unusable file yields no passwords and no error, because
+/// the server may not require one.
 pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) -> Vec<Option<String>> {
     let text = kept_to_oneself(file).unwrap_or_default();
     let password = |at| {
@@ -35,7 +35,7 @@ pub(super) fn passwords(file: &Path, hosts: &Hosts, user: &str, database: &str) 
 
 /// Reads a file, unless other users may read it.
 fn kept_to_oneself(file: &Path) -> Option<String> {
-    let about = std::fs::metadata(file).ok()?; // most users have none
+    let about = std::fs::metadata(file).ok()?; // most users have no such file
     if !about.is_file() {
         warn!("the password file {} is not read: it is not a plain file", file.display());
         return None;
@@ -71,7 +71,7 @@ fn find(text: &str, login: Login<'_>) -> Option<String> {
 #[derive(Default)]
 struct Field {
     text: String,
-    /// A star without a backslash.
+    /// True for a star without a backslash.
     is_any: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Service files: named settings in a file that many programs share.
+//! Service files: named settings in a file that several programs share.
 
 use std::{
     io::ErrorKind,
@@ -40,8 +40,8 @@ const KNOWN: [&str; 26] = [
     "user",
     "keepalives_count",
 ];
-/// Settings for other clients, which are ignored: Kerberos is not supported, and the encoding is
-/// always UTF-8.
+/// Settings that are meant for other clients and are ignored: Kerberos is not supported, and the
+/// encoding is always UTF-8.
 const OF_OTHERS: [&str; 7] = [
     "client_encoding",
     "fallback_application_name",
@@ -62,7 +62,8 @@ pub(super) fn settings(options: &mut ConnectionString, environment: Environment<
     }
 }
 
-/// Finds a service in the user's file, then in the machine's. A named file must exist.
+/// Finds a service in the user's file, then in the system-wide file. A file that is named must
+/// exist.
 fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Result<Vec<Setting>> {
     let must = named.is_some();
     let of_user = named.map(PathBuf::from).or_else(|| environment.file_at_home(".pg_service.conf", ".pg_service.conf"));
@@ -90,8 +91,8 @@ fn find(name: &str, named: Option<String>, environment: Environment<'_>) -> Resu
     )))
 }
 
-/// Returns the settings of the first section with that name. A repeated setting counts the first
-/// time. Other sections are ignored.
+/// Returns the settings of the first section with that name. If a setting is repeated, the first
+/// value counts. Other sections are ignored.
 fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> {
     let mut found: Option<Vec<Setting>> = None;
     for (at, line) in text.lines().enumerate() {
@@ -114,7 +115,7 @@ fn section(text: &str, name: &str, file: &Path) -> Result<Option<Vec<Setting>>> 
     Ok(found)
 }
 
-/// Parses a line; `None` if it concerns only other clients.
+/// Parses a line; returns `None` if it concerns only other clients.
 fn setting(line: &str, origin: Origin) -> Result<Option<Setting>> {
     // The error omits the line, which may contain a password.
     let Some((name, value)) = line.split_once('=') else {

@@ -6,7 +6,7 @@ use tokio_postgres::Config;
 
 use crate::error::{Error, Result};
 
-/// A setting with libpq's name.
+/// A setting, with the name that libpq uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     pub name: String,
@@ -33,12 +33,12 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Adds the source to an error, unless it is the string, which the caller knows.
+    /// Adds the source to an error, unless the source is the string, which the caller knows.
     pub fn blamed(&self, error: Error) -> Error {
         if *self == Self::Text { error } else { Error::invalid(format!("{self}: {error}")) }
     }
 
-    /// Returns whether this source takes precedence over the other.
+    /// Returns true if this source takes precedence over the other one.
     pub fn outdoes(&self, other: &Self) -> bool {
         std::mem::discriminant(self) != std::mem::discriminant(other) && self < other
     }
@@ -62,7 +62,7 @@ impl Setting {
     }
 }
 
-/// Returns the part of an error that names what is not valid.
+/// Returns the part of an error that names the invalid part.
 pub(super) fn cause(error: &tokio_postgres::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

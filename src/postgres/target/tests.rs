@@ -1,3 +1,5 @@
+//! Tests how connection strings are parsed.
+
 mod said;
 
 use std::time::Duration;
@@ -132,7 +134,7 @@ proptest! {
         let _ = Target::parse_in(&pieces.concat(), nothing);
     }
 
-    /// A password may contain any characters, and the mode stays.
+    /// A password may contain any characters, and must not change the mode.
     #[test]
     fn no_password_turns_tls_off(password in "[^\\x00]{1,40}") {
         let quoted = password.replace('\\', "\\\\").replace('\'', "\\'");

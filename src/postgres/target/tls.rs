@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::trust::Trust;
 use crate::error::{Error, Kind, Result};
 
-/// Rustls for every host. Sockets are included: they have no name, and never use TLS.
+/// Rustls for every host. This includes sockets, which have no name and never use TLS.
 #[derive(Clone)]
 pub(crate) struct MakeTls(MakeRustlsConnect);
 
@@ -38,16 +38,16 @@ impl MakeTlsConnect<Socket> for MakeTls {
     }
 }
 
-/// The checks of a server beyond encryption.
+/// The checks of a server in addition to encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Nothing,
     Authority,
-    /// The certificate must also have the server's name.
+    /// The certificate must also contain the server's name.
     AuthorityAndName,
 }
 
-/// The value of `sslrootcert` for the system's authorities.
+/// The value of `sslrootcert` that stands for the system's authorities.
 pub(super) const OF_SYSTEM: &str = "system";
 
 pub(super) fn client_config(check: Check, root: Option<&str>) -> Result<ClientConfig> {

@@ -20,14 +20,14 @@ use x509_cert::{
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
-/// Rustls' own verifier, extended by what libpq also accepts.
+/// Rustls' own verifier, extended to accept what libpq also accepts.
 #[derive(Debug)]
 pub(super) struct Trust {
     pub verifier: Arc<WebPkiServerVerifier>,
-    /// The certificates of `sslrootcert`. The server's own may be among them, for example one that
-    /// signs itself.
+    /// The certificates of `sslrootcert`. The server's own certificate may be among them, for
+    /// example a self-signed one.
     pub trusted: Vec<CertificateDer<'static>>,
-    /// The certificate must have the server's name: `sslmode=verify-full`.
+    /// True if the certificate must contain the server's name: `sslmode=verify-full`.
     pub by_name: bool,
 }
 
@@ -57,7 +57,8 @@ impl ServerCertVerifier for Trust {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
-            // It may be an authority's own certificate, which rustls does not accept from a server.
+            // The certificate may be that of an authority, which rustls does not accept from a
+            // server.
             Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => verify_time(certificate, now)?,
             Err(error) => return Err(error),
         }
@@ -100,8 +101,8 @@ fn verify_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
     Ok(())
 }
 
-/// Returns whether the name is the common name of a certificate that has no other names. libpq then
-/// accepts it.
+/// Returns true if the name is the common name of a certificate without any other names. libpq
+/// accepts such a certificate.
 fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
     let Ok(certificate) = Certificate::from_der(certificate) else { return false };
     let of_certificate = certificate.tbs_certificate;
@@ -114,7 +115,7 @@ fn is_common_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bo
     common.any(|common| std::str::from_utf8(common.value.value()).is_ok_and(|common| is_same(common, &name)))
 }
 
-/// Compares names without regard to case; `*.` stands for one label.
+/// Compares names, ignoring case; `*.` stands for one label.
 fn is_same(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix("*.") {
         Some(domain) => {
@@ -124,7 +125,7 @@ fn is_same(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Explains a TLS failure that is caused by the certificate, and suggests what to do.
+/// Explains a TLS failure that the certificate causes, and suggests a remedy.
 pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     let Some(Error::InvalidCertificate(why)) = error.get_ref()?.downcast_ref::<Error>() else { return None };
     let mut text = match why {

@@ -1,11 +1,11 @@
-//! A connection string that is a URL.
+//! Parses a connection string that is a URL.
 
 use super::setting::Setting;
 use crate::error::{Error, Result};
 
 /// Parses the settings of a URL without its scheme. An empty part counts as absent, as in libpq.
 pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
-    // A password may contain a question mark, and an option an at sign.
+    // A password may contain a question mark, and an option may contain an at sign.
     let end = |mark: char| rest.find(mark).unwrap_or(rest.len());
     let (at, slash, question) = (end('@'), end('/'), end('?'));
     let has_login = at < rest.len() && (at < slash || at < question);
@@ -16,7 +16,7 @@ pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     let (hosts, ports) = places(hosts)?;
     let mut settings = Vec::new();
     for (name, value) in [("user", user), ("password", password), ("dbname", database)] {
-        // The error omits the text, which may be a part of a password.
+        // The error omits the text, which may be part of a password.
         let value = decoded(value).ok_or_else(|| not_utf8(&format!("the {name}")))?;
         settings.push(Setting::in_text(name, value));
     }
@@ -33,8 +33,8 @@ pub(super) fn settings(rest: &str) -> Result<Vec<Setting>> {
     Ok(settings)
 }
 
-/// Returns the hosts and their ports, each as a list with commas. Without ports the second is
-/// empty.
+/// Returns the hosts and their ports, each as a comma-separated list. If no port is given, the
+/// second list is empty.
 fn places(text: &str) -> Result<(String, String)> {
     let invalid = || Error::invalid("the connection string is not valid: invalid value for option `host`");
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());

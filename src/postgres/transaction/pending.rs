@@ -1,3 +1,5 @@
+//! The reply to one statement of a transaction, which the caller may await.
+
 use std::{
     marker::PhantomData,
     pin::Pin,
@@ -17,7 +19,7 @@ use crate::{
     },
 };
 
-/// A reply that is on its way, or will be once it is awaited. Replies may be awaited in any order,
+/// A reply that will arrive, at the latest once it is awaited. Replies may be awaited in any order,
 /// or not at all.
 pub struct Pending<R> {
     pipeline: Arc<Pipeline>,

@@ -1,3 +1,5 @@
+//! The queue of statements in a transaction, and the replies to the groups that were sent.
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::sent::{GroupReply, Sent};
@@ -10,10 +12,10 @@ use crate::{
     },
 };
 
-/// The most bytes that gather before they are sent without a waiting caller.
+/// The maximum number of bytes that are queued before they are sent, if no caller waits.
 const GATHERED: usize = 32 << 10;
 
-/// The transaction as seen by its pending replies.
+/// The state of a transaction that its pending replies share.
 pub(super) struct Pipeline {
     pub session: Arc<Session>,
     state: Mutex<PipelineState>,
@@ -24,15 +26,15 @@ struct PipelineState {
     begin: String,
     begun: bool,
     ended: bool,
-    /// The gathered statements; the next field receives their reply.
+    /// The queued statements, whose reply the next field receives.
     open: Group,
     opened: Arc<Sent>,
-    /// Groups without a known successful reply, oldest first.
+    /// Groups that are not yet known to have succeeded, oldest first.
     sent: Vec<Arc<Sent>>,
     /// The number of the user's statements so far.
     statements: usize,
     portals: u64,
-    /// A statement that could not be prepared.
+    /// The error of a statement that could not be prepared.
     unprepared: Option<Error>,
 }
 
@@ -89,7 +91,7 @@ impl Pipeline {
         state.sent.push(sent);
     }
 
-    /// Sends the last statement, unless nothing was sent before.
+    /// Sends the last statement, unless nothing was sent before it.
     pub fn end(&self, with: &str) -> Result<Option<(Arc<Sent>, usize)>> {
         let mut state = self.state();
         if with == "rollback" {
@@ -110,12 +112,12 @@ impl Pipeline {
         Ok(Some((sent, place)))
     }
 
-    /// Ends without waiting for a reply. Returns whether no statement is still running.
+    /// Ends without waiting for a reply. Returns true if no statement is still running.
     pub fn abandon(&self) -> bool {
         {
             let mut state = self.state();
             if std::mem::replace(&mut state.ended, true) {
-                return false; // ended by its commit or rollback, which handle the connection
+                return false; // already ended by a commit or rollback, which handles the connection
             }
             state.open = Group::new(); // these statements were never sent
         }
@@ -135,11 +137,12 @@ impl Pipeline {
     pub fn close(&self, portal: &str) {
         let mut state = self.state();
         if !state.ended && state.begun {
-            let _ = state.open.close(portal); // a name without NULs can always be written
+            let _ = state.open.close(portal); // can always be written, because the name contains no NUL
         }
     }
 
-    /// Records that a statement could not be prepared, which aborts a transaction that has begun.
+    /// Records that a statement could not be prepared. This aborts the transaction, if it has
+    /// begun.
     pub fn not_prepared(&self, text: &str, failure: WireError) -> Error {
         self.state().forget_good();
         let earlier = self.first_error();
@@ -151,14 +154,15 @@ impl Pipeline {
         error
     }
 
-    /// Rolls back without waiting. Later groups of this connection run behind the rollback.
+    /// Rolls back without waiting. Later groups on this connection run after the rollback.
     pub fn roll_back_unheard(&self) {
         if self.state().begun {
             drop(self.session.connection().send(rollback()));
         }
     }
 
-    /// Returns the first statement's error; later errors only say that the transaction has failed.
+    /// Returns the error of the first failed statement. Later errors only report that the
+    /// transaction has failed.
     pub fn first_error(&self) -> Option<Error> {
         let state = self.state();
         let found = state.sent.iter().find_map(|sent| match &*sent.seen()? {
@@ -197,7 +201,7 @@ impl Pipeline {
 }
 
 impl PipelineState {
-    /// Opens a group. The first group begins with `begin`, which is not counted as a statement.
+    /// Opens a group. The first group begins with `begin`, which does not count as a statement.
     fn begin(&mut self) -> Result<()> {
         if self.open.is_empty() {
             self.opened = Arc::new(Sent::new(self.statements, !self.begun));
@@ -209,7 +213,8 @@ impl PipelineState {
         Ok(())
     }
 
-    /// Forgets groups before a successful one: an earlier failure was rolled back to a savepoint.
+    /// Forgets all groups before a successful one: an earlier failure was rolled back to a
+    /// savepoint.
     fn forget_good(&mut self) {
         if let Some(good) = self.sent.iter().rposition(|sent| sent.seen().is_some_and(|outcome| outcome.is_ok())) {
             self.sent.drain(..=good);

@@ -1,3 +1,5 @@
+//! A group of a transaction's statements that was sent, and its reply.
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
@@ -17,9 +19,9 @@ pub(super) type GroupReply = Arc<Result<Reply, WireError>>;
 #[derive(Default)]
 pub(super) struct Sent {
     stage: Mutex<Stage>,
-    /// The number of the transaction's statements before this group.
+    /// The number of statements of the transaction before this group.
     before: usize,
-    /// The first statement is `begin`.
+    /// True if the first statement is `begin`.
     begins: bool,
 }
 
@@ -40,7 +42,7 @@ impl Sent {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores the incoming reply; called once per group.
+    /// Stores the incoming reply. Called once per group.
     pub fn set(&self, reply: Incoming) {
         *self.stage() = Stage::Sent(reply);
     }

@@ -1,3 +1,5 @@
+//! Rows that a transaction reads in chunks, through a portal.
+
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{Transaction, pending::Pending};
@@ -11,7 +13,7 @@ use crate::{
     },
 };
 
-/// Rows that arrive in chunks: the next chunk is on its way while the caller uses the current one.
+/// Rows that arrive in chunks: the next chunk is requested while the caller uses the current one.
 /// At most two chunks are in memory.
 #[derive(Debug)]
 pub struct RowStream<T> {
@@ -20,7 +22,7 @@ pub struct RowStream<T> {
     chunk: i32,
     text: Arc<str>,
     columns: Arc<Columns>,
-    /// The chunk on its way, if any.
+    /// The chunk that is being received, if any.
     next: Option<Pending<Vec<T>>>,
     /// The reason why the remaining rows cannot be requested.
     broken: Option<Error>,
@@ -28,10 +30,11 @@ pub struct RowStream<T> {
 }
 
 impl Transaction {
-    /// Runs a statement whose rows are read in chunks of a number of rows, at least 1.
+    /// Runs a statement whose rows are read in chunks of at least one row.
     ///
     /// # Errors
-    /// As [`Transaction::send`]. The statement's own error is returned with its rows.
+    /// The errors of [`Transaction::send`]. The statement's own error is returned when its rows are
+    /// read.
     pub async fn stream<P: Params, T: FromRow>(
         &self,
         statement: &Statement<P, Vec<T>>,
@@ -65,15 +68,15 @@ impl<T: FromRow> RowStream<T> {
     /// waits; no row is lost.
     ///
     /// # Errors
-    /// The errors of the statement and of earlier statements. After the end of the transaction, an
-    /// error once all arrived rows were read.
+    /// The errors of the statement and of earlier statements. If the transaction has ended, an
+    /// error follows after all rows that have arrived were read.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         if !self.rows.is_empty() {
             return Ok(Some(self.rows.drain(..).collect()));
         }
         let Some(next) = &mut self.next else { return self.broken.clone().map_or(Ok(None), Err) };
         let outcome = std::future::poll_fn(|context| next.poll_outcome(context)).await?;
-        // No await from here on.
+        // No `await` may follow from this point on.
         let (sent, place) = next.place();
         self.next = None;
         if outcome.as_ref().as_ref().is_ok_and(|answer| answer.has_more(place)) {
@@ -89,7 +92,7 @@ impl<T: FromRow> RowStream<T> {
     /// Returns the next row, or `None` at the end.
     ///
     /// # Errors
-    /// As [`RowStream::next_chunk`].
+    /// The errors of [`RowStream::next_chunk`].
     pub async fn next(&mut self) -> Result<Option<T>> {
         if self.rows.is_empty() {
             match self.next_chunk().await? {

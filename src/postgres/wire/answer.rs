@@ -1,3 +1,5 @@
+//! Reads the reply to a group: finds where the reply of each statement ends, and its rows.
+
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
@@ -12,10 +14,10 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The most parts for which room is allocated in advance.
+/// The maximum number of parts for which memory is allocated in advance.
 const PARTS: usize = 1 << 10;
 
-/// The server's reply to one group, or to those of its statements that have ended.
+/// The server's reply to one group, or to those statements of the group that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     chunks: Vec<Bytes>,
@@ -24,30 +26,31 @@ pub(crate) struct Reply {
 
 #[derive(Debug, Clone)]
 struct AnswerPart {
-    /// The chunk in which the part begins, and the offset in it.
+    /// The chunk in which the part begins, and the offset in that chunk.
     start: (usize, usize),
     rows: usize,
     /// The position of the server's command tag, such as `INSERT 0 1`.
     tag: (usize, Range<usize>),
-    /// The portal has more rows than were requested.
+    /// True if the portal has more rows than were requested.
     suspended: bool,
 }
 
-/// A reply that is read as it arrives. Only its last message confirms that anything has happened,
-/// whatever earlier messages say.
+/// A reply that is read as it arrives. Only its last message confirms that the group has taken
+/// effect, even if earlier messages seem to say so.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub reply: Reply,
     places: Places,
     script: bool,
-    /// The start of the next statement's part, and its number of rows so far.
+    /// The start of the next statement's part, and the number of its rows so far.
     start: (usize, usize),
     rows: usize,
     /// The number of ended statements that were forgotten.
     before: usize,
-    /// The first error of the group. The server skips everything behind it, up to the Sync.
+    /// The first error of the group. The server skips everything that follows the error, up to the
+    /// Sync.
     failed: Option<Arc<ServerError>>,
-    /// The bound that the reply exceeds.
+    /// The limit that the reply exceeds, if any.
     over: Option<Over>,
 }
 
@@ -57,7 +60,7 @@ impl Reading {
         Self { reply, places, script, start: (0, 0), rows: 0, before: 0, failed: None, over: None }
     }
 
-    /// Finds the ends of statements in these messages.
+    /// Finds the ends of statements in these messages, which have just arrived.
     pub fn take(&mut self, came: Came) {
         self.over = came.over.or(self.over);
         for chunk in came.chunks {
@@ -84,8 +87,8 @@ impl Reading {
         }
     }
 
-    /// Returns the places of the ended statements that are not forgotten. There are none if the
-    /// reply is too large, because its rows are gone.
+    /// Returns the places of the ended statements that are not forgotten. The range is empty if the
+    /// reply is too large, because its rows were dropped.
     pub fn ended(&self) -> Range<usize> {
         self.before..self.before + self.over.map_or(self.reply.parts.len(), |_| 0)
     }
@@ -113,8 +116,8 @@ impl Reading {
                 None => Ok(self.reply),
             };
         };
-        // The server does not know a statement that could not be prepared. Its own error came
-        // earlier.
+        // The server does not know a statement that could not be prepared, and the error of that
+        // preparation arrived earlier.
         let place = self.places.get(count);
         let unprepared = place.and_then(|place| place.named.as_ref()).and_then(|named| named.failure());
         let text = place.map(|place| place.text.clone());
@@ -132,7 +135,7 @@ impl Reply {
         self.values(place).map(row).collect()
     }
 
-    /// Reads the rows of the statement at a place without copying them.
+    /// Reads the rows of the statement at this place, without copying them.
     pub fn each<'a>(&'a self, place: usize, columns: &'a Arc<Columns>) -> impl ExactSizeIterator<Item = Values<'a>> {
         let mut rows = self.values(place);
         let count = self.parts.get(place).map_or(0, |part| part.rows);

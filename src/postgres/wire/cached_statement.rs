@@ -1,3 +1,5 @@
+//! Statements that a connection has prepared, with their descriptions.
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -11,15 +13,15 @@ use super::{WireError, row::Columns, soil::soils};
 /// A statement that the connection has prepared, or will prepare.
 #[derive(Debug)]
 pub(crate) struct CachedStatement {
-    /// Its name on this connection, from a counter. Names are never reused, so none can mean two
-    /// statements.
+    /// The statement's name on this connection, from a counter. Names are never reused, so a name
+    /// always means the same statement.
     pub name: String,
     pub text: Arc<str>,
-    /// The statement may change the session beyond its transaction.
+    /// True if the statement may change the session beyond its transaction.
     pub soils: bool,
-    /// The server's reply to its preparation.
+    /// The server's reply to the preparation of the statement.
     answer: watch::Sender<Option<Result<Arc<Signature>, WireError>>>,
-    /// Its parameters and columns, once the catalog has described unknown types.
+    /// The statement's parameters and columns, once the catalog has described unknown types.
     pub typed: OnceLock<Arc<Columns>>,
 }
 
@@ -29,12 +31,14 @@ pub(crate) struct Signature {
     pub columns: Vec<(String, Oid)>,
 }
 
-/// Descriptions of statements by their texts, for a connection that keeps no prepared statements.
+/// The descriptions of statements by their texts, for a connection that keeps no prepared
+/// statements.
 #[derive(Debug, Default)]
 pub(super) struct Descriptions(Mutex<HashMap<Arc<str>, Arc<Columns>>>);
 
 impl Descriptions {
-    /// The same number as a connection that keeps statements.
+    /// The maximum number of descriptions: the same as the number of statements that other
+    /// connections keep.
     const KEPT: usize = 1000;
 
     pub fn get(&self, text: &str) -> Option<(Arc<str>, Arc<Columns>)> {
@@ -64,7 +68,7 @@ impl CachedStatement {
         self.answer.send_replace(Some(answer));
     }
 
-    /// Returns the error of its preparation, if known.
+    /// Returns the error of the preparation, if it is known.
     pub fn failure(&self) -> Option<WireError> {
         self.answer.borrow().as_ref().and_then(|answer| answer.as_ref().err().cloned())
     }
@@ -104,7 +108,7 @@ fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
     (oids.len() == usize::from(u16::from_be_bytes(*count))).then_some(oids)
 }
 
-/// Reads the columns: each a name and 18 bytes, which are the table's oid, the column's number, the
+/// Reads the columns. Each column is a name and 18 bytes: the table's oid, the column's number, the
 /// type's oid, its length and modifier, and the format.
 fn columns(body: &[u8]) -> Option<Vec<(String, Oid)>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;

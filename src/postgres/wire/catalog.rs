@@ -1,3 +1,5 @@
+//! Looks up the types of a statement in the catalog, and caches them.
+
 use std::{
     future::Future,
     pin::Pin,
@@ -11,8 +13,8 @@ use postgres_types::{Field, FromSql, Kind, Oid, Type};
 
 use super::{Connection, Group, Prepared, Row, WireError, cached_statement::Signature, row::Columns};
 
-/// The depth of nested types, and the number of lookups for one statement. No real catalog reaches
-/// them, but a hostile server may.
+/// The maximum depth of nested types, and the maximum number of lookups for one statement. No real
+/// catalog reaches these limits, but a hostile server may.
 const DEEPEST: usize = 32;
 const MOST: usize = 10_000;
 
@@ -22,7 +24,7 @@ const LABELS: &str = include_str!("../../../sql/statements/type_labels.sql");
 
 type Lookup<'a> = Pin<Box<dyn Future<Output = Result<Type, WireError>> + Send + 'a>>;
 
-/// The depth and the number of lookups for one statement.
+/// The current depth and number of lookups for one statement.
 #[derive(Clone, Copy)]
 pub(super) struct Depth<'a> {
     depth: usize,
@@ -78,11 +80,11 @@ impl Connection {
         Ok(columns)
     }
 
-    /// Looks up a type in the catalog that is not built in.
+    /// Looks up a type that is not built in, in the catalog.
     fn look_up<'a>(&'a self, oid: Oid, asked: Depth<'a>) -> Lookup<'a> {
         Box::pin(async move {
             let asked = asked.deeper()?;
-            // The type of an array's element or a composite's fields is looked up in turn.
+            // The types of an array's element and of a composite's fields are looked up in turn.
             let found =
                 self.about(TYPE, oid, &[Type::NAME, Type::NAME, Type::CHAR, Type::OID, Type::OID, Type::OID]).await?;
             let Some(row) = found.first() else {
@@ -120,8 +122,8 @@ impl Connection {
         }
     }
 
-    /// Runs a catalog statement whose column types are known, because a lookup of these would
-    /// recurse without end.
+    /// Runs a catalog statement whose column types are known, because looking up these types would
+    /// never end.
     async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
         let columns = Arc::new(Columns { parameters: vec![Type::OID], columns });

@@ -1,4 +1,4 @@
-//! Connects to a server: chooses the host and the way, then negotiates TLS and logs in.
+//! Connects to a server: chooses a host and its address, then negotiates TLS and logs in.
 
 mod encrypt;
 mod address;
@@ -27,10 +27,11 @@ use crate::{
     postgres::target::{Target, late},
 };
 
-/// Connects once, without retries, to the first suitable host of the connection string, or to any.
+/// Tries the hosts of the connection string, in order or in random order, and connects to the first
+/// suitable one. Does not retry.
 ///
 /// `connect_timeout` applies to each address, from its socket to the end of its login. If several
-/// hosts refuse, the error has each one's reason.
+/// hosts refuse, the error contains the reason of each host.
 pub(crate) async fn connect(target: &Target) -> Result<Connected> {
     let mut ways = Vec::new();
     for config in target.configs() {

@@ -1,3 +1,5 @@
+//! A connection as its callers use it: it prepares statements and queues groups.
+
 use std::sync::Arc;
 
 use postgres_protocol::message::frontend;
@@ -13,20 +15,21 @@ use super::{
 };
 use crate::{error::Result, postgres::target::Target};
 
-/// The most unwritten bytes before callers have to wait. Bounds the memory of statements.
+/// The maximum number of unwritten bytes before callers have to wait. This limits the memory of
+/// statements.
 const QUEUED: usize = 8 << 20;
-/// The most statements that a connection keeps prepared.
+/// The maximum number of statements that a connection keeps prepared.
 const KEPT: usize = 1000;
 
-/// Resets what a user's statement may have set for the session, and restores the library's
-/// settings.
+/// Resets the session settings that a user's statement may have changed, and restores those of the
+/// library.
 const CLEAN: &str = concat!(
     include_str!("../../../sql/statements/clean.sql"),
     ";\n",
     include_str!("../../../sql/statements/connect.sql")
 );
 
-/// A connection that any number of callers share, each with its own groups.
+/// A connection that any number of callers can share. Each caller sends its own groups.
 pub(crate) struct Connection {
     shared: Arc<Link>,
     /// The descriptions of statements, if this connection keeps no statements.
@@ -34,7 +37,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects once, and drives the connection in its own task.
+    /// Connects once, and runs the driver of the connection in its own task.
     pub async fn open(target: &Target, usage: Use) -> Result<Self> {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
@@ -61,7 +64,7 @@ impl Connection {
 
     /// Returns the statement with this text, prepared now or earlier. Its Parse is sent ahead of
     /// the next group, in the same flush but under its own Sync. An error in a group makes the
-    /// server skip the rest of that group. It must not skip a Parse that other groups need.
+    /// server skip the rest of that group, and it must not skip a Parse that other groups need.
     pub fn name(&self, text: &str) -> Result<Arc<CachedStatement>, WireError> {
         let mut queued = self.shared.lock();
         if let Some(named) = queued.named.get(text) {
@@ -93,12 +96,12 @@ impl Connection {
         }
     }
 
-    /// Queues a group for the driver. The result waits for the reply, and may be dropped.
+    /// Queues a group for the driver. The returned value waits for the reply, and may be dropped.
     pub fn send(&self, group: Group) -> Incoming {
         self.sent(group, false)
     }
 
-    /// Queues a group for [`Incoming::parts`], which reads the reply as it arrives.
+    /// Queues a group whose reply [`Incoming::parts`] reads as it arrives.
     pub fn send_in_parts(&self, group: Group) -> Incoming {
         self.sent(group, true)
     }
@@ -119,9 +122,9 @@ impl Connection {
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
-        // Without a group under way nothing is left to write, because a reply comes after its whole
-        // group was read. With a limit on silence the driver must write, because it measures the
-        // silence.
+        // If no group is awaiting its reply, nothing is left to write, because a reply arrives
+        // after its whole group was read. If silence is limited, the driver must write, because the
+        // driver measures the silence.
         if queued.groups.is_empty()
             && queued.bytes.is_empty()
             && self.shared.limits.answer.is_none()
@@ -136,7 +139,7 @@ impl Connection {
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
         if self.shared.usage == Use::Common {
-            self.clean_up(&mut queued)?; // directly behind it, so that no other caller sees its settings
+            self.clean_up(&mut queued)?; // right after the group, so that no other caller sees its settings
         }
         if !queued.bytes.is_empty() {
             drop(queued);
@@ -149,15 +152,15 @@ impl Connection {
     pub fn clean(&self) {
         let mut queued = self.shared.lock();
         if queued.soiled {
-            let _ = self.clean_up(&mut queued); // it fails only if there is nothing left to clean
+            let _ = self.clean_up(&mut queued); // fails only if nothing is left to clean up
             drop(queued);
             self.shared.wake.notify_one();
         }
     }
 
     fn clean_up(&self, queued: &mut Queued) -> Result<(), WireError> {
-        // Behind a pooler in transaction mode the session belongs to the pooler, and the next
-        // statement may reach another session.
+        // Behind a pooler in transaction mode, the session belongs to the pooler, and the next
+        // statement may reach a different session.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
             frontend::query(CLEAN, &mut queued.bytes).map_err(WireError::encode)?;
@@ -184,7 +187,7 @@ impl Connection {
         queued.bytes.len() < QUEUED || queued.ended.is_some()
     }
 
-    /// Returns a statement that can be bound without a round trip.
+    /// Returns a statement that can be bound without a round trip, if the connection has it.
     pub fn prepared(&self, text: &str) -> Option<Prepared> {
         if let Some(unnamed) = &self.unnamed {
             return unnamed.get(text).map(|(text, columns)| Prepared { text, named: None, columns });
@@ -194,8 +197,7 @@ impl Connection {
         Some(Prepared { text: named.text.clone(), named: Some(named), columns })
     }
 
-    /// Runs one prepared statement. If it was prepared before, the first poll sends it.
-    /// poll.
+    /// Runs one prepared statement. If it was prepared earlier, the first poll sends it.
     #[cfg(test)]
     pub async fn query(
         &self,
@@ -209,8 +211,8 @@ impl Connection {
         Ok(self.send(group).await?.rows(0, &prepared.columns))
     }
 
-    /// Runs a text of several statements, unprepared, in one transaction unless the text says
-    /// otherwise.
+    /// Runs a text of several statements, unprepared. They run in one transaction unless the text
+    /// says otherwise.
     pub async fn batch(&self, text: &str) -> Result<(), WireError> {
         let mut group = Group::new();
         group.script(text)?;
@@ -232,7 +234,7 @@ fn check(queued: &Queued) -> Result<(), WireError> {
     }
 }
 
-/// Closes any one statement: a program with this many texts probably writes values into them.
+/// Closes an arbitrary statement: a program with this many texts probably writes values into them.
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {

@@ -1,3 +1,5 @@
+//! The driver of a connection: a task that writes queued groups and distributes their replies.
+
 use std::{
     io,
     sync::Arc,
@@ -17,20 +19,21 @@ use super::{
 };
 use crate::error::server::ServerError;
 
-/// The growth of the read buffer when less than a sixteenth of this is left.
+/// The size by which the read buffer grows when less than a sixteenth of this size is left.
 const READ: usize = 64 << 10;
 /// The size of the server's own send buffer.
 const SENT: usize = 8 << 10;
-/// The longest accepted message; Postgres' own limit is just below.
+/// The maximum length of an accepted message. Postgres' own limit is just below this.
 const LONGEST: usize = 1 << 30;
 
-/// Writes queued groups and distributes replies, until the connection or its last caller is gone.
+/// Writes queued groups and distributes replies, until the connection ends or its last caller is
+/// gone.
 pub(super) fn drive<S: AsyncRead + AsyncWrite>(
     io: S,
     read: BytesMut,
     shared: Arc<Link>,
 ) -> impl Future<Output = io::Result<()>> {
-    // Created at once, because a runtime that ends drops tasks that never ran.
+    // This is created at once, because a runtime that ends drops tasks that have never run.
     let ended = EndOfDriver { shared: shared.clone(), why: None, left_open: None };
     run(io, read, shared, ended)
 }
@@ -62,7 +65,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
             to.write_all(&write).await?;
             return to.shutdown().await;
         }
-        // Neither reading nor writing waits for the other. Each of these futures can be dropped at
+        // Reading and writing do not wait for each other. Each of these futures can be dropped at
         // its await.
         tokio::select! {
             count = read_part(&mut from, &mut reader.read) => {
@@ -80,13 +83,14 @@ async fn run<S: AsyncRead + AsyncWrite>(
     }
 }
 
-/// Reads as much as the server sends at a time. A read that fills its room is tried again at once.
-/// With more room than bytes, the runtime would wait for a readiness event after every 8 KiB.
+/// Reads as much as the server sends at a time. A read that fills the free space is repeated at
+/// once. If the free space is larger than the data, the runtime would wait for a readiness event
+/// after every 8 KiB.
 async fn read_part(from: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<usize> {
     from.read_buf(&mut read.limit(SENT)).await
 }
 
-/// Writes a part, or flushes, because TLS holds back a record.
+/// Writes a part, or flushes, because TLS may hold back a record.
 async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unflushed: &mut bool) -> io::Result<()> {
     if write.has_remaining() {
         *unflushed = true;
@@ -98,7 +102,7 @@ async fn push_out(to: &mut (impl AsyncWrite + Unpin), write: &mut BytesMut, unfl
     Ok(())
 }
 
-/// The time limit of a server's silence while a reply is due.
+/// The limit on a server's silence while a reply is due.
 struct Silence {
     limit: Option<Duration>,
     until: Option<Instant>,
@@ -125,10 +129,10 @@ impl Silence {
     }
 }
 
-/// Bytes that were read and not distributed yet.
+/// Bytes that have been read but not distributed yet.
 struct Reader {
     read: BytesMut,
-    /// The number of bytes that are whole messages of the front group.
+    /// The number of bytes that are complete messages of the front group.
     whole: usize,
 }
 
@@ -139,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// Distributes whole messages to the groups that they belong to.
+    /// Distributes complete messages to the groups that they belong to.
     fn hand_out(&mut self, shared: &Link, ended: &mut EndOfDriver) -> io::Result<()> {
         while let Some(length) = length(&self.read[self.whole..]) {
             if !(SHORTEST..=LONGEST).contains(&length) {
@@ -157,15 +161,16 @@ impl Reader {
                     let waiting = shared.lock().groups.pop_front();
                     let waiting = waiting.ok_or_else(|| unexpected("an answer that no call waits for"))?;
                     if !idle && shared.usage == Use::Common {
-                        // The next group would join that transaction, and would be lost with it.
+                        // The next group would become part of that transaction, and would be lost
+                        // with it.
                         ended.left_open = Some(waiting);
                         return Err(unexpected("a transaction was left open"));
                     }
                     answer(waiting, shared)?;
                 }
                 b'A' | b'N' | b'S' => {
-                    // Asynchronous messages arrive between a reply's messages and belong to no
-                    // reply.
+                    // Asynchronous messages arrive between the messages of a reply, and belong to
+                    // no reply.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
                     if aside[0] == b'N' {
@@ -174,7 +179,7 @@ impl Reader {
                 }
                 b'G' if !shared.lock().groups.front().is_some_and(|waiting| waiting.copies) => {
                     // A plain statement was a COPY FROM STDIN, for which the server would wait
-                    // without an end.
+                    // forever.
                     return Err(unexpected("a copy that no call sends"));
                 }
                 kind => {
@@ -188,7 +193,7 @@ impl Reader {
         self.keep(shared, ended)
     }
 
-    /// Moves the whole messages so far to the front group, without copying.
+    /// Moves the complete messages so far to the front group, without copying.
     fn keep(&mut self, shared: &Link, ended: &EndOfDriver) -> io::Result<()> {
         if self.whole == 0 {
             return Ok(());
@@ -227,16 +232,17 @@ fn answer(waiting: AwaitedGroup, shared: &Link) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives every caller an error when the driver ends in any way.
+/// Gives every caller an error when the driver ends, for any reason.
 struct EndOfDriver {
     shared: Arc<Link>,
     why: Option<Arc<ServerError>>,
-    /// The group that ended the connection. Its caller gets a reply once no other caller can send.
+    /// The group that ended the connection. Its caller receives a reply once no other caller can
+    /// send.
     left_open: Option<AwaitedGroup>,
 }
 
 impl EndOfDriver {
-    /// Keeps the last error of a server that shuts down, for the calls that wait.
+    /// Keeps the last error of a server that shuts down, for the waiting calls.
     fn hear(&mut self, error: &[u8]) {
         let error = ServerError::parse(error);
         if error.is_fatal() {

@@ -1,3 +1,5 @@
+//! The reasons why a group has no usable reply.
+
 use std::{error::Error as StdError, fmt, sync::Arc};
 
 use tokio_postgres::error::SqlState;
@@ -8,16 +10,16 @@ use crate::error::server::ServerError;
 #[derive(Debug, Clone)]
 pub(crate) enum WireError {
     /// The server refused the statement at that place in its group, and rolled back the whole
-    /// group. The commit has the place behind the last statement, and no text.
+    /// group. A failed commit has the place after the last statement, and no text.
     Server { statement: usize, text: Option<Arc<str>>, error: Arc<ServerError> },
-    /// The connection ended before the reply, for the reason given if known. The outcome is
+    /// The connection ended before the reply, for the given reason if it is known. The outcome is
     /// unknown.
     Lost(Option<Arc<ServerError>>),
     /// A parameter cannot be encoded; nothing was sent.
     Encode(Arc<dyn StdError + Send + Sync>),
     /// The server violated the protocol.
     Protocol(&'static str),
-    /// The group left a transaction open on a shared connection. The connection was closed, and the
+    /// The group left a transaction open on a shared connection. The connection was closed, so the
     /// server rolls back.
     LeftOpen,
     /// The reply is larger than this number of bytes; the statement took effect.
@@ -31,22 +33,22 @@ impl WireError {
         Self::Encode(Arc::from(cause.into()))
     }
 
-    /// Returns whether the statement was prepared for something that has changed. Nothing of its
-    /// group has happened, so it may be prepared and run again. A type that does not fit may come
-    /// from a table that was dropped and created again.
+    /// Returns true if the statement was prepared for an object that has changed since. No part of
+    /// its group has taken effect, so it may be prepared and run again. A type that does not fit
+    /// may belong to a table that was dropped and created again.
     pub fn is_outdated(&self) -> bool {
         let Self::Server { error, .. } = self else { return false };
         [SqlState::FEATURE_NOT_SUPPORTED, SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DATATYPE_MISMATCH]
             .contains(&error.code)
     }
 
-    /// Returns whether an earlier error of the group has the reason ("current transaction is
-    /// aborted").
+    /// Returns true if this error is only a consequence of an earlier error in the group ("current
+    /// transaction is aborted").
     pub fn only_follows(&self) -> bool {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::IN_FAILED_SQL_TRANSACTION)
     }
 
-    /// Sets the place and the text, for a statement that could not be prepared.
+    /// Sets the place and the text of a statement that could not be prepared.
     pub fn of_statement(self, statement: usize, text: &str) -> Self {
         match self {
             Self::Server { error, .. } => Self::Server { statement, text: Some(text.into()), error },
@@ -54,7 +56,7 @@ impl WireError {
         }
     }
 
-    /// Returns whether the server accepts no writes.
+    /// Returns true if the server does not accept writes.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Server { error, .. } if error.code == SqlState::READ_ONLY_SQL_TRANSACTION)
     }

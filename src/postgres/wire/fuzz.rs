@@ -12,7 +12,7 @@ use super::{
 use crate::{error::server::ServerError, postgres::target::AnswerLimits};
 
 /// Returns the result for a caller of `statements` statements, if the server sends these pieces in
-/// order and closes the connection.
+/// order and then closes the connection.
 pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
@@ -39,7 +39,7 @@ pub(super) fn told(pieces: &[&[u8]], statements: usize) -> Result<Reply, WireErr
     })
 }
 
-/// Checks that any bytes of a server lead to a reply or an error, and that every column of a row
+/// Checks that any bytes from a server lead to a reply or an error, and that every column of a row
 /// can be read or refused.
 pub(crate) fn server_says(bytes: &[u8]) {
     let (&[statements, cut], said) = bytes.split_first_chunk().unwrap_or((&[1, 0], bytes));

@@ -1,3 +1,5 @@
+//! Builds a group: writes the Parse, Bind, Execute and Sync messages of its statements.
+
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -9,24 +11,24 @@ use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
 
 use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 
-/// Statements that one Sync ends.
+/// The statements that one Sync ends.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(super) bytes: BytesMut,
     pub(super) places: Places,
-    /// A text of several statements in the simple protocol, which needs no Sync.
+    /// True for a text of several statements in the simple protocol, which needs no Sync.
     pub(super) script: bool,
-    /// A statement is a copy with its data.
+    /// True if a statement is a copy with its data.
     pub(super) copies: bool,
-    /// A statement may change the session beyond its transaction.
+    /// True if a statement may change the session beyond its transaction.
     pub(super) soils: bool,
-    /// The bound of an honest reply.
+    /// The maximum size of an honest reply.
     pub bound: Bound,
-    /// Counts the group as load until its reply.
+    /// Counts the group as load until its reply arrives.
     pub load: Option<InFlight>,
 }
 
-/// The statements of a group in order. Equal statements in a row are kept once.
+/// The statements of a group, in order. Equal consecutive statements are stored once.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     count: usize,
@@ -35,7 +37,7 @@ pub(super) struct Places {
 
 #[derive(Debug)]
 struct Run {
-    /// The number of places before it.
+    /// The number of places before this statement.
     before: usize,
     statement: GroupStatement,
 }
@@ -43,7 +45,7 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct GroupStatement {
     pub text: Arc<str>,
-    /// Set if the connection keeps the statement.
+    /// The statement on this connection, if the connection keeps statements.
     pub named: Option<Arc<CachedStatement>>,
 }
 
@@ -69,23 +71,23 @@ impl Places {
     }
 }
 
-/// A statement with the types of its parameters and columns, ready to be bound.
+/// A statement with the types of its parameters and columns. It is ready to be bound.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub text: Arc<str>,
-    /// `None` if the connection keeps no statements.
+    /// The statement on this connection; `None` if the connection keeps no statements.
     pub named: Option<Arc<CachedStatement>>,
     pub columns: Arc<Columns>,
 }
 
-/// A portal, and the most rows to send; the others stay in the portal.
+/// A portal, and the maximum number of rows to send; the other rows stay in the portal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portal<'a> {
     pub name: &'a str,
     pub most: i32,
 }
 
-/// All rows of the unnamed portal.
+/// Requests all rows of the unnamed portal.
 const ALL: Portal<'_> = Portal { name: "", most: 0 };
 
 impl Group {
@@ -105,13 +107,13 @@ impl Group {
         self.bytes.len()
     }
 
-    /// Adds a statement. On an error the group is unchanged.
+    /// Adds a statement. After an error, the group is unchanged.
     pub fn push(&mut self, prepared: &Prepared, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), WireError> {
         self.push_rows(prepared, parameters, ALL)
     }
 
-    /// Adds a statement as [`Group::push`] does, for its first rows. [`Group::push_more`] gets the
-    /// next rows while the transaction lasts.
+    /// Adds a statement like [`Group::push`], but requests only its first rows.
+    /// [`Group::push_more`] requests the next rows while the transaction lasts.
     pub fn push_rows(
         &mut self,
         prepared: &Prepared,
@@ -137,14 +139,14 @@ impl Group {
         Ok(())
     }
 
-    /// Closes a portal. This is not a statement and has no reply of its own.
+    /// Closes a portal. This does not count as a statement and has no reply of its own.
     pub fn close(&mut self, portal: &str) -> Result<(), WireError> {
         frontend::close(b'P', portal, &mut self.bytes).map_err(WireError::encode)
     }
 
-    /// Adds a statement that is parsed in its place and not kept. Behind a pooler that gives every
-    /// transaction another server connection, a statement must be parsed and bound before the same
-    /// Sync.
+    /// Adds a statement that is parsed in its place and not kept. A pooler may give every
+    /// transaction a different server connection. Behind such a pooler, a statement must be parsed
+    /// and bound before the same Sync.
     pub fn push_unnamed(
         &mut self,
         text: &Arc<str>,
@@ -182,7 +184,7 @@ impl Group {
     /// Adds `copy … from stdin` and its data, without waiting for the server in between. The only
     /// Sync follows the end of the data.
     pub fn push_copy(&mut self, text: &Arc<str>, data: &[u8]) -> Result<(), WireError> {
-        /// The most bytes of data in one message.
+        /// The maximum number of bytes of data in one message.
         const PART: usize = 64 << 10;
         self.push_unnamed(text, &[], &[])?;
         for part in data.chunks(PART) {
@@ -193,7 +195,7 @@ impl Group {
         Ok(())
     }
 
-    /// Makes the group a text of several statements.
+    /// Turns the group into a text of several statements.
     pub fn script(&mut self, text: &str) -> Result<(), WireError> {
         self.script = true;
         frontend::query(text, &mut self.bytes).map_err(WireError::encode)
@@ -217,7 +219,7 @@ impl Group {
                 TypesIsNull::No => IsNull::No,
             })
         };
-        // One format applies to all parameters; with none, no format may be sent.
+        // One format applies to all parameters. If there are no parameters, no format may be sent.
         let formats = (!parameters.is_empty()).then_some(1);
         let parameters = parameters.iter().zip(types);
         let bound = frontend::bind(portal.name, name, formats, parameters, write, Some(1), &mut self.bytes);

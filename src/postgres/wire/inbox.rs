@@ -1,3 +1,5 @@
+//! Passes the messages of a reply from the driver to the callers of its group.
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -7,7 +9,7 @@ use bytes::Bytes;
 
 use super::{WireError, reply_limit::Over};
 
-/// A reply while it arrives: the driver adds its messages, and the callers of its group take them.
+/// A reply that is arriving: the driver adds its messages, and the callers of its group take them.
 #[derive(Debug, Default)]
 pub(super) struct Inbox(Mutex<Inside>);
 
@@ -15,24 +17,23 @@ pub(super) struct Inbox(Mutex<Inside>);
 struct Inside {
     came: Came,
     ended: Option<Result<(), WireError>>,
-    /// One place for each waiting caller. Waking a caller needlessly would cost a switch of
-    /// threads.
+    /// One place for each waiting caller. Waking a caller needlessly would cost a thread switch.
     waiting: Vec<Option<Waker>>,
 }
 
-/// A reply, or a part of it, as it arrived.
+/// A reply, or a part of one, as it arrived.
 #[derive(Debug, Default)]
 pub(super) struct Came {
     pub chunks: Vec<Bytes>,
-    /// The bound that the reply exceeds; its rows were not kept.
+    /// The limit that the reply exceeds, if any; its rows were not kept.
     pub over: Option<Over>,
 }
 
-/// A caller's place in an inbox, once it waits.
+/// A caller's place in an inbox, once the caller waits.
 pub(crate) type WaitingPlace = Option<usize>;
 
-/// The driver's end of an inbox. If it is dropped before the end of the reply, the connection is
-/// lost.
+/// The driver's end of an inbox. If it is dropped before the end of the reply, the callers find the
+/// connection lost.
 #[derive(Debug)]
 pub(super) struct Delivery(Arc<Inbox>);
 
@@ -52,14 +53,14 @@ impl Inbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a part, and wakes the callers.
+    /// Adds a part of the reply, and wakes the callers.
     fn put(&self, came: Came) {
         let mut inside = self.lock();
         inside.put(came);
         inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// Ends the reply, unless it has ended.
+    /// Ends the reply, unless it has already ended.
     fn end(&self, ended: Result<Came, WireError>) {
         let waiting = {
             let mut inside = self.lock();
@@ -73,7 +74,7 @@ impl Inbox {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Returns the end, if it has come, with all untaken messages.
+    /// Returns the end of the reply, if it has arrived, with all messages that were not taken yet.
     pub fn ended(&self) -> Option<Result<Came, WireError>> {
         let mut inside = self.lock();
         let ended = inside.ended.clone()?;
@@ -88,7 +89,7 @@ impl Inbox {
         }
     }
 
-    /// Waits for untaken messages or for the end. Returns whether these messages are the last.
+    /// Waits for new messages or for the end. Also returns true if these messages are the last.
     pub fn poll_part(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<(Came, bool), WireError>> {
         let mut inside = self.lock();
         match inside.ended.clone() {
@@ -137,6 +138,6 @@ impl Delivery {
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.0.end(Err(WireError::Lost(None))); // no effect after the end
+        self.0.end(Err(WireError::Lost(None))); // no effect if the reply has ended
     }
 }

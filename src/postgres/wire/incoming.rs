@@ -1,3 +1,5 @@
+//! The reply to a group that was sent, for the callers that wait for it.
+
 use std::{
     pin::Pin,
     sync::Arc,
@@ -11,7 +13,7 @@ use super::{
     inbox::{Inbox, WaitingPlace},
 };
 
-/// The reply to a group that was sent. It may be dropped: the statements run all the same.
+/// The reply to a group that was sent. If this is dropped, the statements run all the same.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     inbox: Arc<Inbox>,
@@ -25,13 +27,13 @@ impl Incoming {
         Self { inbox, place: None, reading: Some(Reading::new(places, script)) }
     }
 
-    /// Returns the whole reply once, if it has arrived.
+    /// Returns the whole reply, once, if it has arrived.
     pub fn come(&mut self) -> Option<Result<Reply, WireError>> {
         let came = self.inbox.ended()?;
         Some(self.read(came))
     }
 
-    /// Waits for the whole reply, as one of several waiting callers. Returns it once.
+    /// Waits for the whole reply, as one of several waiting callers. Returns the reply once.
     pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
         let came = ready!(self.inbox.poll_ended(place, context));
         Poll::Ready(self.read(came))
@@ -45,9 +47,9 @@ impl Incoming {
     }
 
     /// Reads the replies to single statements while the server still works on the next ones. `read`
-    /// gets a reply, the statement's place in it and its place in the group. What was read may
-    /// still be rolled back: only the end of this call confirms it. Returns the rest of the reply,
-    /// which is empty.
+    /// receives a reply, the statement's place in the reply, and its place in the group. These
+    /// statements may still be rolled back: only the end of this call confirms them. Returns the
+    /// rest of the reply, which is empty.
     pub async fn parts(mut self, mut read: impl FnMut(&Reply, usize, usize)) -> Result<Reply, WireError> {
         let mut reading = self.reading.take().ok_or(WireError::Lost(None))?;
         loop {

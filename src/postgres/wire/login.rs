@@ -1,4 +1,4 @@
-//! Logs in: makes a session from a stream.
+//! Logs in: turns a stream into a session.
 
 mod binding;
 mod exchange;
@@ -20,10 +20,10 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub stream: Stream,
-    /// Bytes of the server behind its first `ReadyForQuery`.
+    /// The bytes that the server sent after its first `ReadyForQuery`.
     pub read: BytesMut,
     pub parameters: HashMap<String, String>,
-    /// The backend's process id, as in `pg_stat_activity` and in the server's log.
+    /// The process id of the backend, as in `pg_stat_activity` and in the server's log.
     pub process_id: i32,
 }
 
@@ -65,12 +65,12 @@ fn parameter(body: &[u8]) -> Option<(String, String)> {
     Some((texts.next()?, texts.next()?))
 }
 
-/// Returns the process id, which precedes the key for cancel requests.
+/// Returns the process id. The key for cancel requests follows it.
 fn process(body: &[u8]) -> Result<i32> {
     body.first_chunk().map(|number| i32::from_be_bytes(*number)).ok_or_else(|| unexpected(b'K'))
 }
 
-/// Checks that the server is one that `target_session_attrs` wants.
+/// Checks that the server is of the kind that `target_session_attrs` requires.
 async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()> {
     if wanted == TargetSessionAttrs::Any {
         return Ok(());
@@ -85,7 +85,7 @@ async fn suits(exchange: &mut Exchange, wanted: TargetSessionAttrs) -> Result<()
             _ => {}
         }
     }
-    // This error is temporary: a failover makes another server accept writes.
+    // This error is temporary: after a failover, another server accepts writes.
     match (wanted, row.ends_with(b"\x02on")) {
         (TargetSessionAttrs::ReadWrite, true) => Err(failed(ConnectionRefused, "the database does not allow writes")),
         (TargetSessionAttrs::ReadOnly, false) => Err(failed(ConnectionRefused, "the database is not read only")),

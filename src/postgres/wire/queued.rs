@@ -1,3 +1,5 @@
+//! The state that callers and the driver share: queued bytes, and the groups that await replies.
+
 use std::{
     collections::{HashMap, VecDeque},
     io,
@@ -34,15 +36,15 @@ pub(super) struct Queued {
     pub bytes: BytesMut,
     /// Lets a caller write directly when no statement is running.
     pub socket: Option<Socket>,
-    /// Groups that were sent or will be, oldest first: replies arrive in this order.
+    /// Groups that were sent or will be sent, oldest first: replies arrive in this order.
     pub groups: VecDeque<AwaitedGroup>,
     pub named: HashMap<Arc<str>, Arc<CachedStatement>>,
     /// The number of statement names so far.
     pub names: u64,
     pub ended: Option<Why>,
-    /// The last caller is gone: the driver ends the session after the last reply.
+    /// True if the last caller is gone: the driver ends the session after the last reply.
     pub leaving: bool,
-    /// A statement may have changed the session beyond its transaction.
+    /// True if a statement may have changed the session beyond its transaction.
     pub soiled: bool,
 }
 
@@ -53,7 +55,8 @@ pub(super) struct Why(pub Option<Arc<ServerError>>);
 /// A group whose reply has not fully arrived.
 pub(super) struct AwaitedGroup {
     came: Came,
-    /// The bytes so far; after the bound is exceeded, the bytes since the last check.
+    /// The number of bytes so far; once the limit is exceeded, the number of bytes since the last
+    /// check.
     bytes: usize,
     /// The size of the reply at which its rows are counted next.
     counted_at: usize,
@@ -62,9 +65,9 @@ pub(super) struct AwaitedGroup {
     pub load: Option<InFlight>,
     /// The number of bytes that were already passed on.
     handed_out: usize,
-    /// The caller reads the reply in parts, as they arrive.
+    /// True if the caller reads the reply in parts as they arrive.
     pub in_parts: bool,
-    /// The group contains a copy, whose data needs no request from the server.
+    /// True if the group contains a copy, whose data the server need not request.
     pub copies: bool,
     pub to: To,
 }
@@ -84,13 +87,13 @@ impl AwaitedGroup {
         }
     }
 
-    /// Keeps whole messages of the reply. Beyond its bound it keeps only messages that end a
+    /// Keeps complete messages of the reply. Beyond the limit, it keeps only messages that end a
     /// statement.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
-            return Ok(()); // checked again later
+            return Ok(()); // its rows are counted later
         }
         if self.came.over.is_none() {
             self.came.over = self.over(limit);
@@ -115,8 +118,8 @@ impl AwaitedGroup {
         Ok(())
     }
 
-    /// Returns the bound that the reply exceeds, if any. Rows are counted each time that the reply
-    /// has doubled, and never in a small one.
+    /// Returns the limit that the reply exceeds, if any. Rows are counted each time the size of the
+    /// reply has doubled, and never in a small reply.
     fn over(&mut self, limit: usize) -> Option<Over> {
         if self.bytes > limit && !self.bound.whole {
             return Some(Over::Bytes(limit));
@@ -137,26 +140,26 @@ impl AwaitedGroup {
         }
     }
 
-    /// Returns the reply, or its rest, and its receiver.
+    /// Returns the reply, or the rest of it, and its receiver.
     pub fn answered(self) -> (Came, To) {
         (self.came, self.to)
     }
 }
 
-/// The bytes of a partial reply that are worth waking the caller for. From 8 to 64 KiB the time is
-/// the same.
+/// The minimum size of a partial reply for which the caller is woken. Any size from 8 to 64 KiB
+/// takes the same time.
 const PART: usize = 32 << 10;
 /// The kinds of messages that end a statement.
 const ENDS: &[u8] = b"CEIs";
-/// The bytes of a too large reply that gather before its rows are dropped. The rows of a smaller
-/// reply are not counted.
+/// The number of bytes of a too large reply that are collected before its rows are dropped. The
+/// rows of a smaller reply are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
 
 pub(super) enum To {
-    /// A caller, which may be gone.
+    /// A caller, which may have stopped waiting.
     Caller(Delivery),
     CachedStatement(Arc<CachedStatement>),
-    /// No caller waits, for example when a statement is closed. It cannot fail.
+    /// No caller waits, for example when a statement is closed. Such a group cannot fail.
     NoCaller,
 }
 

@@ -1,20 +1,22 @@
+//! Limits on the size of a reply, and the count of statements that await one.
+
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The bound of an honest reply. What exceeds it is not kept, so that a server cannot exhaust its
-/// client's memory.
+/// The maximum size of an honest reply. The excess is not kept, so that a server cannot exhaust the
+/// memory of its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bound {
-    /// The most rows, if that is known in advance.
+    /// The maximum number of rows, if it is known in advance.
     pub rows: Option<usize>,
-    /// Rows of any size are kept, and `max_answer` does not apply: they are the only copy, as with
-    /// messages that were taken.
+    /// True if rows of any size are kept, and `max_answer` does not apply. Such rows are the only
+    /// copy, like messages that were taken.
     pub whole: bool,
 }
 
-/// The bound that a reply exceeds.
+/// The limit that a reply exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Bytes(usize),

@@ -1,3 +1,5 @@
+//! A row in the binary format, decoded column by column.
+
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -16,7 +18,7 @@ pub(crate) struct Columns {
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(super) columns: Arc<Columns>,
-    /// A length and a value for each column.
+    /// The values of all columns, each as a length and a value.
     pub(super) values: Bytes,
 }
 
@@ -24,8 +26,8 @@ pub(crate) struct Row {
 pub type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
 impl Row {
-    /// Reads a column of one of the library's own statements. Returns an error for a wrong type,
-    /// because a faulty server must not crash the program.
+    /// Reads a column of one of the library's own statements. Returns an error if the type is
+    /// wrong, because a faulty server must not crash the program.
     pub fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         self.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause)))
     }
@@ -34,7 +36,7 @@ impl Row {
         &self.columns.columns
     }
 
-    /// Creates a row of values in the wire's format: a length and a value for each column.
+    /// Creates a row from values in the wire format: a length and a value for each column.
     #[cfg(test)]
     pub fn of(columns: Arc<Columns>, values: Bytes) -> Self {
         Self { columns, values }
@@ -44,8 +46,8 @@ impl Row {
         self.values.len()
     }
 
-    /// Returns the row with other values. `cell` appends each value to the buffer, given its
-    /// column's number and old value. It returns `false` for null.
+    /// Returns the row with other values. `cell` appends each value to the buffer, given the
+    /// column's number and its old value. It returns `false` if the value is null.
     pub fn rewritten(&self, mut cell: impl FnMut(usize, Option<&[u8]>, &mut BytesMut) -> bool) -> Result<Self, Wrong> {
         let mut old = Values::new(&self.columns, &self.values);
         let mut values = BytesMut::new();
@@ -107,7 +109,7 @@ impl<'a> Values<'a> {
     /// Returns the next column, which may borrow from the connection's buffer.
     ///
     /// # Errors
-    /// There is no further column, it is null, or it is of another type.
+    /// There is no further column, the column is null, or it has a different type.
     pub fn read<T: FromSql<'a>>(&mut self) -> Result<T, Wrong> {
         let columns = self.columns();
         let (name, ty) = columns

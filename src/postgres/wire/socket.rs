@@ -1,10 +1,12 @@
+//! Writes to the socket of an idle connection without waking its driver.
+
 use bytes::BytesMut;
 
 use super::stream::Stream;
 
 /// A second handle to a connection's socket. A caller that finds the connection idle writes
-/// directly and does not wake the driver. This saves a switch of tasks, and often the slow waking
-/// of another thread.
+/// directly, without waking the driver. This saves a task switch, and often the slow waking of
+/// another thread.
 #[derive(Debug)]
 pub(super) enum Socket {
     #[cfg(unix)]
@@ -14,7 +16,8 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// `None` if bytes do not reach the socket unchanged, or a second handle is not possible.
+    /// Returns a second handle; `None` if bytes do not reach the socket unchanged, or a second
+    /// handle is not possible.
     #[cfg(unix)]
     pub fn of(stream: &Stream) -> Option<Self> {
         use std::os::fd::AsFd;
@@ -30,8 +33,8 @@ impl Socket {
         None
     }
 
-    /// Writes what the socket accepts at once, and leaves the rest. After an error it leaves all,
-    /// because the driver will get the same error.
+    /// Writes as many bytes as the socket accepts at once, and leaves the rest. After an error it
+    /// leaves all bytes, because the driver will meet the same error.
     #[cfg(unix)]
     pub fn write(&mut self, bytes: &mut BytesMut) {
         use std::io::Write;

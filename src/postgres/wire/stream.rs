@@ -1,3 +1,5 @@
+//! The stream to a server: a TCP or Unix socket, with or without TLS.
+
 use std::{
     io::{self, IoSlice},
     pin::Pin,

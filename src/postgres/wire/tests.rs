@@ -1,5 +1,5 @@
-//! Groups on a real server: each is one transaction with one reply, whatever fails in or between
-//! them.
+//! Tests groups on a real server: each group is one transaction with one reply, even if statements
+//! in it or before it fail.
 
 mod broken;
 mod bytes;
@@ -21,7 +21,7 @@ pub(super) async fn connection() -> Connection {
     Connection::open(&target, Use::Alone).await.expect("connected")
 }
 
-/// Creates a group of statements without parameters, not kept.
+/// Creates a group of statements that have no parameters and are not kept.
 fn group(statements: &[&str]) -> Group {
     let mut group = Group::new();
     for statement in statements {
@@ -36,7 +36,7 @@ fn numbers(answer: &Reply, place: usize) -> Vec<i32> {
     answer.rows(place, &columns).iter().map(|row| row.read(0).expect("a number")).collect()
 }
 
-/// Returns the place that failed, and its code.
+/// Returns the place of the statement that failed, and the error code.
 fn refused(outcome: Result<Reply, WireError>) -> (usize, SqlState) {
     match outcome {
         Err(WireError::Server { statement, error, .. }) => (statement, error.code.clone()),
@@ -102,7 +102,7 @@ async fn unpreparable_statement_gives_its_reason_and_harms_no_other() {
     let mut alone = Group::new();
     alone.push(&good, &[]).expect("encoded");
     assert_eq!(numbers(&connection.send(alone).await.expect("its Parse was not skipped"), 0), [7]);
-    // The missing type exists now: the next use prepares it again, under a new name.
+    // The missing type exists now, so the next use prepares the statement again, under a new name.
     connection.batch("create temp table n (nothing int)").await.expect("created");
     assert!(connection.query("select nothing from n", &[]).await.expect("prepared").is_empty());
     assert!(connection.query(wrong, &[]).await.is_err(), "and still says so");

@@ -1,4 +1,4 @@
-//! The limits of a queue and its pause, which hold for all processes together.
+//! The limits of a queue and its pause. Both apply to all processes together.
 
 use tokio_postgres::types::ToSql;
 
@@ -10,9 +10,10 @@ use crate::{
     },
 };
 
-/// The limits on how many messages all processes together may dequeue from a queue. They are exact:
-/// the transaction that dequeues checks them, so the dequeues of a queue with limits wait for each
-/// other's commits. While a transaction that took messages is open, other dequeues find nothing.
+/// The limits on how many messages all processes together may dequeue from a queue. The limits are
+/// exact: the transaction that dequeues checks them, so dequeues from a queue with limits wait for
+/// each other's commits. While a transaction that took messages is open, other dequeues find
+/// nothing.
 ///
 /// ```
 /// # use trunkline::{Db, Limits, Result};
@@ -23,67 +24,70 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// While this many messages are leased, nothing is dequeued.
+    /// The number of leased messages at which dequeues stop.
     pub max_leased: Option<u32>,
-    /// Messages dequeued in a second.
+    /// The number of messages that may be dequeued per second.
     pub per_second: Option<f64>,
-    /// Messages that may be dequeued at once, after a rest.
+    /// The number of messages that may be dequeued at once after an idle time.
     pub burst: Option<u32>,
-    /// Messages of each key that workers begin with in a second.
+    /// The number of messages of each key that workers may start per second.
     pub key_per_second: Option<f64>,
-    /// Messages of each key that workers may begin with at once, after a rest.
+    /// The number of messages of each key that workers may start at once after an idle time.
     pub key_burst: Option<u32>,
 }
 
 impl Limits {
-    /// No limits.
+    /// Returns no limits.
     #[must_use]
     pub const fn none() -> Self {
         Self { max_leased: None, per_second: None, burst: None, key_per_second: None, key_burst: None }
     }
 
-    /// While this many messages are leased, nothing is dequeued; at least 1.
+    /// Stops dequeues while this number of messages is leased; at least 1.
     #[must_use]
     pub const fn max_leased(self, messages: u32) -> Self {
         Self { max_leased: Some(messages), ..self }
     }
 
-    /// Messages dequeued in a second: more than 0, at most a thousand million; 0.1 is one in ten
-    /// seconds.
+    /// Limits the number of messages dequeued per second: more than 0, at most a thousand million.
+    /// 0.1 is one message in ten seconds.
     #[must_use]
     pub const fn per_second(self, messages: f64) -> Self {
         Self { per_second: Some(messages), ..self }
     }
 
-    /// The number of messages that may be dequeued at once after a rest, where `per_second` is set.
-    /// Without a burst it is the messages of one second, and at least 1.
+    /// Sets the number of messages that may be dequeued at once after an idle time, if `per_second`
+    /// is set. By default it is the number of messages for one second, and at least 1.
     #[must_use]
     pub const fn burst(self, messages: u32) -> Self {
         Self { burst: Some(messages), ..self }
     }
 
-    /// The messages of each key that workers begin in a second, in a queue with keys
-    /// ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a thousand
-    /// million; 0.1 is one in ten seconds. A message that comes again counts again.
+    /// Limits the number of messages of each key that workers start per second, in a queue with
+    /// keys ([`Settings::partitions`](crate::Settings::partitions)): more than 0, at most a
+    /// thousand million. 0.1 is one message in ten seconds. A message that is delivered again
+    /// counts again.
     ///
-    /// The worker that holds the key's partition enforces the rate, without asking other workers,
+    /// The worker that holds the key's partition enforces the rate without asking other workers,
     /// and all workers together never exceed it. A worker that takes over a partition begins with
-    /// empty buckets, as of the last time at which its predecessor could begin a message. Messages
-    /// of a key beyond the rate wait, and messages of other keys pass them. Partitions of such a
-    /// queue cannot be leased in SQL.
+    /// empty buckets, dated to the last time at which its predecessor could have started a message.
+    /// Messages of a key beyond the rate wait, and messages of other keys overtake them. Partitions
+    /// of such a queue cannot be leased in SQL.
     #[must_use]
     pub const fn key_per_second(self, messages: f64) -> Self {
         Self { key_per_second: Some(messages), ..self }
     }
 
-    /// The number of messages of a key that may be begun at once after a rest, where
-    /// `key_per_second` is set. Without a burst it is the messages of one second, and at least 1.
+    /// Sets the number of messages of a key that may be started at once after an idle time, if
+    /// `key_per_second` is set. By default it is the number of messages for one second, and at
+    /// least 1.
     #[must_use]
     pub const fn key_burst(self, messages: u32) -> Self {
         Self { key_burst: Some(messages), ..self }
     }
 
-    /// Reads three columns from `at` on, and the limits of keys from two columns from `of_keys` on.
+    /// Reads three columns starting at `at`, and the limits of keys from two columns starting at
+    /// `of_keys`.
     pub(crate) fn of(row: &Row, at: usize, of_keys: usize) -> Result<Self> {
         let (per_second, burst) = per_second_of(row, at + 1)?;
         let (key_per_second, key_burst) = per_second_of(row, of_keys)?;
@@ -100,11 +104,11 @@ fn per_second_of(row: &Row, at: usize) -> Result<(Option<f64>, Option<u32>)> {
 }
 
 impl Db {
-    /// Sets all limits of a queue: a limit that is not named is removed. They hold from now on,
-    /// also for running programs.
+    /// Sets all limits of a queue. A limit that is not named is removed. The limits apply from now
+    /// on, also to running programs.
     ///
     /// # Errors
-    /// A limit is out of bounds, or a burst has no rate; then none is changed. There is no such
+    /// A limit is out of bounds, or a burst has no rate; then no limit is changed. There is no such
     /// queue ([`Error::is_no_queue`]).
     pub async fn limit_queue(&self, name: &str, limits: &Limits) -> Result<()> {
         self.check_schema().await?;
@@ -120,9 +124,9 @@ impl Db {
         limited.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
-    /// Pauses a queue for all programs: nothing is taken or leased from it from now on. Enqueues go
-    /// on, and leased messages keep their leases. Consumers and workers wait. A paused queue stays
-    /// paused.
+    /// Pauses a queue for all programs: from now on, no message is taken or leased from it.
+    /// Enqueues continue to work, and leased messages keep their leases. Consumers and workers
+    /// wait. The queue stays paused until [`Db::resume_queue`].
     ///
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).
@@ -131,7 +135,7 @@ impl Db {
         self.query(Class::Main, &sql, &[&name]).await.map_err(|error| error.or_no_queue(name)).map(drop)
     }
 
-    /// Resumes a queue that was paused, and wakes its consumers.
+    /// Resumes a paused queue, and wakes its consumers.
     ///
     /// # Errors
     /// There is no such queue ([`Error::is_no_queue`]).

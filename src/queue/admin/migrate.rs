@@ -1,5 +1,5 @@
-//! The schema and its versions: steps change tables, and only forward; each migration replaces
-//! functions and templates by those of this library.
+//! The schema and its versions. Steps change tables, forward only; each migration also replaces the
+//! functions and templates with those of this library.
 
 use std::fmt::Write;
 
@@ -14,18 +14,18 @@ use crate::{
     },
 };
 
-// STEPS, FUNCTIONS and TEMPLATES: the name and the text of every file in `sql/`.
+// STEPS, FUNCTIONS and TEMPLATES: the names and contents of the files in `sql/`.
 include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 
 /// The version of the first release, whose tables are the first step.
 const FIRST: i32 = 15;
 
-/// The version that this library works with: the number of its last step.
+/// The version of the schema that this library works with: the number of its last step.
 pub const SCHEMA_VERSION: i32 = number(STEPS[STEPS.len() - 1].0);
 
-/// The oldest version whose programs work with this one. A step that breaks them raises it to its
-/// own number. Programs of 0.1.0, whose version is 15, read the table `migration` instead: to shut
-/// them out, the step adds a row there.
+/// The oldest version whose programs work with this version. A step that breaks older programs
+/// raises it to its own number. Programs of 0.1.0, whose version is 15, read the table `migration`
+/// instead: to stop them, such a step also adds a row to that table.
 const OLDEST: i32 = 15;
 
 struct Installed {
@@ -42,14 +42,14 @@ impl Installed {
 }
 
 impl Db {
-    /// Brings the schema to this library's version, in one transaction: applies the missing steps,
-    /// then replaces all functions, then those of every queue. Safe to call again, and from many
-    /// processes at once: they wait for each other. Returns the number of applied steps. Leaves a
-    /// newer schema that supports this library as it is.
+    /// Brings the schema to this library's version, in one transaction. It applies the missing
+    /// steps, then replaces all functions, then the functions of every queue. Safe to call again,
+    /// and from many processes at the same time: they wait for each other. Returns the number of
+    /// applied steps. Leaves the schema unchanged if it is newer and supports this library.
     ///
     /// # Errors
     /// The schema is newer and does not support this library, the schema or something in it belongs
-    /// to another role, or the role may not create it.
+    /// to another role, or the role may not create the schema.
     pub async fn migrate(&self) -> Result<usize> {
         let session = self.own_session().await?;
         let found = self.found(&session).await?;
@@ -71,7 +71,7 @@ impl Db {
         session.batch(begin.name, &begin.text).await?;
         let found = self.found(&session).await?.version;
         if found > SCHEMA_VERSION {
-            return Err(self.mismatch(found)); // dropping the session rolls back
+            return Err(self.mismatch(found)); // dropping the session rolls the transaction back
         }
         if found > 0 && found < FIRST {
             return Err(Error::invalid(format!(
@@ -113,9 +113,8 @@ impl Db {
         Ok(pending.len())
     }
 
-    /// Writes the headers of each queue's functions where psql shows them. Runs outside the
-    /// migration's transaction, because the server has no room for the locks of a few hundred
-    /// queues.
+    /// Adds the headers of each queue's functions, for psql to show. Runs outside the migration's
+    /// transaction, because the server has no room for the locks of several hundred queues.
     async fn describe_queues(&self, session: &Session) -> Result<()> {
         let some = self.statement("describe_queues", include_str!("../../../sql/statements/describe_queues.sql"));
         let mut behind = Some(String::new());
@@ -127,13 +126,13 @@ impl Db {
 
     /// Removes the schema with all queues and their contents, and every other object that depends
     /// on it. Does nothing if there is no schema. Removes up to twenty queues in one transaction,
-    /// all or nothing. With more queues, each transaction removes twenty, so that the server has
-    /// room for the locks: after a failure in between, call it again.
+    /// all or nothing. If there are more, each transaction removes twenty, so that the server has
+    /// room for the locks. After a failure in between, call this method again.
     /// # Errors
-    /// The role does not own the schema; or there are more than twenty queues, and one of them is
+    /// The role does not own the schema. Or there are more than twenty queues, and one of them is
     /// in use for ten seconds.
     pub async fn teardown(&self) -> Result<()> {
-        /// Queues that one transaction removes.
+        /// The number of queues that one transaction removes.
         const FEW: i64 = 20;
         let session = self.own_session().await?;
         if self.found(&session).await?.version > 0 {
@@ -149,7 +148,7 @@ impl Db {
         Ok(())
     }
 
-    /// Checks the schema's name, which statements contain without quotes.
+    /// Checks the name of the schema, which statements contain without quotes.
     async fn check_name(&self, session: &Session) -> Result<()> {
         let fits = self.statement("fits_unquoted", include_str!("../../../sql/statements/fits_unquoted.sql"));
         let name = self.schema().name();
@@ -209,7 +208,7 @@ impl Db {
     }
 }
 
-/// Returns the version that a step leads to: the number at the beginning of its file's name.
+/// Returns the version that a step leads to: the number at the beginning of its file name.
 const fn number(name: &str) -> i32 {
     let (digits, mut version, mut at) = (name.as_bytes(), 0, 0);
     while digits[at].is_ascii_digit() {

@@ -1,18 +1,18 @@
-//! Rights of roles on queues.
+//! The rights of roles on queues.
 
 use crate::{
     error::{Error, Kind, Result},
     postgres::db::{Class, Db},
 };
 
-/// A role's part in a queue, with the least rights for it.
+/// A role's part in a queue. Each part has the minimum rights that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
-    /// Enqueues. Cannot read payloads.
+    /// Enqueues messages. Cannot read payloads.
     Producer,
-    /// Takes, leases and settles messages; finds, cancels and reschedules them. Cannot enqueue.
+    /// Takes, leases and settles messages, and finds, cancels and reschedules them. Cannot enqueue.
     Consumer,
-    /// Does what a consumer does; also reads, replays, discards, purges and prunes.
+    /// Has the rights of a consumer, and also reads, replays, discards, purges and prunes.
     Operator,
 }
 
@@ -27,11 +27,11 @@ impl Right {
 }
 
 impl Db {
-    /// Gives roles the least rights for their parts, in one queue or in all queues, including
-    /// queues that are created later. Migrations keep the rights. Changes all roles or none.
+    /// Gives roles the minimum rights for their parts, in one queue or in all queues, including
+    /// queues that are created later. Migrations keep these rights. Changes all roles or none.
     ///
     /// # Errors
-    /// A role or the queue does not exist, or this is not the role that the schema belongs to.
+    /// A role or the queue does not exist, or the current role does not own the schema.
     pub async fn grant(&self, rights: &[(Right, &str)], queue: Option<&str>) -> Result<()> {
         let (kinds, roles): (Vec<&str>, Vec<&str>) = rights.iter().map(|(right, role)| (right.kind(), *role)).unzip();
         self.exist(&roles, queue).await?;
@@ -39,12 +39,12 @@ impl Db {
         self.query(Class::Main, &sql, &[&roles, &kinds, &queue]).await.map(drop)
     }
 
-    /// Takes from roles all rights that [`Db::grant`] gave them, in one queue or in all queues.
+    /// Revokes all rights that [`Db::grant`] gave these roles, in one queue or in all queues.
     /// Changes all roles or none.
     ///
     /// # Errors
-    /// The errors of [`Db::grant`]; or a role was granted rights in all queues, which cannot be
-    /// taken in one.
+    /// The errors of [`Db::grant`]. Or a role has rights in all queues, which cannot be revoked for
+    /// a single queue.
     pub async fn revoke(&self, roles: &[&str], queue: Option<&str>) -> Result<()> {
         self.exist(roles, queue).await?;
         let sql = self.statement("revoke", include_str!("../../../sql/statements/revoke.sql"));

@@ -13,7 +13,7 @@ use crate::{
     queue::{admin::limits::Limits, message::payload::ColumnType},
 };
 
-/// Retries of a change that ends in a deadlock.
+/// The number of retries of a change that ends in a deadlock.
 const ALTERS: usize = 4;
 
 /// The settings of a new queue.
@@ -40,8 +40,8 @@ pub struct Settings {
 
 impl Settings {
     /// Creates settings for payloads of any type that Postgres knows: `bytea`, `text`, `jsonb`,
-    /// `int8`, `uuid`, a composite type, an array. The other settings are 10 attempts, leases of 30
-    /// seconds, up to 1,024 messages a batch, no priorities, no uniqueness.
+    /// `int8`, `uuid`, a composite type, an array. The defaults are 10 attempts, leases of 30
+    /// seconds, up to 1,024 messages per batch, no priorities, and no uniqueness.
     #[must_use]
     pub fn new(payload: impl Into<String>) -> Self {
         Self {
@@ -57,9 +57,8 @@ impl Settings {
         }
     }
 
-    /// Creates settings for payloads of this Rust type, in the column type that goes with it:
-    /// `jsonb` for [`Json`](crate::Json), `text` for `String`, and the [`ColumnType`] of each other
-    /// type.
+    /// Creates settings for payloads of this Rust type, with the matching column type: `jsonb` for
+    /// [`Json`](crate::Json), `text` for `String`, and the [`ColumnType`] of any other type.
     ///
     /// ```
     /// # use trunkline::{Db, Json, Queue, Result, Settings};
@@ -73,75 +72,78 @@ impl Settings {
         Self::new(T::NAME)
     }
 
-    /// Deliveries before a message becomes a dead letter; 1 to 2,147,483,647.
+    /// Sets the number of deliveries before a message becomes a dead letter, from 1 to
+    /// 2,147,483,647.
     #[must_use]
     pub fn max_attempts(self, max_attempts: u32) -> Self {
         Self { max_attempts, ..self }
     }
 
-    /// The duration of a lease unless a consumer asks for another; more than zero, at most 365
-    /// days.
+    /// Sets the duration of a lease, unless a consumer asks for another: more than zero, at most
+    /// 365 days.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// The most messages in one row, 1 to 1,024. With 1, messages that are slow jobs spread over
-    /// all workers.
+    /// Sets the maximum number of messages in one row, from 1 to 1,024. With 1, messages that are
+    /// slow jobs spread over all workers.
     #[must_use]
     pub fn max_batch(self, max_batch: u32) -> Self {
         Self { max_batch, ..self }
     }
 
-    /// The number of priorities, 1 to 10, which cannot be changed later. They are numbered from 0,
-    /// the lowest. See [`Settings::aging`] for their effect, and
+    /// Sets the number of priorities, from 1 to 10, which cannot be changed later. Priorities are
+    /// numbered from 0, the lowest. See [`Settings::aging`] for their effect, and
     /// [`Draft::priority`](crate::Draft::priority).
     #[must_use]
     pub fn priorities(self, priorities: u32) -> Self {
         Self { priorities, ..self }
     }
 
-    /// The worth of one step of priority: more than zero, at most 36,500 days; a minute if not set.
+    /// Sets the head start that one step of priority gives: more than zero, at most 36,500 days; a
+    /// minute by default.
     ///
-    /// Each step of priority adds this time to a message's age. Of the messages that are due, the
-    /// one that is then the oldest leaves first, to within a sixteenth. So a message of the lowest
-    /// priority is overtaken only by messages that came within this time after it, times the steps,
-    /// and never starves. [`Duration::MAX`] is strict: the highest priority leaves first, however
-    /// long other messages wait.
+    /// Each step of priority adds this time to a message's age. The due message with the highest
+    /// resulting age leaves first, to within a sixteenth of this time. A message of the lowest
+    /// priority is overtaken only by messages that are enqueued within this time, times the steps,
+    /// after it. So no message starves, except with [`Duration::MAX`]: the highest priority then
+    /// always leaves first.
     #[must_use]
     pub fn aging(self, aging: Duration) -> Self {
         Self { aging, ..self }
     }
 
-    /// Sets whether messages may have unique keys ([`Draft::unique`](crate::Draft::unique)), which
-    /// cannot be changed later. The end of a message then costs a little more. Cannot be combined
-    /// with [`Settings::partitions`].
+    /// Sets whether messages may have unique keys ([`Draft::unique`](crate::Draft::unique)). This
+    /// cannot be changed later. Ending a message then costs a little more. Cannot be combined with
+    /// [`Settings::partitions`].
     #[must_use]
     pub fn uniqueness(self, uniqueness: bool) -> Self {
         Self { uniqueness, ..self }
     }
 
-    /// Gives each message a key. Messages of one key are handled one after another, in the order in
-    /// which they are due; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`]. The
-    /// number of partitions is 1 to 256; 64 is enough for most queues, and [`Changes::partitions`]
-    /// can raise it later. Cannot be combined with priorities or uniqueness.
+    /// Gives each message a key. Messages with the same key are handled one after another, in the
+    /// order of their due times; see [`Draft::key`](crate::Draft::key) and [`Settings::per_key`].
+    /// The number of partitions is 1 to 256. 64 is enough for most queues, and
+    /// [`Changes::partitions`] can raise the number later. Cannot be combined with priorities or
+    /// uniqueness.
     ///
-    /// A key's hash chooses its partition, and one worker at a time leases a partition as a whole.
-    /// So there are never more workers (processes) at work than partitions.
+    /// The hash of a key chooses its partition, and one worker at a time leases a partition as a
+    /// whole. So at most as many workers (processes) as there are partitions have work.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions, ..self }
     }
 
-    /// The most messages of one key that are handled at the same time; 1 if not set. With more than
-    /// 1, messages of a key are in no order.
+    /// Sets the maximum number of messages of one key that are handled at the same time; 1 by
+    /// default. With more than 1, the messages of a key have no order.
     #[must_use]
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key, ..self }
     }
 }
 
-/// Changes to the settings of a queue. Settings that are not named stay as they are.
+/// Changes to the settings of a queue. Settings that are not named keep their values.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -161,7 +163,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// No changes.
+    /// Creates an empty set of changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -191,19 +193,19 @@ impl Changes {
         Self { aging: Some(aging), ..self }
     }
 
-    /// Changes [`Settings::per_key`]. Running workers keep the number that they began with.
+    /// Changes [`Settings::per_key`]. Running workers keep the number that they started with.
     #[must_use]
     pub fn per_key(self, per_key: u32) -> Self {
         Self { per_key: Some(per_key), ..self }
     }
 
-    /// Raises the number of partitions in a queue with keys, to a multiple of the present number,
-    /// at most 256 ([`Settings::partitions`]).
+    /// Raises the number of partitions in a queue with keys to a multiple of the current number, at
+    /// most 256 ([`Settings::partitions`]).
     ///
-    /// Workers and producers may run meanwhile; the order and the limits of keys hold. The queue
-    /// stands still until its waiting messages are in order: some 20 seconds for each million
-    /// messages. A change that ends in a deadlock with other transactions is tried again, four
-    /// times; then it fails, and has changed nothing.
+    /// Workers and producers may run during the change, and it preserves the order and the limits
+    /// of keys. The queue delivers nothing until its waiting messages have been moved: about 20
+    /// seconds for each million messages. If the change ends in a deadlock with other transactions,
+    /// it is tried again up to four times. If all tries fail, nothing is changed.
     #[must_use]
     pub fn partitions(self, partitions: u32) -> Self {
         Self { partitions: Some(partitions), ..self }
@@ -214,35 +216,35 @@ impl Changes {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Description {
-    /// Its name.
+    /// The queue's name.
     pub name: String,
-    /// The payload's type, as Postgres names it.
+    /// The type of the payloads, as Postgres names it.
     pub payload: String,
-    /// Deliveries before a message becomes a dead letter.
+    /// The number of deliveries before a message becomes a dead letter.
     pub max_attempts: u32,
     /// The duration of a lease unless a consumer asks for another.
     pub lease: Duration,
-    /// The most messages in one row.
+    /// The maximum number of messages in one row.
     pub max_batch: u32,
     /// The time at which the queue was created, by the server's clock.
     pub created_at: SystemTime,
-    /// True if the queue is paused: [`Db::pause_queue`].
+    /// True if the queue is paused: see [`Db::pause_queue`].
     pub is_paused: bool,
-    /// The time at which the queue was paused, by the server's clock.
+    /// The time at which the queue was paused, by the server's clock; `None` if it is not paused.
     pub paused_at: Option<SystemTime>,
-    /// The limits on dequeues: [`Db::limit_queue`].
+    /// The limits on dequeues: see [`Db::limit_queue`].
     pub limits: Limits,
-    /// The number of priorities; 1 is none.
+    /// The number of priorities. 1 means that the queue has no priorities.
     pub priorities: u32,
-    /// The worth of one step of priority.
+    /// The head start that one step of priority gives.
     pub aging: Duration,
     /// True if messages may have unique keys.
     pub uniqueness: bool,
-    /// The number of partitions if messages have keys; otherwise 0.
+    /// The number of partitions if messages have keys, or 0 otherwise.
     pub partitions: u32,
     /// The number of the first partition.
     pub(crate) first_lane: u16,
-    /// The most messages of a key that are handled at the same time.
+    /// The maximum number of messages of a key that are handled at the same time.
     pub per_key: u32,
 }
 
@@ -269,7 +271,7 @@ impl Description {
 }
 
 impl Db {
-    /// Creates a queue; does nothing if it exists with the same settings.
+    /// Creates a queue. Does nothing if the queue exists with the same settings.
     ///
     /// # Errors
     /// The name or a setting is out of bounds, the type is unknown, or the queue exists with other
@@ -290,12 +292,12 @@ impl Db {
         Ok(())
     }
 
-    /// Changes settings of a queue, for all programs. Leases that begin later have the new lease
+    /// Changes settings of a queue for all programs. Leases that begin later have the new lease
     /// time, and leased messages keep their leases. Open handles keep the `max_batch`, and workers
-    /// the lease time, that they began with.
+    /// the lease time, that they started with.
     ///
     /// # Errors
-    /// A setting is out of bounds, and then nothing is changed; or there is no such queue
+    /// A setting is out of bounds; then no setting is changed. There is no such queue
     /// ([`Error::is_no_queue`]).
     pub async fn alter_queue(&self, name: &str, changes: &Changes) -> Result<()> {
         self.check_schema().await?;
@@ -315,7 +317,7 @@ impl Db {
         }
     }
 
-    /// Drops a queue with its messages, dead letters and archive. Its consumers get
+    /// Drops a queue with its messages, dead letters and archive. Its consumers receive
     /// [`Error::is_no_queue`].
     pub async fn drop_queue(&self, name: &str) -> Result<()> {
         let sql = self.statement("drop_queue", include_str!("../../../sql/statements/drop_queue.sql"));
@@ -332,7 +334,7 @@ impl Db {
     /// Returns the description of one queue.
     ///
     /// # Errors
-    /// [`Error::is_no_queue`] where there is none.
+    /// [`Error::is_no_queue`] if the queue does not exist.
     pub async fn describe_queue(&self, name: &str) -> Result<Description> {
         self.check_schema().await?;
         let rows = self.describe(Some(name)).await?;
@@ -345,12 +347,14 @@ impl Db {
     }
 }
 
-/// Converts a time to seconds. The cap is out of bounds everywhere, so the server rejects it.
+/// Converts a duration to seconds. The cap is out of bounds for every setting, so the server
+/// rejects it.
 fn in_seconds(time: Duration) -> f64 {
     time.as_secs_f64().min(1e10)
 }
 
-/// Converts a head start to seconds. `Duration::MAX` becomes the longest that the server takes.
+/// Converts a head start to seconds. `Duration::MAX` becomes the longest head start that the server
+/// accepts.
 fn strict(aging: Duration) -> f64 {
     match aging {
         Duration::MAX => 36_500.0 * 86_400.0,
@@ -358,7 +362,7 @@ fn strict(aging: Duration) -> f64 {
     }
 }
 
-/// Converts a number; the server checks the other bounds.
+/// Converts a number to the server's type. The server checks the other bounds.
 fn bounded(name: &str, number: u32) -> Result<i32> {
     i32::try_from(number).map_err(|_| Error::invalid(format!("{name} is {number}, and can be at most {}", i32::MAX)))
 }

@@ -2,14 +2,14 @@
 //! statement serves all of them.
 //!
 //! There is no timer. A call that finds no statement running receives a [`Permit`] and spawns a
-//! task, which runs statement after statement until no call waits. However that task ends, by a
-//! panic or with its runtime, the permit's drop leaves the waiting calls to the other permit, or
-//! fails them if there is none: no call waits for a statement that is never sent. The calls that a
-//! statement already serves belong to its work, and fail when the work is dropped.
+//! task, which runs one statement after another until no call waits. If that task ends early, by a
+//! panic or together with its runtime, its permit is dropped. The waiting calls are then left to
+//! the other permit, or fail if there is none: no call waits for a statement that is never sent.
+//! The calls that a running statement serves belong to its work, and fail when the work is dropped.
 //!
-//! The file does no I/O. What waits, and for what, is up to the five kinds of calls: enqueues
-//! (`coalesce`), dequeues (`dequeues`), ends of leases (`settle`), notifications (`notify`), and
-//! consumers that wait (`wait/list`).
+//! This file does no I/O. The five kinds of calls define their own work: enqueues (`coalesce`),
+//! dequeues (`dequeues`), ends of leases (`settle`), notifications (`notify`), and consumers that
+//! wait (`wait/list`).
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,17 +21,19 @@ pub(crate) trait Waiting {
     type Call;
     /// The calls that one statement serves.
     type Work;
-    /// Statements that may run at the same time.
+    /// The number of statements that may run at the same time.
     const STATEMENTS: usize = 1;
 
     fn is_empty(&self) -> bool;
 
-    /// Returns true if the waiting calls are worth a statement beside the one that runs.
+    /// Returns true if the waiting calls are worth a second statement in addition to the running
+    /// one.
     fn deserve_another(&self, _: &Running) -> bool {
         false
     }
 
-    /// Removes the work of the next statement, and counts its messages. `None` ends the permit.
+    /// Removes the work of the next statement, and counts its messages. Returns `None` to end the
+    /// permit.
     fn next(&mut self, running: &Running) -> Option<(Self::Work, usize)>;
 
     /// Removes the calls that fail because no permit is left to serve them.
@@ -43,7 +45,7 @@ pub(crate) trait Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Running {
     pub statements: usize,
-    /// Messages in them.
+    /// The number of messages in these statements.
     pub messages: usize,
     /// The duration of the last statement.
     pub took: Duration,
@@ -67,7 +69,7 @@ impl<W: Waiting> Batcher<W> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call. Returns a permit if a statement has to start for it.
+    /// Adds a call. Returns a permit if a statement must be started for it.
     pub fn join(self: &Arc<Self>, add: impl FnOnce(&mut W)) -> Option<Permit<W>> {
         let always = |waiting: &mut W| {
             add(waiting);
@@ -76,7 +78,7 @@ impl<W: Waiting> Batcher<W> {
         self.try_join(always)?.1
     }
 
-    /// Adds a call if there is room for it, which `add` decides.
+    /// Adds a call if there is room for it, as `add` decides.
     pub fn try_join<R>(self: &Arc<Self>, add: impl FnOnce(&mut W) -> Option<R>) -> Option<(R, Option<Permit<W>>)> {
         let mut state = self.state();
         let added = add(&mut state.waiting)?;
@@ -91,7 +93,7 @@ impl<W: Waiting> Batcher<W> {
 /// The right to run statements, one at a time.
 pub(crate) struct Permit<W: Waiting> {
     batcher: Arc<Batcher<W>>,
-    /// Messages in its statement.
+    /// The number of messages in the permit's statement.
     messages: usize,
     began: Option<Instant>,
     has_ended: bool,
@@ -99,7 +101,7 @@ pub(crate) struct Permit<W: Waiting> {
 
 impl<W: Waiting> Permit<W> {
     /// Returns the work of the next statement. Returns `None` when the permit has ended; the next
-    /// call then receives another.
+    /// call then receives another permit.
     pub fn next(&mut self) -> Option<W::Work> {
         let mut state = self.batcher.state();
         let BatcherState { waiting, running } = &mut *state;
@@ -118,9 +120,10 @@ impl<W: Waiting> Permit<W> {
         self.batcher.state()
     }
 
-    /// Yields, so that callers that were just answered can share the next statement with each other
-    /// or with the calls that wait. A lone caller has none to share with: there, a yield made the
-    /// runtime wake another thread, which took a third of the caller's time.
+    /// Yields, so that callers that have just been answered can share the next statement with each
+    /// other or with the waiting calls. A lone caller has no other call to share with. For such a
+    /// caller, a yield made the runtime wake another thread, which took a third of the caller's
+    /// time.
     pub async fn give_way(&self, answered: usize) {
         if answered > 1 || !self.state().waiting.is_empty() {
             tokio::task::yield_now().await;

@@ -13,42 +13,42 @@ use crate::{
     queue::message::{keys, unique::Unique},
 };
 
-/// The most bytes in a row, unless its only message is larger. A larger row would cost the server
-/// new pages: its allocator returns blocks above 128 KiB to the system when a statement ends, and
-/// needs cleared ones for the next.
+/// The maximum number of bytes in a row, unless its only message is larger. A larger row would cost
+/// the server new pages. Its allocator returns blocks above 128 KiB to the system when a statement
+/// ends, and needs cleared blocks for the next statement.
 pub(crate) const BATCH_BYTES: usize = 64 << 10;
-/// An insert takes no further row beyond this many bytes.
+/// The size in bytes above which an insert takes no further row.
 pub(crate) const INSERT_BYTES: usize = 1 << 20;
-/// The most memory of waiting messages; beyond it, callers wait for room.
+/// The maximum memory of waiting messages. Above it, callers wait for room.
 const WAITING_BYTES: usize = 16 << 20;
-/// Bytes that a message counts for besides its own.
+/// The number of bytes that each message counts in addition to its own.
 const OVERHEAD: usize = 32;
-/// A second insert starts when this many messages wait, or a full row. While the server stores one
-/// row, the client encodes the other.
+/// The number of waiting messages that starts a second insert; a full row starts one too. While the
+/// server stores one row, the client encodes the other.
 const WORTH_ANOTHER: usize = 128;
-/// The time in which a server stores a message. A second insert starts only when as many messages
-/// wait as the server stores while an insert runs. Where the disk is slow, a small insert would
-/// only queue behind the flush of the first, and the calls that arrive next behind both.
+/// The time in which a server stores a message. A second insert starts only when at least as many
+/// messages wait as the server stores while an insert runs. If the disk is slow, a small insert
+/// would only queue behind the flush of the first insert, and the next calls would queue behind
+/// both.
 const STORED_IN: Duration = Duration::from_micros(16);
-/// Up to this many messages, waiting and in an insert together, start an insert at once. Two
-/// commits that share a flush cost less than a wait for the first commit.
+/// The number of messages, waiting and in an insert together, up to which an insert starts at once.
+/// Two commits that share a flush cost less than a wait for the first commit.
 const FEW: usize = 4;
 
-/// One encoded message.
 #[derive(Clone, Copy)]
 pub(crate) struct New<'a> {
     pub due: f64,
     pub lane: u16,
     pub key: Option<&'a str>,
     pub element: &'a [u8],
-    /// Empty where the message has none.
+    /// The metadata's element; empty if the message has none.
     pub metadata: &'a [u8],
-    /// Its unique key.
+    /// The message's unique key.
     pub claim: Option<&'a Unique>,
 }
 
 impl New<'_> {
-    /// Bytes that the message counts for while it waits.
+    /// Returns the number of bytes that the message counts while it waits.
     fn bytes(&self) -> usize {
         let keys = self.key.map_or(0, str::len) + self.claim.map_or(0, |claim| claim.key.len());
         self.element.len() + self.metadata.len() + keys + OVERHEAD
@@ -58,21 +58,22 @@ impl New<'_> {
 /// The messages of one queue that wait to be written.
 pub(crate) struct Coalescer {
     batcher: Arc<Batcher<OpenRows>>,
-    /// Notified when messages leave.
+    /// Notified when messages leave the coalescer.
     room: Arc<Notify>,
 }
 
 pub(crate) type InsertPermit = Permit<OpenRows>;
 
-/// A caller's receipt, and the permit to write where an insert has to start.
+/// A caller's receipt, and a permit if an insert must be started.
 pub(crate) struct Joined {
     pub receipt: Receipt,
     pub permit: Option<InsertPermit>,
 }
 
 impl Coalescer {
-    /// All messages of a coalescer have a unique key, or none has. The queue has `lanes` priorities
-    /// or partitions. An insert takes at most `rows` rows of at most `max_batch` messages each.
+    /// Creates a coalescer. Either all of its messages have a unique key, or none has. The queue
+    /// has `lanes` priorities or partitions. An insert takes at most `rows` rows of at most
+    /// `max_batch` messages each.
     pub fn new(max_batch: usize, lanes: usize, rows: usize) -> Self {
         let room = Arc::new(Notify::new());
         let waiting =
@@ -80,8 +81,8 @@ impl Coalescer {
         Self { batcher: Batcher::new(waiting), room }
     }
 
-    /// Adds one message to the row that gathers. Waits while the waiting messages take too much
-    /// memory.
+    /// Adds one message to the row that is being collected. Waits while the waiting messages take
+    /// too much memory.
     pub async fn join(&self, new: New<'_>) -> Joined {
         loop {
             let room = self.room.notified();
@@ -101,7 +102,7 @@ impl Coalescer {
 pub(crate) struct OpenRows {
     max_batch: usize,
     lanes: usize,
-    /// The most rows in one insert.
+    /// The maximum number of rows in one insert.
     at_once: usize,
     batches: VecDeque<Batch>,
     bytes: usize,
@@ -116,7 +117,7 @@ impl OpenRows {
     fn add(&mut self, new: New<'_>) -> Receipt {
         let New { due, lane, key, element, metadata, claim } = new;
         self.bytes += new.bytes();
-        // Only the last row of a lane grows, so that each lane stays in order.
+        // Only the last row of a lane grows, so that the messages of each lane stay in order.
         let last = self.batches.iter().rposition(|batch| batch.lane == lane);
         let at = last.filter(|at| {
             let batch = &self.batches[*at];
@@ -158,8 +159,9 @@ impl Waiting for OpenRows {
         self.batches.is_empty()
     }
 
-    /// A full row is worth another insert: there is one if more rows wait than there are lanes. So
-    /// are enough messages, or few messages while few are in the other insert.
+    /// Returns true if another insert is worth starting. This is so if more rows wait than there
+    /// are lanes, because one of them is then full. It is also so if enough messages wait, or if
+    /// few messages wait and few are in the other insert.
     fn deserve_another(&self, running: &Running) -> bool {
         let least = WORTH_ANOTHER.max((running.took.as_nanos() / STORED_IN.as_nanos()) as usize);
         let waiting = self.messages();
@@ -167,7 +169,7 @@ impl Waiting for OpenRows {
         self.batches.len() > self.lanes || waiting >= least || are_few
     }
 
-    /// Takes the oldest rows. Leaves messages that are not worth a second insert to the first.
+    /// Takes the oldest rows. Leaves messages that are not worth a second insert to the first one.
     fn next(&mut self, running: &Running) -> Option<(Vec<Batch>, usize)> {
         if self.is_empty() || running.statements > 1 && !self.deserve_another(running) {
             return None;

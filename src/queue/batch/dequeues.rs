@@ -1,5 +1,5 @@
-//! Dequeues that arrive while a statement runs share the next one, which asks for as many messages
-//! as all of them together.
+//! Dequeues that arrive while a statement runs share the next statement, which asks for all of
+//! their messages together.
 
 mod distribute;
 mod batches;
@@ -12,16 +12,17 @@ pub(crate) use self::batches::{Batches, DequeueMode, PutBack};
 use super::batcher::{Batcher, Permit, Running, Waiting};
 use crate::error::{Error, Result};
 
-/// The most messages that one statement dequeues; larger requests take several statements.
+/// The maximum number of messages that one statement dequeues. Larger requests take several
+/// statements.
 pub(crate) const PAGE: usize = 1 << 15;
 
-/// A second statement, with a commit of its own, starts when requests for this many messages wait.
-/// It also starts beside a statement that asks for this many, because small requests should not
-/// wait for large ones.
+/// The number of requested messages that starts a second statement, which has its own commit. A
+/// second statement also starts if the running one asks for this number, because small requests
+/// should not wait for large ones.
 const WORTH_ANOTHER: usize = 1024;
 
 pub(crate) struct DequeueRequest {
-    /// Messages that it asks for.
+    /// The number of messages that the request asks for.
     pub n: usize,
     pub how: DequeueMode,
     pub answer: oneshot::Sender<Result<Batches>>,
@@ -53,8 +54,8 @@ impl Waiting for Requests {
         running.messages >= WORTH_ANOTHER || self.0.iter().map(|request| request.n).sum::<usize>() >= WORTH_ANOTHER
     }
 
-    /// Takes the oldest request, with later ones that dequeue in the same way, for at most a page
-    /// of messages. Drops requests whose callers left.
+    /// Takes the oldest request, together with later requests that dequeue in the same way, for at
+    /// most a page of messages. Drops requests whose callers have left.
     fn next(&mut self, _: &Running) -> Option<(Vec<DequeueRequest>, usize)> {
         let (mut requests, mut others) = (Vec::<DequeueRequest>::new(), VecDeque::new());
         let (mut asked, mut is_full) = (0, false);
@@ -80,7 +81,7 @@ impl Waiting for Requests {
     }
 
     fn fail(request: DequeueRequest) {
-        let _ = request.answer.send(Err(Error::ended("a dequeue", false))); // its caller may have left
+        let _ = request.answer.send(Err(Error::ended("a dequeue", false))); // the caller may have stopped waiting
     }
 }
 

@@ -1,4 +1,4 @@
-//! Calls that share statements: one batcher, and the four kinds of calls that wait in it.
+//! Calls that share statements: the batcher, and the kinds of calls that use it.
 
 pub(super) mod batcher;
 pub(super) mod coalesce;

@@ -1,4 +1,4 @@
-//! Wakes listening consumers: those of this process at once, those of other processes by one
+//! Wakes listening consumers: those of this process at once, and those of other processes with one
 //! notification for many commits.
 
 use std::{collections::BTreeSet, convert::Infallible, pin::pin, sync::LazyLock, time::Duration};
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Notifications to other processes are at least this far apart, except for the first.
+/// The minimum time between notifications to other processes, except before the first.
 const NOTIFY_GAP: Duration = Duration::from_millis(4);
 
 /// The channels that wait for a notification, shared by all clones of a [`Db`].
@@ -41,7 +41,7 @@ impl Waiting for Channels {
         (count > 0).then_some((channels, count))
     }
 
-    /// Returns none: no caller waits, and the next caller's task notifies these channels, too.
+    /// Returns no calls: no caller waits, and the task of the next caller sends these channels too.
     fn abandoned(&mut self) -> Vec<Infallible> {
         Vec::new()
     }
@@ -51,7 +51,8 @@ impl Waiting for Channels {
     }
 }
 
-/// Channels of a notification that is being sent. If its task ends before, they wait again.
+/// The channels of a notification that is being sent. If the task is dropped before the server has
+/// answered, they are queued again.
 struct Unsent<'a> {
     permit: &'a Permit<Channels>,
     channels: Vec<String>,
@@ -66,9 +67,9 @@ impl Drop for Unsent<'_> {
 static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!("../../../sql/statements/notify.sql")));
 
 impl Db {
-    /// Wakes listening consumers: those of this process at once, those of other processes by a
+    /// Wakes listening consumers: those of this process at once, and those of other processes by a
     /// notification that is sent after the commit, outside the transaction. Calls that arrive while
-    /// one is being sent share the next.
+    /// a notification is being sent share the next one.
     pub(crate) fn wake(&self, channel: &str) {
         self.listener().ring(channel);
         let add = |waiting: &mut Channels| {
@@ -81,9 +82,9 @@ impl Db {
         }
     }
 
-    /// Runs a statement of at most `most` rows whose commit wakes consumers. If no notification is
-    /// being sent, one follows in the same flush, as a transaction of its own: a consumer wakes one
-    /// round trip earlier.
+    /// Runs a statement that returns at most `most` rows and whose commit wakes consumers. If no
+    /// notification is being sent, one follows in the same flush, as a separate transaction. A
+    /// consumer then wakes one round trip earlier.
     pub(crate) async fn query_and_wake(
         &self,
         session: &Session,
@@ -92,7 +93,8 @@ impl Db {
         channel: &str,
     ) -> Result<Vec<Row>> {
         let most = Some(most);
-        // Prepared before either is sent: the notification must not overtake.
+        // Both statements are prepared before either is sent, because the notification must not
+        // overtake the first.
         session.ready(sql).await?;
         session.ready(&NOTIFY).await?;
         #[cfg(trunkline_mutant)]
@@ -105,7 +107,7 @@ impl Db {
             self.wake(channel);
             return Ok(rows);
         };
-        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // for calls that arrive meanwhile
+        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // serves calls that arrive in the meantime
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
         let rows = first_answer(session.query_rows(sql, params, most), session.query(&NOTIFY, &notification)).await;
@@ -114,12 +116,13 @@ impl Db {
     }
 }
 
-/// Sends two statements, in this order, and returns the answer to the first as soon as it is there.
+/// Sends two statements, in this order, and returns the answer to the first as soon as it arrives.
 async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) -> A {
     match select(pin!(first), pin!(second)).await {
-        // On a busy machine the answer may come within the first poll, before the second is sent.
+        // On a busy machine the answer may arrive during the first poll, before the second
+        // statement is sent.
         Either::Left((answer, second)) => {
-            let _ = second.now_or_never(); // sent, its answer is not needed
+            let _ = second.now_or_never(); // sends the second; its answer is not needed
             answer
         }
         Either::Right((_, first)) => first.await,

@@ -1,4 +1,4 @@
-//! Calls that end leases while a statement runs share the next one.
+//! Calls that end leases while a statement runs share the next statement.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,20 +18,20 @@ use crate::{
 pub(crate) enum Ending {
     Ack,
     Archive,
-    /// The lease is undone: the attempt does not count.
+    /// The lease is undone, and the attempt is not counted.
     Release,
     /// The seconds until the message is due again, and the error.
     Retry(f64, String),
-    /// The reason of the dead letter.
+    /// The reason for the dead letter.
     Bury(String),
-    /// Seconds from now until the lease ends.
+    /// The number of seconds from now until the lease ends.
     Extend(f64),
-    /// A retry of a message that a rollback left without a lease.
+    /// A retry of a message that is without a lease because of a rollback.
     Charge(f64, String),
 }
 
 impl Ending {
-    /// The name in metrics and spans; `None` if no lease ends.
+    /// Returns the name for metrics and spans; `None` if no lease ends.
     pub fn end(&self) -> Option<End> {
         match self {
             Self::Ack => Some(End::Done),
@@ -43,7 +43,7 @@ impl Ending {
         }
     }
 
-    /// Returns true if one statement can do both.
+    /// Returns true if one statement can carry out both.
     fn shares_statement(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Extend(one), Self::Extend(two)) => one.to_bits() == two.to_bits(),
@@ -52,7 +52,7 @@ impl Ending {
     }
 }
 
-/// A call's leases, which end alike.
+/// The leases of a call. All of them end in the same way.
 pub(crate) struct SettleRequest {
     pub ending: Ending,
     pub leases: Vec<Lease>,
@@ -66,8 +66,8 @@ pub(crate) struct Settlement {
     pub ranges: Ranges,
     pub delays: Vec<f64>,
     pub errors: Vec<String>,
-    /// The number of a request, and an id whose lease an earlier request ends: the later request
-    /// has lost it.
+    /// The number of a request, and an id whose lease an earlier request ends. The later request
+    /// has lost that lease.
     ended_before: Vec<(usize, i64)>,
 }
 
@@ -93,7 +93,7 @@ impl Unsettled {
 
 impl Waiting for Unsettled {
     type Call = SettleRequest;
-    /// The settlements, each of which is one statement.
+    /// The settlements; one statement runs each of them.
     type Work = Vec<Settlement>;
 
     fn is_empty(&self) -> bool {
@@ -118,7 +118,7 @@ impl Waiting for Unsettled {
     }
 
     fn fail(request: SettleRequest) {
-        let _ = request.done.send(Err(Error::ended(ENDING, false))); // its caller may have left
+        let _ = request.done.send(Err(Error::ended(ENDING, false))); // the caller may have stopped waiting
     }
 }
 
@@ -126,7 +126,7 @@ impl Waiting for Unsettled {
 pub(crate) const ENDING: &str = "the end of a lease";
 
 impl Settlement {
-    /// Combines at least one request in one statement.
+    /// Combines the requests, of which there is at least one, in one statement.
     fn of(requests: Vec<SettleRequest>) -> Self {
         let ending = requests[0].ending.clone();
         let mut leases: Vec<(Lease, usize)> = requests
@@ -138,7 +138,7 @@ impl Settlement {
         let mut ended_before = Vec::new();
         leases.dedup_by(|(again, nr), (lease, first)| {
             let is_again = again == lease;
-            // A lease may be extended twice, but only the call that came first ends it.
+            // A lease may be extended twice, but only the first call can end it.
             if is_again && nr != first && !matches!(ending, Ending::Extend(_)) {
                 ended_before.push((*nr, again.id));
             }
@@ -167,7 +167,7 @@ impl Settlement {
         settlement
     }
 
-    /// Splits a refused settlement into one for each call.
+    /// Splits a refused settlement into one settlement per call.
     pub fn apart(self) -> Vec<Self> {
         self.requests.into_iter().map(|request| Self::of(vec![request])).collect()
     }
@@ -176,7 +176,7 @@ impl Settlement {
         self.errors.iter().any(|error| !error.is_ascii())
     }
 
-    /// Rewrites the reasons in ASCII, which every server's encoding has.
+    /// Rewrites the reasons in ASCII, which every encoding of a server contains.
     pub fn put_in_ascii(&mut self) {
         for error in &mut self.errors {
             *error = in_ascii(error);
@@ -192,7 +192,7 @@ impl Settlement {
         match outcome {
             Err(error) => {
                 for request in self.requests {
-                    let _ = request.done.send(Err(error.clone())); // its caller may have left
+                    let _ = request.done.send(Err(error.clone())); // the caller may have stopped waiting
                 }
             }
             Ok(settled) => {
@@ -208,21 +208,21 @@ impl Settlement {
                         ids.sort_unstable();
                         ids.dedup();
                     }
-                    let _ = request.done.send(lost_or_ok(queue, ids)); // its caller may have left
+                    let _ = request.done.send(lost_or_ok(queue, ids)); // the caller may have stopped waiting
                 }
             }
         }
     }
 }
 
-/// The leases that a statement did not settle: all that are not in the set. `None` if it settled
-/// all.
+/// The leases that a statement did not settle: all leases that are not in the set. `None` if it
+/// settled all leases.
 pub(crate) struct Lost(Option<HashSet<Lease>>);
 
 impl Lost {
     /// Compares the settled leases with the number of leases in the statement.
     pub fn of(asked: usize, settled: Vec<Settled>) -> Self {
-        let complete = Settled::messages(settled.iter().copied()) == asked; // nearly always
+        let complete = Settled::messages(settled.iter().copied()) == asked; // true in nearly all cases
         Self((!complete).then(|| settled.into_iter().flat_map(Settled::leases).collect()))
     }
 

@@ -4,24 +4,25 @@ use std::time::Duration;
 
 use crate::postgres::db::Subscription;
 
-/// Returns the number of notifications so far.
+/// Returns the number of notifications so far; `None` without a subscription.
 pub(crate) fn heard(subscription: &mut Option<Subscription>) -> Option<u64> {
     subscription.as_mut().map(|subscription| subscription.heard.borrow_and_update().rings)
 }
 
-/// Reads both values at one moment, and marks them as seen.
+/// Reads both values at the same moment, and marks them as seen.
 pub(crate) fn heard_and_hears(subscription: &mut Option<Subscription>) -> (Option<u64>, bool) {
     let Some(subscription) = subscription else { return (None, false) };
     let heard = subscription.heard.borrow_and_update();
     (Some(heard.rings), heard.hearing)
 }
 
-/// Returns true if notifications arrive at present.
+/// Returns true if notifications currently reach this process.
 pub(crate) fn hears(subscription: Option<&Subscription>) -> bool {
     subscription.is_some_and(|subscription| subscription.heard.borrow().hearing)
 }
 
-/// Waits until the time is up, or until a notification arrives that `rings` does not count.
+/// Waits for at most `longest`, or until a notification arrives that is not included in the count
+/// `rings`.
 pub(crate) async fn sleep(subscription: &mut Option<Subscription>, longest: Duration, rings: Option<u64>) {
     match subscription {
         Some(subscription) if Some(subscription.heard.borrow().rings) == rings => {

@@ -1,4 +1,4 @@
-//! Dequeued messages for a caller that may be gone when the answer comes, as in a program of
+//! Dequeued messages for a caller that may be gone when the answer arrives, as in a program in
 //! another language.
 
 use std::mem;
@@ -16,14 +16,15 @@ use crate::{
     },
 };
 
-/// Messages that were taken or leased, and have no owner yet. The caller owns them once it accepts
-/// them; **dropped, they go back** to the queue, and no attempt is counted.
+/// Messages that were taken or leased, and have no owner yet. They become the caller's when it
+/// accepts them. **If the offer is dropped, they go back** to the queue, and no attempt is counted.
 ///
-/// For programs that pass the outcome of a call to a receiver that may have stopped waiting for it:
+/// This is for programs that pass the result of a call to a receiver that may have stopped waiting:
 /// a thread, an event loop, another language. Rust code that awaits a call does not need it: see
 /// [`Queue::take`].
 ///
-/// Drop it within a tokio runtime; outside, its messages go back only with the next dequeue.
+/// Drop the offer within a tokio runtime. Outside of one, its messages go back only with the next
+/// dequeue.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Offer<T> {
@@ -33,7 +34,7 @@ pub struct Offer<T> {
 }
 
 impl<T: Payload> Offer<T> {
-    /// Returns the number of messages, unreadable ones included.
+    /// Returns the number of messages, including unreadable ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -45,19 +46,20 @@ impl<T: Payload> Offer<T> {
         self.count == 0
     }
 
-    /// Makes the messages the caller's. `read` converts each payload. A message whose payload it
-    /// refuses fails its attempt with that reason, like one whose payload is no `T`
-    /// ([`Queue::take`], [`Queue::lease`]). The other messages are returned.
+    /// Hands the messages over to the caller. `read` converts each payload. If `read` refuses a
+    /// payload, its message fails the attempt with that reason, like a message whose payload is not
+    /// a `T` ([`Queue::take`], [`Queue::lease`]). The other messages are returned.
     ///
     /// # Errors
-    /// The server's rows do not have this library's form.
+    /// The server's rows do not have the form that this library expects.
     pub fn accept<U>(self, read: impl FnMut(T) -> Read<U>) -> Result<Vec<Message<U>>> {
         Ok(self.accept_if(read, Some)?.unwrap_or_default())
     }
 
-    /// Accepts messages like [`accept`](Self::accept), if `confirm` agrees; it converts them as a
-    /// whole. If it returns `None`, nothing is accepted: no attempt has failed, and all messages go
-    /// back. For a program in another language, which may be interrupted while it reads.
+    /// Accepts messages like [`accept`](Self::accept), if `confirm` agrees. `confirm` converts all
+    /// messages together. If it returns `None`, nothing is accepted: no attempt fails, and all
+    /// messages go back. This is for programs in another language, which may be interrupted while
+    /// they read.
     ///
     /// # Errors
     /// The errors of [`accept`](Self::accept).
@@ -71,13 +73,14 @@ impl<T: Payload> Offer<T> {
         let made = confirm(mem::take(&mut opened.messages));
         if made.is_some() {
             queue.readable(queue.shared.keep(pages, opened));
-        } // else the pages are dropped, which puts their messages back
+        } // otherwise the pages are dropped, which puts their messages back
         Ok(made)
     }
 }
 
 impl<T: Payload> Queue<T> {
-    /// Takes messages like [`Queue::take`], for a receiver that may be gone when the answer comes.
+    /// Takes messages like [`Queue::take`], for a receiver that may be gone when the answer
+    /// arrives.
     #[doc(hidden)]
     pub async fn offer_take(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?.without_lease()?;
@@ -85,7 +88,7 @@ impl<T: Payload> Queue<T> {
     }
 
     /// Leases messages like [`Queue::lease`], for a receiver that may be gone when the answer
-    /// comes.
+    /// arrives.
     #[doc(hidden)]
     pub async fn offer_lease(&self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into().without_wait()?;
@@ -98,7 +101,7 @@ impl<T: Payload> Queue<T> {
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {
-                Err(_) if offer.count > 0 => break, // the caller gets the earlier pages
+                Err(_) if offer.count > 0 => break, // the caller receives the earlier pages
                 outcome => outcome?,
             };
             let size = page.size;
@@ -114,14 +117,14 @@ impl<T: Payload> Queue<T> {
 
 impl<T: Payload> Consumer<T> {
     /// Takes messages like [`Consumer::take`], for a receiver that may be gone when the answer
-    /// comes.
+    /// arrives.
     #[doc(hidden)]
     pub async fn offer_take(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         self.offer(request.into().without_lease()?, DequeueMode::Take).await
     }
 
     /// Leases messages like [`Consumer::lease`], for a receiver that may be gone when the answer
-    /// comes.
+    /// arrives.
     #[doc(hidden)]
     pub async fn offer_lease(&mut self, request: impl Into<Dequeue>) -> Result<Offer<T>> {
         let request = request.into();
@@ -140,7 +143,7 @@ impl<T: Payload> Consumer<T> {
                     }
                     match until {
                         None => self.idle(rings).await,
-                        // It only waits, so it may be dropped.
+                        // This part only waits, so it may be dropped.
                         Some(until) => timeout_at(until, self.idle(rings)).await.unwrap_or(Ok(())),
                     }
                 }

@@ -26,9 +26,9 @@ impl<T: Payload> Consumer<T> {
         let (n, until) = (request.n(), request.until());
         loop {
             let rings = self.heard();
-            // After a dequeue that left nothing, new messages are announced, or due later: no
-            // dequeue is needed. A call with a time limit dequeues anyway, because it may have no
-            // later chance.
+            // After a dequeue that left nothing due, no other dequeue is needed until a message is
+            // announced or becomes due. A call with a time limit dequeues anyway, because it may
+            // not get another chance.
             let drained = self.drained.take();
             let known = until.is_none() && rings.is_some() && drained == rings && hears(self.subscription.as_ref());
             let outcome = match known {
@@ -61,8 +61,8 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Dequeues messages that are due now, without waiting. Sends no statement if the last one left
-    /// nothing and no message was announced since.
+    /// Dequeues messages that are due now, without waiting. Sends no statement if the last dequeue
+    /// left nothing and no message has been announced since.
     pub(crate) async fn due_now(&mut self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         let rings = self.heard();
         let drained = self.drained.take();
@@ -77,7 +77,7 @@ impl<T: Payload> Consumer<T> {
         Ok(found)
     }
 
-    /// Waits until a look finds something due.
+    /// Waits until a look at the queue finds a due message.
     pub(super) async fn until_due(&mut self) -> Result<()> {
         loop {
             let rings = self.heard();
@@ -92,9 +92,9 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Returns `Ok` for errors after which a consumer dequeues again: a lost connection, because
-    /// each guarantee allows it, and the end of another runtime that ran the shared statement.
-    /// Returns all other errors.
+    /// Returns `Ok` for errors after which a consumer dequeues again: a lost connection, which each
+    /// guarantee allows for, and the end of another runtime that ran the shared statement. Returns
+    /// all other errors.
     pub(crate) fn try_again(&self, error: Error) -> Result<()> {
         let is_lost = error.is_outcome_unknown() && error.is_closed();
         if !is_lost && !error.is_ended() {
@@ -106,27 +106,28 @@ impl<T: Payload> Consumer<T> {
         Ok(())
     }
 
-    /// Returns the messages that ended a wait, no messages when the time was up, or `None` to
-    /// dequeue again.
+    /// Returns the messages that ended a wait, no messages if the time was up, or `None` if the
+    /// consumer must dequeue again.
     fn met(&mut self, wake_up: WakeUp) -> Result<Option<Vec<Message<T>>>> {
         match wake_up {
             WakeUp::Messages(batches, drained) => {
                 self.drained = drained;
                 let found = self.queue.open(batches)?;
-                Ok((!found.is_empty()).then_some(found)) // all may be unreadable
+                Ok((!found.is_empty()).then_some(found)) // all messages may be unreadable
             }
             WakeUp::MayBeDue => Ok(None),
             WakeUp::TimeIsUp => Ok(Some(Vec::new())),
         }
     }
 
-    /// Returns the notifications so far. Call it before a dequeue, for [`Consumer::idle`] after it.
+    /// Returns the number of notifications so far. Call it before a dequeue, and pass it to
+    /// [`Consumer::idle`].
     pub(crate) fn heard(&mut self) -> Option<u64> {
         heard(&mut self.subscription)
     }
 
     /// Records a dequeue, perhaps after a pause: if it was short, it left nothing due. Returns the
-    /// notifications that came before it.
+    /// number of notifications before the dequeue.
     pub(crate) fn dequeued(&mut self, rings: Option<u64>, paused: Option<&Rings>, is_short: bool) -> Option<u64> {
         if paused.is_some() {
             self.pace.lingered();
@@ -136,8 +137,8 @@ impl<T: Payload> Consumer<T> {
         rings
     }
 
-    /// Returns a pause for work that can wait until the next message, if none is due and the next
-    /// one will be announced.
+    /// Returns a pause for work that can wait until the next message. The pause applies if no
+    /// message is due and the next message will be announced.
     pub(crate) fn linger(&self, rings: Option<u64>) -> Option<Linger> {
         let subscription = self.subscription.as_ref().filter(|subscription| hears(Some(subscription)))?;
         (rings.is_some() && self.drained == rings).then(|| Linger::new(subscription))
@@ -150,14 +151,14 @@ impl<T: Payload> Consumer<T> {
         }
     }
 
-    /// Waits one step after an empty dequeue that began after `rings` notifications. Takes nothing,
-    /// so it may be dropped at any time.
+    /// Waits one step after an empty dequeue that began after `rings` notifications. Takes no
+    /// messages, so the call may be dropped at any time.
     pub(crate) async fn idle(&mut self, rings: Option<u64>) -> Result<()> {
         self.wait(None, rings, None).await.map(drop)
     }
 
     /// Waits one step after a dequeue that left nothing due and began after `rings` notifications.
-    /// `messages` is the dequeue that the poller makes for the consumer.
+    /// `messages` is the dequeue that the poller runs for the consumer.
     async fn wait(
         &mut self,
         messages: Option<(usize, DequeueMode)>,
@@ -178,7 +179,7 @@ impl<T: Payload> Consumer<T> {
             }
             Step::Look => match (subscription, rings) {
                 (Some(subscription), Some(rings)) => Alarm::Notification(subscription, rings),
-                _ => return Ok(WakeUp::MayBeDue), // it began to listen after that dequeue
+                _ => return Ok(WakeUp::MayBeDue), // the consumer began to listen after its last dequeue
             },
         };
         shared.wait(Wanted { messages, alarm, hooks }, until).await

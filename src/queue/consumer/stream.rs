@@ -1,5 +1,5 @@
-//! A consumer as a stream: leased messages, one by one, from a buffer that releases messages that
-//! the caller does not ask for.
+//! A consumer as a stream of single leased messages. A buffer holds them, and releases messages
+//! that the caller does not ask for.
 
 use std::{
     collections::VecDeque,
@@ -27,27 +27,27 @@ use crate::{
     },
 };
 
-/// The first pause before a lease after an error, which each further error doubles, and the
-/// longest.
+/// The first and the longest pause between an error and the next lease. Each further error doubles
+/// the pause.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 impl<T: Payload> Consumer<T> {
-    /// Turns the consumer into a [`Stream`] of leased messages, at least once. Each message is the
-    /// caller's until its lease ends, to acknowledge ([`Queue::ack`](crate::Queue::ack)), retry,
-    /// bury or release.
+    /// Turns the consumer into a [`Stream`] of messages, leased at least once. Each message belongs
+    /// to the caller until its lease ends. The caller acknowledges
+    /// ([`Queue::ack`](crate::Queue::ack)), retries, buries or releases it.
     ///
-    /// - It leases up to `prefetch` messages at a time, from 1 to 32,768, and only when it is
-    ///   polled and has none: it never holds more, however many messages wait. Choose at most what
-    ///   the caller works on in half of a lease.
-    /// - A message comes with about half of the queue's lease time or more. Messages that the
-    ///   stream holds for longer, because the caller is slow, are released, and no attempt is
-    ///   counted. So are all messages that it holds when it is dropped.
-    /// - It never ends. An error is an item, and the stream goes on with the next poll. It leases
-    ///   again a tenth of a second after an error, and later after several in a row, up to ten
-    ///   seconds. The caller decides whether to go on: after its queue was dropped, each item is an
-    ///   error ([`Error::is_no_queue`]).
-    /// - It may be polled and left at any time, as in `select!`: messages that came meanwhile are
-    ///   there at the next poll.
+    /// - The stream leases up to `prefetch` messages at a time, from 1 to 32,768, and only when it
+    ///   is polled and holds none. It never holds more, even if many messages wait. Choose at most
+    ///   the number of messages that the caller handles in half of the lease time.
+    /// - When a message is returned, about half of the queue's lease time or more is left. If the
+    ///   caller is slow, the stream releases messages that it has held for longer, and no attempt
+    ///   is counted. When it is dropped, it releases all its messages in the same way.
+    /// - The stream never ends. An error is an item, and the stream continues with the next poll.
+    ///   It leases again a tenth of a second after an error; after several errors in a row, the
+    ///   pause grows up to ten seconds. The caller decides whether to continue: after the queue was
+    ///   dropped, each item is an error ([`Error::is_no_queue`]).
+    /// - A poll may be abandoned at any time, as in `select!`: messages that arrive in the meantime
+    ///   are returned by the next poll.
     ///
     /// Poll it within a tokio runtime. To work on several messages at the same time, with retries
     /// and renewed leases, see [`Worker`](crate::Worker).
@@ -80,11 +80,11 @@ impl<T: Payload> Consumer<T> {
 
 /// A stream of leased messages: see [`Consumer::messages`].
 pub struct Messages<T> {
-    /// Locked by the task that fills the buffer. When that task ends with its runtime, another can
-    /// lock it.
+    /// The task that fills the buffer locks the consumer. If the runtime of that task ends, another
+    /// task can lock it.
     consumer: Arc<sync::Mutex<Consumer<T>>>,
     prefetch: usize,
-    /// The longest time that a message waits in the buffer.
+    /// The maximum time that a message waits in the buffer.
     patience: Duration,
     buffer: Arc<Buffer<T>>,
     filler: Option<AbortHandle>,
@@ -145,7 +145,8 @@ impl<T> Drop for Messages<T> {
     }
 }
 
-/// Leased messages that the caller has not asked for yet. Releases them when dropped.
+/// Leased messages that the caller has not asked for yet. They are released when the buffer is
+/// dropped.
 struct Buffer<T> {
     shared: Arc<Shared>,
     state: Mutex<BufferState<T>>,
@@ -155,7 +156,7 @@ struct Buffer<T> {
 struct BufferState<T> {
     messages: VecDeque<Message<T>>,
     error: Option<Error>,
-    /// The stream was polled while it had nothing, and has received nothing since.
+    /// True if the stream was polled while the buffer was empty, and no message has arrived since.
     is_wanted: bool,
     /// The waker of the last poll.
     waker: Option<Waker>,
@@ -173,7 +174,8 @@ impl<T> Buffer<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns two facts: the stream waits for messages, and messages wait for the stream.
+    /// Returns two facts: whether the stream waits for messages, and whether messages wait for the
+    /// stream.
     fn waiting(&self) -> (bool, bool) {
         let state = self.state();
         (state.is_wanted, !state.messages.is_empty())
@@ -194,7 +196,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Releases the remaining messages in a task, without counting an attempt.
+    /// Releases the remaining messages in a task. No attempt is counted.
     fn give_back(&self) {
         let mut leases: Vec<Lease> = self.state().messages.drain(..).map(|message| message.lease()).collect();
         leases.sort_unstable();
@@ -210,8 +212,8 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// Fills a buffer, in a task, and releases messages that wait in it for too long. If the task ends
-/// with its runtime, a waiting poll is woken, and the next poll starts another.
+/// Fills a buffer in a task, and releases messages that wait in the buffer for too long. If the
+/// task ends with its runtime, it wakes a waiting poll, and the next poll starts another task.
 struct Filler<T>(Arc<Buffer<T>>);
 
 impl<T> Drop for Filler<T> {

@@ -1,4 +1,4 @@
-//! A consumer's work in a transaction: a failure is rolled back and counted as an attempt, and the
+//! A consumer's work in a transaction: a failure rolls it back and counts as an attempt, and the
 //! consumer waits for the next messages.
 
 use std::{fmt::Display, panic::AssertUnwindSafe};
@@ -20,13 +20,14 @@ use crate::{
     },
 };
 
-/// The work of [`Consumer::take_with`], in a transaction in which the messages are already taken.
+/// The work of [`Consumer::take_with`]. It runs in a transaction in which the messages are already
+/// taken.
 pub type Work<'a, R, E> = BoxFuture<'a, Result<R, E>>;
 
 enum Tried<R> {
     Done(R, Vec<Lease>),
     Nothing,
-    /// All messages were unreadable, and their attempts are counted.
+    /// All messages were unreadable, and their attempts have been counted.
     Unreadable,
     Failed(Vec<Lease>, String),
 }
@@ -34,26 +35,26 @@ enum Tried<R> {
 /// The outcome of one try.
 pub(crate) enum Worked<R> {
     Done(R),
-    /// Nothing is due, or other sessions hold all that is due.
+    /// Nothing is due, or other sessions hold all due messages.
     Nothing,
-    /// The attempt was counted, or the messages are to be tried one at a time.
+    /// The attempt was counted, or the messages will be tried one at a time.
     Failed,
 }
 
 impl<T: Payload> Consumer<T> {
-    /// Waits, takes up to `n` messages in a new transaction, runs `work` in it, and commits both
-    /// together.
+    /// Waits, takes up to `n` messages in a new transaction, and runs `work` in it. Then commits
+    /// the take and the work together.
     ///
     /// If the work fails or panics, the transaction is rolled back. Several messages are then tried
-    /// again one at a time, so that only messages that fail count an attempt. A failed message is
-    /// due again after [`Consumer::retry_after`], or becomes a dead letter after its last attempt.
-    /// Then the consumer waits for the next messages; the method returns after the first work that
-    /// succeeded and committed. The transaction runs at `read committed`.
+    /// again one at a time, so that only the messages that fail count an attempt. A failed message
+    /// is due again after [`Consumer::retry_after`], or becomes a dead letter after its last
+    /// attempt. The consumer then waits for the next messages: the method returns only after work
+    /// that succeeded and was committed. The transaction runs at `read committed`.
     ///
-    /// A message that cannot be read as `T` fails its attempt without being worked on.
+    /// A message that cannot be read as `T` fails its attempt, and `work` does not receive it.
     ///
     /// # Errors
-    /// The database's errors, not the work's.
+    /// The errors of the database, not of the work.
     /// [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the
     /// commit.
     pub async fn take_with<R, E: Display>(
@@ -69,14 +70,14 @@ impl<T: Payload> Consumer<T> {
                 Worked::Done(result) => return Ok(result),
                 Worked::Nothing => {
                     held += 1;
-                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds it
+                    sleep(&mut self.subscription, Pace::held(held), rings).await; // another session holds the message
                 }
                 Worked::Failed => held = 0,
             }
         }
     }
 
-    /// Tries once, with messages that are due now.
+    /// Makes one try, with messages that are due now.
     pub(crate) async fn work_once<R, E: Display>(
         &mut self,
         n: usize,
@@ -119,7 +120,7 @@ impl<T: Payload> Consumer<T> {
             return Ok(Tried::Nothing);
         }
         if messages.is_empty() {
-            transaction.commit().await?; // and with it the counted attempt
+            transaction.commit().await?; // commits the counted attempts too
             return Ok(Tried::Unreadable);
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
@@ -128,8 +129,8 @@ impl<T: Payload> Consumer<T> {
             Ok(Ok(result)) => match transaction.commit().await {
                 Ok(()) => return Ok(Tried::Done(result, leases)),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
-                // The work may have ignored a statement's error, or a deferred constraint or a
-                // conflict failed.
+                // The work may have ignored the error of a statement. Or a deferred constraint or a
+                // conflict made the commit fail.
                 Err(error) => error.to_string(),
             },
             Ok(Err(error)) => {
@@ -143,7 +144,7 @@ impl<T: Payload> Consumer<T> {
                 reason
             }
         };
-        // The counted attempt was rolled back with the transaction.
+        // The counted attempts were rolled back with the transaction.
         for unreadable in unreadable {
             self.charge(&unreadable.leases().collect::<Vec<_>>(), &unreadable.reason).await?;
         }
@@ -153,7 +154,7 @@ impl<T: Payload> Consumer<T> {
     async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {
         let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason_of(reason));
         match self.queue.settle(ending, leases).await {
-            Err(error) if error.is_lease_lost() => Ok(()), // another consumer has leased it, and settles it
+            Err(error) if error.is_lease_lost() => Ok(()), // another consumer has leased the message, and settles it
             outcome => outcome,
         }
     }

@@ -1,6 +1,6 @@
-//! The floors of a queue's lanes. Most queues have one lane. A queue with priorities has a lane for
-//! each, with a floor of its own, because a backlog in one lane must not hold the floor down in
-//! another.
+//! The floors of a queue's lanes. Most queues have a single lane. A queue with priorities has one
+//! lane per priority. Each lane has its own floor, because a backlog in one lane must not keep the
+//! floor of another one low.
 
 use std::{
     collections::HashMap,
@@ -16,12 +16,12 @@ use crate::{
     queue::floor::{Floor, Look},
 };
 
-/// The floors of one queue in one process, by lane. The first floor's clock decides when to look,
-/// to sweep and to store.
+/// The floors of one queue in one process, by lane. The clock of the first floor decides when to
+/// look, to sweep and to store.
 #[derive(Debug)]
 pub(crate) struct Lanes(Vec<Floor>);
 
-/// The floors as the queue's functions take them: one time, or one for each lane.
+/// The floors as the queue's functions take them: one time, or one time per lane.
 #[derive(Debug, Clone)]
 pub(crate) enum Reached {
     One(Time),
@@ -64,12 +64,12 @@ impl Lanes {
         }
     }
 
-    /// Returns true if a look is due. The caller then makes it.
+    /// Returns true if a look is due. The caller then looks.
     pub fn claim_look(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_look(now))
     }
 
-    /// Returns true if a sweep is due. The caller then makes it.
+    /// Returns true if a sweep is due. The caller then sweeps.
     pub fn claim_sweep(&mut self, now: Instant) -> bool {
         self.0.first_mut().is_some_and(|first| first.claim_sweep(now))
     }
@@ -80,7 +80,8 @@ impl Lanes {
         (lowest > Time::EARLIEST && self.0.first_mut()?.claim_keep(now)).then_some(lowest)
     }
 
-    /// Updates the floors after a look, which has a part for each lane and cost the server `cost`.
+    /// Updates the floors after a look. `looks` has one entry per lane; `cost` is the time that the
+    /// look took on the server.
     pub fn saw(&mut self, looks: &[Look], now: Instant, cost: Duration) {
         #[cfg(trunkline_mutant)]
         let urgent: Vec<Look> = looks.iter().map(|_| looks[looks.len() - 1]).collect();
@@ -91,7 +92,7 @@ impl Lanes {
         }
     }
 
-    /// Updates the floors after a part of a sweep: lowers each floor above `stray` to that row's
+    /// Updates the floors after a part of a sweep. Lowers each floor that is above `stray` to that
     /// time. Returns the pause before the next part.
     pub fn swept(&mut self, stray: Option<Time>, now: Instant, cost: Duration) -> Duration {
         self.0.iter_mut().map(|floor| floor.swept(stray, now, cost)).max().unwrap_or_default()
@@ -102,12 +103,13 @@ impl Lanes {
 struct Queues(Mutex<HashMap<String, Weak<Mutex<Lanes>>>>);
 
 impl Db {
-    /// Returns the floors of a queue in this process. They start where another process stored them.
+    /// Returns the floors of a queue in this process. They start at the floor that another process
+    /// stored.
     pub(crate) fn lanes_of(&self, queue: &str, reached: Time, lanes: usize) -> Arc<Mutex<Lanes>> {
         let queues = self.attached::<Queues>();
         let mut queues = queues.0.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, lanes| lanes.strong_count() > 0);
-        // A dropped queue of that name may have had another number of lanes.
+        // A queue that was dropped may have had the same name and a different number of lanes.
         let known = queues.get(queue).and_then(Weak::upgrade);
         let is_same = |known: &Arc<Mutex<Lanes>>| known.lock().unwrap_or_else(PoisonError::into_inner).0.len() == lanes;
         if let Some(known) = known.filter(is_same) {

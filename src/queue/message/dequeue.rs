@@ -1,4 +1,4 @@
-//! A request for messages, as a draft is a request to enqueue one.
+//! A request for messages.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::error::{Error, Result};
 
 /// A request for at most `n` messages, with options. Every call that takes or leases messages
-/// accepts one, or just `n`.
+/// accepts a request, or just the number `n`.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -28,23 +28,24 @@ pub struct Dequeue {
 }
 
 impl Dequeue {
-    /// At most `n` messages. A lease lasts for the queue's lease time, and a consumer waits until
-    /// at least one message is due.
+    /// Asks for at most `n` messages. A lease lasts for the queue's lease time, and a consumer
+    /// waits until at least one message is due.
     #[must_use]
     pub fn up_to(n: usize) -> Self {
         Self { n, lease: None, within: None }
     }
 
-    /// The lease time: more than zero, at most 365 days. An error for a take, which has no lease.
+    /// Sets the lease time: more than zero, at most 365 days. A take reports an error, because it
+    /// has no lease.
     #[must_use]
     pub fn lease_for(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// The longest wait of a consumer. If nothing is due by then, the call returns no message.
-    /// Unlike a timeout around the call, it never dequeues messages that its caller does not
-    /// receive: only the wait ends, and the call waits for a running statement. An error for a
-    /// call that does not wait.
+    /// Sets the maximum wait of a consumer. If nothing is due by then, the call returns no
+    /// messages. Unlike a timeout around the call, this limit never loses messages that were
+    /// already dequeued: only the wait ends, and a running statement is awaited. A call that does
+    /// not wait reports an error.
     #[must_use]
     pub fn within(self, longest: Duration) -> Self {
         Self { within: Some(longest), ..self }
@@ -54,18 +55,19 @@ impl Dequeue {
         self.n
     }
 
-    /// The lease time in seconds, as the statements take it; `None` for the queue's.
+    /// Returns the lease time in seconds, as the statements take it; `None` for the queue's lease
+    /// time.
     pub(crate) fn lease(self) -> Option<f64> {
         self.lease.map(seconds)
     }
 
-    /// The end of the wait; `None` for a wait without an end.
+    /// Returns the end of the wait; `None` for a wait without a limit.
     pub(crate) fn until(self) -> Option<Instant> {
         self.within.and_then(|longest| Instant::now().checked_add(longest))
     }
 
     /// # Errors
-    /// A longest wait is set: this call does not wait.
+    /// A maximum wait is set, but this call does not wait.
     pub(crate) fn without_wait(self) -> Result<Self> {
         match self.within {
             None => Ok(self),
@@ -76,7 +78,7 @@ impl Dequeue {
     }
 
     /// # Errors
-    /// A lease time is set: this call takes.
+    /// A lease time is set, but this call takes messages.
     pub(crate) fn without_lease(self) -> Result<Self> {
         match self.lease {
             None => Ok(self),
@@ -93,8 +95,8 @@ impl From<usize> for Dequeue {
     }
 }
 
-/// Returns a lease time as a number that Postgres can make an interval of, so that the server
-/// reports one that is out of bounds.
+/// Returns a lease time as a number that Postgres can convert to an interval. So the server reports
+/// a lease time that is out of bounds.
 pub(crate) fn seconds(lease: Duration) -> f64 {
     lease.as_secs_f64().min(1e9)
 }

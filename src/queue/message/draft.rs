@@ -7,17 +7,17 @@ use crate::{
     queue::message::{metadata::Metadata, unique::Unique},
 };
 
-/// The longest delay.
+/// The maximum delay.
 const MAX_DELAY: Duration = Duration::from_secs(36_500 * 86_400);
 /// The end of the year 9999, in seconds since 1970.
 const LAST_TIME: f64 = 253_402_300_799.0;
-/// The metadata of most messages.
+/// The empty metadata that most messages have.
 static NONE: Metadata = Metadata::new();
 
-/// A message to enqueue with more than its payload: a delay or a time, metadata, a priority, a key,
-/// a unique key.
+/// A message to enqueue, with options beyond its payload: a delay or a due time, metadata, a
+/// priority, a key, a unique key.
 ///
-/// Every method that enqueues takes a `T`, a `&T`, or a draft of either. Without options a message
+/// Every method that enqueues takes a `T`, a `&T`, or a draft of either. Without options, a message
 /// is due at once.
 ///
 /// ```
@@ -39,14 +39,15 @@ pub struct Draft<P> {
     key: Option<Box<str>>,
 }
 
-/// The time when a message is due, by the server's clock.
-/// [`Queue::reschedule`](crate::Queue::reschedule) takes one, or a [`Duration`] or a
+/// The due time of a message, by the server's clock.
+/// [`Queue::reschedule`](crate::Queue::reschedule) takes a `Due`, a [`Duration`] or a
 /// [`SystemTime`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// After a delay from now, at most 36,500 days; at once for [`Duration::ZERO`].
+    /// The message is due after this delay, at most 36,500 days; at once for [`Duration::ZERO`].
     After(Duration),
-    /// At a time, to the microsecond, before the year 10000; at once if the time has passed.
+    /// The message is due at this time, to the microsecond, before the year 10000; at once if the
+    /// time has passed.
     At(SystemTime),
 }
 
@@ -83,49 +84,50 @@ impl<P> Draft<P> {
         Draft { payload: message.payload(), due, metadata: message.metadata().clone(), priority, unique, key }
     }
 
-    /// Makes the message due after a delay by the server's clock, at most 36,500 days.
+    /// Delays the message by this duration, by the server's clock; at most 36,500 days.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { due: Due::After(delay), ..self }
     }
 
-    /// Makes the message due at a time by the server's clock: to the microsecond, and before the
-    /// year 10000. A past time means at once.
+    /// Makes the message due at this time by the server's clock, to the microsecond and before the
+    /// year 10000. A message with a past time is due at once.
     #[must_use]
     pub fn at(self, time: SystemTime) -> Self {
         Self { due: Due::At(time), ..self }
     }
 
-    /// Adds a name and its text to the metadata, or replaces the name's text.
+    /// Adds a name and its value to the metadata, or replaces the value of the name.
     #[must_use]
     pub fn with(self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         Self { metadata: self.metadata.with(name, text), ..self }
     }
 
-    /// Sets all metadata; at most [`MAX_METADATA`](crate::MAX_METADATA) bytes.
+    /// Replaces the whole metadata; at most [`MAX_METADATA`](crate::MAX_METADATA) bytes.
     #[must_use]
     pub fn metadata(self, metadata: Metadata) -> Self {
         Self { metadata, ..self }
     }
 
-    /// Sets the priority, in a queue that has some: from 0, the lowest and the default. See
-    /// [`Settings::aging`](crate::Settings::aging).
+    /// Sets the priority, if the queue has priorities. Priority 0 is the lowest and the default.
+    /// See [`Settings::aging`](crate::Settings::aging).
     #[must_use]
     pub fn priority(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 
-    /// Sets a key that no other message of the queue has, until this one has ended or for a time:
-    /// see [`Unique`]. If another message has the key, this one is not enqueued, or replaces it.
-    /// For a queue with [`Settings::uniqueness`](crate::Settings::uniqueness).
+    /// Sets a key that no other message of the queue has, until this message has ended or for a
+    /// certain time: see [`Unique`]. If another message has the key, this message is not enqueued,
+    /// or replaces it. The queue needs [`Settings::uniqueness`](crate::Settings::uniqueness).
     #[must_use]
     pub fn unique(self, key: impl Into<Unique>) -> Self {
         Self { unique: Some(Box::new(key.into())), ..self }
     }
 
     /// Sets the key, 1 to 1,024 bytes, in a queue whose messages have keys
-    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages of one key are handled one
-    /// after another, in the order in which they are due, across failures, crashes and shutdowns.
+    /// ([`Settings::partitions`](crate::Settings::partitions)). Messages with the same key are
+    /// handled one after another, in the order of their due times, even across failures, crashes
+    /// and shutdowns.
     #[must_use]
     pub fn key(self, key: impl Into<Box<str>>) -> Self {
         Self { key: Some(key.into()), ..self }
@@ -133,7 +135,7 @@ impl<P> Draft<P> {
 }
 
 impl Due {
-    /// Returns the number that the statements take: seconds from now; or, if negative, a time in
+    /// Returns the number that the statements take: seconds from now or, if negative, a time in
     /// seconds since 1970.
     pub(crate) fn number(self) -> Result<f64> {
         match self {
@@ -147,7 +149,7 @@ impl Due {
                     Err(Error::invalid("a due time is out of bounds: it must be before the year 10000"))
                 }
                 Ok(since) => Ok(-since.as_secs_f64()),
-                Err(_) => Ok(0.0), // it has passed
+                Err(_) => Ok(0.0), // the time has passed
             },
         }
     }

@@ -4,12 +4,12 @@ use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
 
 use crate::{error::caught, queue::message::reason::reason_of};
 
-/// The reason why a handler failed, and whether its message is tried again.
+/// The reason why a handler failed, and the decision whether its message is tried again.
 ///
-/// `?` turns every error into a failure, with the texts of the error and its sources as the reason.
-/// The worker's [`RetryPolicy`](crate::RetryPolicy) then decides about retries, and can inspect the
-/// error itself ([`Failure::downcast_ref`]). `Failure` does not implement [`Error`], because that
-/// conversion would then be ambiguous.
+/// `?` turns every error into a failure. The reason then consists of the error's text and the texts
+/// of its sources. The worker's [`RetryPolicy`](crate::RetryPolicy) then decides about retries, and
+/// can inspect the error itself ([`Failure::downcast_ref`]). `Failure` does not implement
+/// [`Error`], because that conversion would then be ambiguous.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Failure {
     error: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// Compares the verdict and the reason, not the error itself.
+/// Compares the decision and the reason, not the error itself.
 impl PartialEq for Failure {
     fn eq(&self, other: &Self) -> bool {
         (self.verdict, &self.reason) == (other.verdict, &other.reason)
@@ -50,40 +50,42 @@ pub(crate) enum Verdict {
 }
 
 impl Failure {
-    /// The message is tried again when the worker's policy says.
+    /// Creates a failure after which the worker's retry policy decides when the message is tried
+    /// again.
     #[must_use]
     pub fn retry(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::ByPolicy, reason: reason_of(reason), error: None }
     }
 
-    /// The message is tried again after this delay, at most 365 days. After the queue's last
-    /// attempt it becomes a dead letter nevertheless.
+    /// Creates a failure after which the message is tried again after this delay, at most 365 days.
+    /// After the last attempt that the queue allows, the message becomes a dead letter
+    /// nevertheless.
     #[must_use]
     pub fn retry_after(delay: Duration, reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::After(delay), reason: reason_of(reason), error: None }
     }
 
-    /// The message becomes a dead letter at once.
+    /// Creates a failure that makes the message a dead letter at once.
     #[must_use]
     pub fn dead(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Dead, reason: reason_of(reason), error: None }
     }
 
-    /// Returns the reason, which is stored with the message and with the dead letter. A reason of
+    /// Returns the reason, which is stored with the message and with its dead letter. A reason of
     /// more than 16,384 characters keeps its first 8,000 and its last 8,000.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// Returns the error that the failure was made from, if any.
+    /// Returns the error that the failure was created from, if any.
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         self.error.as_deref()
     }
 
-    /// Returns the first `E` among the error that the failure was made from and that error's
-    /// sources.
+    /// Returns the first `E` among the error that the failure was created from and the sources of
+    /// that error.
     ///
     /// ```
     /// # use std::{io, time::Duration};
@@ -136,7 +138,7 @@ fn chain_of(error: &dyn Error) -> String {
     reason
 }
 
-/// The most sources of an error whose texts are kept.
+/// The maximum number of sources whose texts are kept.
 const SOURCES: usize = 64;
 
 #[cfg(test)]

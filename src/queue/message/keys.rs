@@ -1,4 +1,4 @@
-//! Keys, by which messages are ordered and limited.
+//! Keys, which order messages and limit their rate.
 
 use std::{
     sync::{
@@ -14,18 +14,18 @@ use sha2::{Digest, Sha256};
 
 use crate::postgres::array::Elements;
 
-/// The longest key, in bytes.
+/// The maximum length of a key, in bytes.
 pub(crate) const LONGEST: usize = 1024;
 
-/// Returns the lane of a key: the first four bytes of its SHA-256, as a whole number, modulo the
-/// number of lanes. `trunkline.lane_of` computes the same.
+/// Returns the lane of a key: the first four bytes of its SHA-256, as an integer, modulo the number
+/// of lanes. The SQL function `trunkline.lane_of` computes the same number.
 pub(crate) fn lane_of(key: &str, lanes: u32) -> u16 {
     let hash = Sha256::digest(key);
     let first = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);
     (first % lanes.max(1)) as u16
 }
 
-/// The lanes of a queue with keys, as last seen. There may be more by now, and those have other
+/// The lanes of a queue with keys, as last read. If lanes have been added since, they have other
 /// numbers.
 pub(crate) struct KeyLanes(AtomicU32);
 
@@ -34,7 +34,7 @@ impl KeyLanes {
         Self(AtomicU32::new(Self::packed(first, lanes)))
     }
 
-    /// Packs both numbers; there are at most 256 lanes.
+    /// Packs both numbers into one. A queue has at most 256 lanes.
     fn packed(first: u16, lanes: u32) -> u32 {
         u32::from(first) << 16 | lanes & 0xffff
     }
@@ -55,20 +55,20 @@ pub(crate) fn write(key: &str, out: &mut BytesMut) {
     out.put_slice(key.as_bytes());
 }
 
-/// Returns the array of `count` keys that statements take.
+/// Returns the array of `count` keys as a parameter.
 pub(crate) fn array(count: usize, keys: &[u8]) -> Elements<'_> {
     Elements { element: Type::TEXT.oid(), count: count as i32, nulls: false, values: keys }
 }
 
-/// The rate at which messages of a key may begin, as a lease returns it. A bucket fills at a rate,
-/// and each message that begins takes one unit from it.
+/// The rate at which workers may start messages of a key, as a lease returns it. A bucket fills at
+/// this rate, and each message that starts takes one unit from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// The time from one message of a key to the next.
+    /// The time between two messages of a key.
     pub each: Duration,
     /// The time in which an empty bucket fills.
     pub whole: Duration,
-    /// The time until a bucket is full that was empty when the lane changed owners.
+    /// The time until the bucket is full if it was empty when the lane changed owners.
     pub full_in: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Metadata: names and texts beside a payload. Postgres stores one message's metadata as a JSON
-//! object, and a row's as an array of them.
+//! Metadata: names and values next to a payload. Postgres stores the metadata of one message as a
+//! JSON object, and that of a row as an array of such objects.
 
 mod wire;
 
@@ -12,15 +12,15 @@ use serde::{
 
 pub(crate) use self::wire::{Beside, Carried, Stamped};
 
-/// The largest metadata of a message, in bytes of JSON.
+/// The maximum size of a message's metadata, in bytes of JSON.
 pub const MAX_METADATA: usize = 16 << 10;
 
-/// Data beside a message's payload: a few names, each with a text. It stays with the message
-/// through retries, among the dead letters and back, and in the archive.
+/// Data in addition to a message's payload: names, each with a value. The metadata stays with the
+/// message through retries, among the dead letters and back, and in the archive.
 ///
 /// The W3C defines the names `traceparent` and `tracestate`; see
-/// [`TraceContext`](crate::TraceContext). Empty metadata, which most messages have, takes no
-/// memory, and no room in the database.
+/// [`TraceContext`](crate::TraceContext). Most messages have empty metadata, which needs no memory
+/// beyond a pointer and no space in the database.
 ///
 /// ```
 /// # use trunkline::Metadata;
@@ -31,7 +31,7 @@ pub const MAX_METADATA: usize = 16 << 10;
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Metadata(Option<Box<Entries>>); // a pointer, because every message has one, and most are empty
 
-/// At least one entry, sorted by name.
+/// A list with at least one entry, sorted by name.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Entries(Vec<(Box<str>, Box<str>)>);
 
@@ -42,14 +42,14 @@ impl Metadata {
         Self(None)
     }
 
-    /// Returns the metadata with this name and text; replaces an earlier text of the name.
+    /// Returns the metadata with this name and value. An earlier value of the name is replaced.
     #[must_use]
     pub fn with(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         self.insert(name, text);
         self
     }
 
-    /// Adds a name, or replaces its text.
+    /// Adds a name and its value, or replaces the value of the name.
     pub fn insert(&mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) {
         let (name, text) = (name.into(), text.into());
         let place = self.place(&name);
@@ -60,14 +60,14 @@ impl Metadata {
         }
     }
 
-    /// Returns the text of a name.
+    /// Returns the value of a name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let Entries(entries) = &**self.0.as_ref()?;
         self.place(name).ok().map(|at| &*entries[at].1)
     }
 
-    /// Removes a name, and returns its text.
+    /// Removes a name, and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<Box<str>> {
         let (at, Entries(entries)) = (self.place(name).ok()?, &mut **self.0.as_mut()?);
         let (_, text) = entries.remove(at);
@@ -97,19 +97,20 @@ impl Metadata {
         self.0.is_none()
     }
 
-    /// Iterates over names and texts, sorted by name.
+    /// Iterates over names and values, sorted by name.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.entries().iter().map(|(name, text)| (&**name, &**text))
     }
 
-    /// Returns the W3C's `traceparent`: the message's trace, and the span that it comes from.
+    /// Returns the W3C's `traceparent`: the message's trace, and the span that enqueued the
+    /// message.
     #[must_use]
     pub fn traceparent(&self) -> Option<&str> {
         self.get("traceparent")
     }
 
-    /// Returns the W3C's `tracestate`: what tracing systems add to that.
+    /// Returns the W3C's `tracestate`: the data that tracing systems add to the `traceparent`.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.get("tracestate")
@@ -134,7 +135,8 @@ impl Serialize for Metadata {
     }
 }
 
-/// Reads a map. A value that is no text, which other languages may write, becomes its JSON.
+/// Reads a map. A value that is not a string, which other languages may write, becomes its JSON
+/// text.
 impl<'de> Deserialize<'de> for Metadata {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Names)

@@ -12,28 +12,28 @@ use crate::{
     },
 };
 
-/// The most messages in a row.
+/// The maximum number of messages in a row.
 pub(crate) const MAX_BATCH: usize = 1024;
-/// The largest payload, in bytes as Postgres stores it.
+/// The maximum size of a payload, in bytes as Postgres stores it.
 pub const MAX_PAYLOAD: usize = 64 << 20;
 
-/// A payload: any type that can be written to and read from a Postgres value.
+/// A payload: any type that can be converted to and from a Postgres value.
 ///
-/// Implemented for everything that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`,
-/// integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations, `Vec`s of
-/// them for queues of arrays.
+/// Implemented for every type that implements [`ToSql`] and [`FromSql`]: `Vec<u8>`, `String`,
+/// integers, `Uuid`, [`Json`](crate::Json), composite types with derived implementations, and
+/// `Vec`s of these types for queues of arrays.
 ///
-/// If an implementation of [`FromSql`] fails or panics, the attempt of that message fails, with the
-/// text of the error or the panic; its neighbours are delivered. A [`ToSql`] that panics does so in
-/// the call that enqueues, and nothing is enqueued.
+/// If an implementation of [`FromSql`] fails or panics, the attempt of that message fails with the
+/// text of the error or the panic; the other messages are delivered. If a [`ToSql`] panics, the
+/// call that enqueues panics, and nothing is enqueued.
 pub trait Payload: ToSql + FromSqlOwned + Send + Sync + 'static {}
 
 impl<T: ToSql + FromSqlOwned + Send + Sync + 'static> Payload for T {}
 
-/// A payload type that knows its column's type, so that the two cannot differ: see
-/// [`Settings::of`](crate::Settings::of). Implement it for types of your own.
+/// A payload type that names the type of its column, so that both always match: see
+/// [`Settings::of`](crate::Settings::of). Implement it for your own types.
 pub trait ColumnType {
-    /// The type's name in Postgres, as `create table` takes it.
+    /// The type's name in Postgres, as `create table` accepts it.
     const NAME: &'static str;
 }
 
@@ -115,12 +115,12 @@ pub(crate) struct PayloadColumn {
     pub array: Type,
     /// The array's element type: the type of a payload.
     element: Type,
-    /// The element type without its domains, which Rust types know.
+    /// The element type without its domains. Rust types know only this type.
     base: Type,
 }
 
 impl PayloadColumn {
-    /// Takes the type of the column `payload` of a queue's table.
+    /// Creates the column from the type of `payload` in a queue's table.
     pub fn new(array: Type) -> Option<Self> {
         let TypeKind::Array(element) = array.kind() else { return None };
         let element = element.clone();
@@ -150,7 +150,8 @@ impl PayloadColumn {
         }))
     }
 
-    /// Appends one element: its length and its value. After an error `out` may hold a part of it.
+    /// Appends one element: its length and its value. After an error, `out` may contain a part of
+    /// the element.
     pub fn encode<T: Payload>(&self, payload: &T, out: &mut BytesMut) -> Result<()> {
         let failed = |cause| Error::new(Kind::Encode { rust: std::any::type_name::<T>(), column: self.name(), cause });
         let start = out.len();
@@ -182,10 +183,10 @@ impl PayloadColumn {
     }
 
     /// Passes each message of a received batch to `each`: its id, its element, and its payload,
-    /// decoded straight from the wire buffer, or the reason why it is no `T`. Returns the reason
-    /// why the whole batch is unreadable, if it is.
+    /// decoded directly from the wire buffer, or the reason why it is not a `T`. If the whole batch
+    /// is unreadable, returns the reason.
     /// # Errors
-    /// The elements have another type than the column had when the queue was opened.
+    /// The elements have a different type from that of the column when the queue was opened.
     pub fn decode<T: Payload>(
         &self,
         queue: &str,
@@ -220,8 +221,8 @@ impl PayloadColumn {
         Ok(None)
     }
 
-    /// Returns all elements of a received batch with their ids, or the first error. A batch whose
-    /// elements cannot be told apart is one null.
+    /// Returns all elements of a received batch with their ids, or the first error. A batch that
+    /// cannot be split into elements counts as one null.
     pub fn decode_all<T: Payload>(&self, queue: &str, first_id: i64, batch: &Received<'_>) -> Result<Vec<(i64, T)>> {
         let page = |id, cause| Error::new(Kind::Page { queue: queue.to_owned(), id, cause });
         let without = |id, cause| match caught(|| T::from_sql_null(&self.base)) {
@@ -257,7 +258,7 @@ impl PayloadColumn {
     }
 
     /// Decodes an element without its length. If the user's decoder panics, only this message
-    /// fails, as with an error.
+    /// fails, as after an error.
     pub fn decode_one<T: Payload>(&self, queue: &str, id: i64, raw: &[u8]) -> Result<T> {
         let decoded = caught(|| T::from_sql(&self.base, raw));
         decoded.unwrap_or_else(|panic| Err(panicked(&panic))).map_err(|cause| unreadable::<T>(queue, id, cause))

@@ -1,33 +1,33 @@
-//! Payloads that may be unreadable, for operators' programs.
+//! Payloads that may be unreadable, for programs of operators.
 
 use bytes::{Bytes, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 type Decoded<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
-/// A payload that may be no `T`: SQL and other programs can enqueue any value.
+/// A payload that may not be a `T`: SQL and other programs can enqueue any value.
 ///
 /// Open a queue as `Queue<Readable<T>>` to see every message that `peek`, `dead_letters` and
-/// `archived` return. With `Queue<T>`, one message that is no `T` would be the error of its whole
-/// page. The ids of dead letters can be passed to `replay` and `discard`.
+/// `archived` return. With `Queue<T>`, one message that is not a `T` would fail its whole page. The
+/// ids of dead letters can be passed to `replay` and `discard`.
 ///
-/// A consumer of such a queue receives unreadable messages like any others, and has to end their
-/// leases. Only a null counts as unreadable there.
+/// A consumer of such a queue receives unreadable messages like any other messages, and has to end
+/// their leases. For such a consumer, only a null counts as unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable<T> {
     /// The payload is a `T`.
     Yes(T),
-    /// The payload is no `T`.
+    /// The payload is not a `T`.
     No {
         /// The payload in Postgres' binary format; `None` if it is null or its row is malformed.
         raw: Option<Bytes>,
-        /// The reason why it cannot be read.
+        /// The reason why the payload cannot be read.
         why: String,
     },
 }
 
 impl<T> Readable<T> {
-    /// The payload, if it is a `T`.
+    /// Returns the payload, if it is a `T`.
     #[must_use]
     pub fn ok(self) -> Option<T> {
         match self {

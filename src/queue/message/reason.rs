@@ -1,15 +1,15 @@
-//! The reason for a failure as a text that can be stored; this is the only place that bounds it.
+//! The reason for a failure, as a text that can be stored. This is the only place that bounds it.
 
 use std::fmt::Write;
 
-/// Characters that are kept of a long reason's beginning, and of its end.
+/// The number of characters that are kept from the beginning of a long reason, and from its end.
 const KEPT: usize = 8000;
-/// The longest reason, in characters: room for both ends and a line between them. Tracebacks begin
-/// with the call and end with the error, so both ends are kept.
+/// The maximum length of a reason, in characters: room for both ends and a line between them.
+/// Tracebacks begin with the call and end with the error, so both ends are kept.
 const LONGEST: usize = 16 << 10;
 
 /// Returns a reason that Postgres can store: without NUL, and with at most 16,384 characters. In a
-/// longer one, a line says how many characters are left out in the middle.
+/// longer reason, a line states how many characters are omitted in the middle.
 pub(crate) fn reason_of(text: impl Into<String>) -> String {
     let mut text: String = text.into();
     if let Some(bounded) = bounded(&text) {

@@ -1,5 +1,5 @@
-//! The trace that a piece of work belongs to, in the W3C's notation, and its way from a handler
-//! into the messages that the handler enqueues.
+//! The trace that a piece of work belongs to, in the notation of the W3C. It passes from a handler
+//! to the messages that the handler enqueues.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,17 +12,18 @@ tokio::task_local! {
     static CURRENT: TraceContext;
 }
 
-/// The longest `tracestate` that is passed on, in bytes; the W3C requires at least as much.
+/// The maximum length of a `tracestate` that is passed on, in bytes. The W3C requires at least this
+/// length.
 const MAX_STATE: usize = 512;
 
-/// A position in a distributed trace: the trace, and the span that is the parent of the next one.
-/// It travels as `traceparent` and `tracestate` of [W3C Trace
-/// Context](https://www.w3.org/TR/trace-context/) in a message's [`Metadata`].
+/// A position in a distributed trace: the trace, and the span that is the parent of the next span.
+/// A message's [`Metadata`] carries it as `traceparent` and `tracestate` of [W3C Trace
+/// Context](https://www.w3.org/TR/trace-context/).
 ///
 /// Within [`TraceContext::scope`], every enqueued message continues the trace. A
-/// [`Worker`](crate::Worker) runs each handler within the scope of its message, so the messages
-/// that the handler enqueues belong to its trace, without a line of code. Outside of any scope
-/// nothing is added to messages. Spans and their export are left to `tracing` and its subscriber.
+/// [`Worker`](crate::Worker) runs each handler within the scope of its message. So the messages
+/// that the handler enqueues belong to its trace, without extra code. Outside of any scope, nothing
+/// is added to messages. Creating and exporting spans is left to `tracing` and its subscriber.
 ///
 /// ```
 /// # use trunkline::{Queue, Result, TraceContext};
@@ -49,7 +50,7 @@ impl TraceContext {
     }
 
     /// Reads a `traceparent` of any version of the recommendation. Returns `None` if it is
-    /// malformed: then the trace begins again, as the W3C requires. A `tracestate` of up to 512
+    /// malformed: the trace then starts again, as the W3C requires. A `tracestate` of up to 512
     /// characters is passed on unchanged.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
@@ -71,7 +72,7 @@ impl TraceContext {
         (found.trace_id != 0 && found.span_id != 0).then_some(found)
     }
 
-    /// Returns the context in a message's metadata, unless it is malformed.
+    /// Returns the context in a message's metadata, or `None` if there is none or it is malformed.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Option<Self> {
         Self::parse(metadata.traceparent()?, metadata.tracestate())
@@ -89,7 +90,7 @@ impl TraceContext {
         CURRENT.try_with(Self::clone).ok()
     }
 
-    /// Runs a future within this context. Tasks that it spawns are not within it.
+    /// Runs a future within this context. Tasks that the future spawns are not within the context.
     pub fn scope<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, work)
     }
@@ -112,13 +113,13 @@ impl TraceContext {
         self.sampled
     }
 
-    /// Returns the text of the W3C's version 00, like [`Display`](fmt::Display).
+    /// Returns the `traceparent` in version 00 of the W3C's format, like [`Display`](fmt::Display).
     #[must_use]
     pub fn traceparent(&self) -> String {
         self.to_string()
     }
 
-    /// Returns the `tracestate`: vendors' data beside the trace.
+    /// Returns the `tracestate`: additional data of tracing vendors.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.state.as_deref()
@@ -144,7 +145,7 @@ pub(crate) fn for_message(metadata: &Metadata) -> Option<TraceContext> {
     }
 }
 
-/// Calls a function and runs the future that it returns, both within a context if there is one.
+/// Calls a function and runs the future that it returns, both within the context, if there is one.
 pub(crate) fn within<R: 'static>(
     trace: Option<TraceContext>,
     call: impl FnOnce() -> BoxFuture<'static, R>,
@@ -158,7 +159,7 @@ pub(crate) fn within<R: 'static>(
     }
 }
 
-/// Adds a trace to a message's metadata, unless the metadata names one already.
+/// Adds a trace to a message's metadata, unless the metadata already names a trace.
 pub(crate) fn stamped<'a>(metadata: &'a Metadata, trace: Option<&TraceContext>) -> Cow<'a, Metadata> {
     match trace {
         Some(trace) if metadata.traceparent().is_none() => {
@@ -179,8 +180,8 @@ fn hex(digits: &str) -> Option<u128> {
     u128::from_str_radix(digits, 16).ok()
 }
 
-/// Returns a random number, never 0. A random UUID has six fixed bits, and no two of them meet
-/// here.
+/// Returns a random number, never 0. A random UUID has six fixed bits, and no two of them overlap
+/// in the result.
 fn random() -> u64 {
     let (high, low) = Uuid::new_v4().as_u64_pair();
     (high ^ low).max(1)

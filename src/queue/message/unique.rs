@@ -1,21 +1,22 @@
-//! Unique keys: a queue keeps one message of each key.
+//! Unique keys: a queue keeps one message per key.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// The longest key, in bytes.
+/// The maximum length of a key, in bytes.
 const MAX_KEY: usize = 1024;
 const MAX_WITHIN: Duration = Duration::from_secs(36_500 * 86_400);
 
-/// A key that no other message in the queue has, and the time for which it is kept. The queue needs
-/// [`Settings::uniqueness`](crate::Settings::uniqueness).
+/// A key that no other message in the queue has, and the time for which the key is kept. The queue
+/// needs [`Settings::uniqueness`](crate::Settings::uniqueness).
 ///
 /// The key is kept until the message has ended, unless [`Unique::within`] is set. A message ends
-/// when it is acknowledged, archived, taken, dead, cancelled or purged, and the key is free when
-/// that commits. A lease or a retry does not free it, nor does any other change to a message that
-/// stays. A dead letter that is replayed comes back without its key, because another message may
-/// have it by then. So does a message that was taken for a caller who is gone.
+/// when it is acknowledged, archived, taken, cancelled or purged, or becomes a dead letter; the key
+/// is free once that change commits. A lease, a retry, or any other change that keeps the message
+/// in the queue does not free the key. A dead letter that is replayed returns without its key,
+/// because another message may have the key by then. The same is true of a message that was taken
+/// for a caller who has gone.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -48,18 +49,19 @@ impl Unique {
         Self { key: key.into(), within: None, replaces: false }
     }
 
-    /// Keeps the key for this long after the message's enqueue, even if the message ends before:
-    /// more than zero, at most 36,500 days, to the microsecond.
+    /// Keeps the key for this time after the message is enqueued, even if the message ends earlier.
+    /// The time is more than zero, at most 36,500 days, to the microsecond.
     #[must_use]
     pub fn within(self, time: Duration) -> Self {
         Self { within: Some(time), ..self }
     }
 
-    /// Replaces a waiting message that has the key: its payload, its metadata and its due time. Its
-    /// id, its attempts, its priority and the time for which its key is kept stay. A leased message
-    /// is not replaced, nor one that a transaction has locked for longer than a tenth of a second.
+    /// Replaces the payload, the metadata and the due time of a waiting message that has the key.
+    /// That message keeps its id, its attempts, its priority and the time for which its key is
+    /// kept. A leased message is not replaced, nor is a message that a transaction keeps locked for
+    /// longer than a tenth of a second.
     ///
-    /// Needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
+    /// This needs the rights of a consumer ([`Right::Consumer`](crate::Right)).
     #[must_use]
     pub fn replacing(self) -> Self {
         Self { replaces: true, ..self }
@@ -98,13 +100,13 @@ impl From<String> for Unique {
     }
 }
 
-/// The outcome of an enqueue, with the id of the message that is in the queue. Without a unique
-/// key ([`Unique`]) it is always [`Enqueued::New`].
+/// The outcome of an enqueue, with the id of the message that is in the queue. For a message
+/// without a unique key ([`Unique`]) it is always [`Enqueued::New`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
     /// The message is stored under this id.
     New(i64),
-    /// The message is not stored: the message with this id has its unique key.
+    /// The message is not stored: the message with this id already has its unique key.
     Duplicate(i64),
     /// The waiting message with this id, which has the unique key, now has the new payload,
     /// metadata and due time.
@@ -120,7 +122,7 @@ impl Enqueued {
         }
     }
 
-    /// Returns whether the queue has one message more.
+    /// Returns true if the enqueue added a message to the queue.
     #[must_use]
     pub fn is_new(self) -> bool {
         matches!(self, Self::New(_))
@@ -135,11 +137,12 @@ impl Enqueued {
     }
 }
 
-/// The unique keys of many messages, as parameters of a statement; null for messages without one.
+/// The unique keys of many messages, as parameters of a statement; null for messages without a
+/// unique key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Claims {
     pub keys: Vec<Option<Box<str>>>,
-    /// The seconds for which the keys are kept; null until the message has ended.
+    /// The number of seconds for which each key is kept; null if until the message has ended.
     pub terms: Vec<Option<f64>>,
     pub replace: Vec<bool>,
 }

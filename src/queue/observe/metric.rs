@@ -1,6 +1,6 @@
-//! Every metric of the library: its name, and the only calls that update it. Its handles are
-//! created once per queue, so an update costs an atomic operation, and nothing if no recorder is
-//! installed. A test compares the metrics with the users' table in `docs/observability.md`.
+//! Every metric of the library: its name, and the only calls that update it. The handles of metrics
+//! are created once per queue. So an update costs an atomic operation, or nothing if no recorder is
+//! installed. A test compares the metrics with the table for users in `docs/observability.md`.
 
 use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
@@ -39,14 +39,14 @@ impl End {
     }
 }
 
-/// Counts the made ticks of a schedule, and records the lag of the first.
+/// Counts the ticks that were made for a schedule, and records the lag of the first tick.
 pub(crate) fn ticked(queue: &str, ticks: usize, late: Duration) {
     let (made, lag) = of_ticks(queue);
     made.increment(ticks as u64);
     lag.record(late);
 }
 
-/// Looks the metrics up by name: the task that makes ticks has no handles of the queues.
+/// Looks up the metrics by name, because the task that makes ticks has no handles of the queues.
 fn of_ticks(queue: &str) -> (Counter, Histogram) {
     describe_counter!("trunkline_ticks_total", Unit::Count, "Ticks of schedules that were made");
     describe_histogram!("trunkline_tick_lag_seconds", Unit::Seconds, "Time from a schedule's tick until it was made");
@@ -56,13 +56,14 @@ fn of_ticks(queue: &str) -> (Counter, Histogram) {
     )
 }
 
-/// The name of the shard that a database is, if it is one; attached to its handle.
+/// The name of the shard that a database is, if it is a shard. It is attached to the database's
+/// handle.
 #[derive(Debug, Default)]
 pub(crate) struct ShardName(OnceLock<String>);
 
 impl ShardName {
     pub fn set(&self, name: String) {
-        let _ = self.0.set(name); // the first name stays
+        let _ = self.0.set(name); // the first name is kept
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Metrics {
     find_seconds: Histogram,
     cancel_seconds: Histogram,
     reschedule_seconds: Histogram,
-    /// Histograms by outcome; only the first three ends have one.
+    /// The histograms by outcome; only the first three ends have one.
     handle_seconds: [Histogram; End::ALL.len()],
     delivery_lag: Histogram,
     running: Gauge,
@@ -92,7 +93,8 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Creates the metrics of a queue. A queue on several servers has separate ones for each.
+    /// Creates the metrics of a queue. A queue on several servers has separate metrics for each
+    /// server.
     pub fn of(queue: &str, shard: &ShardName) -> Self {
         let of = || Label::new("queue", queue.to_owned());
         let shard = || shard.0.get().map(|shard| Label::new("shard", shard.clone()));
@@ -112,7 +114,7 @@ impl Metrics {
             describe_gauge!(name, Unit::Count, help);
             gauge!(name, labels())
         };
-        drop(of_ticks(queue)); // so that they exist from the start, like the other metrics
+        drop(of_ticks(queue)); // creates these metrics at the start, like the others
         describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
         describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
         Self {
@@ -151,7 +153,7 @@ impl Metrics {
         self.enqueue_seconds.record(began.elapsed());
     }
 
-    /// Counts an insert that was sent, and whose answer the caller awaits.
+    /// Counts an insert that was sent and whose answer the caller awaits.
     pub fn sent(&self, messages: usize) {
         self.enqueued_messages.increment(messages as u64);
     }
@@ -172,7 +174,7 @@ impl Metrics {
         self.take_seconds.record(began.elapsed());
     }
 
-    /// Records the time of a statement that looks for a message by its id.
+    /// Records the duration of a statement that finds a message by its id.
     pub fn looked_for(&self, began: Instant) {
         self.find_seconds.record(began.elapsed());
     }
@@ -189,7 +191,8 @@ impl Metrics {
         self.reschedule_seconds.record(began.elapsed());
     }
 
-    /// Counts an answered statement that ends leases of `messages`, of which `lost` were lost.
+    /// Counts an answered statement that ends the leases of `messages` messages, of which `lost`
+    /// were lost.
     pub fn settled(&self, end: End, messages: usize, lost: usize, began: Instant) {
         self.settled[end as usize].increment((messages - lost) as u64);
         self.lost(lost);
@@ -201,13 +204,13 @@ impl Metrics {
         self.settled[End::Lost as usize].increment(messages as u64);
     }
 
-    /// Records the time of a handler's call.
+    /// Records the duration of a call of the handler.
     pub fn handled(&self, end: End, took: Lap) {
         self.handle_seconds[end as usize].record(took);
     }
 
-    /// Records the delivery lag of first attempts only: for a retry the time at which it became due
-    /// is unknown.
+    /// Records the delivery lag of first attempts only. For a retry, the time at which it became
+    /// due is unknown.
     pub fn delivered<T>(&self, messages: &[Message<T>], watch: &Watch) {
         for message in messages.iter().filter(|message| message.attempt == 1) {
             self.delivery_lag.record(Lag { since: message.enqueued_at, watch });
@@ -251,7 +254,7 @@ impl Drop for WorkerMetrics<'_> {
     }
 }
 
-/// The metrics of one shard, by queue. There are few, and they change seldom.
+/// The metrics of one shard, by queue. There are few entries, and they rarely change.
 #[derive(Default)]
 pub(crate) struct ShardMetrics(Mutex<Vec<(String, Gauge, Counter)>>);
 
@@ -286,7 +289,7 @@ impl ShardMetrics {
     }
 }
 
-/// The clock of a task that runs handlers: one reading ends a call and begins the next.
+/// The clock of a task that runs handlers: a single reading ends one call and begins the next.
 pub(crate) struct Watch {
     pub now: Instant,
     began: Instant,
@@ -307,7 +310,7 @@ impl Watch {
     }
 }
 
-/// The time between two readings. The seconds are computed only if a recorder asks.
+/// The time between two readings. It is converted to seconds only if a recorder asks for it.
 pub(crate) struct Lap(Instant, Instant);
 
 impl Lap {
@@ -322,7 +325,7 @@ impl IntoF64 for Lap {
     }
 }
 
-/// The time until the last reading of a watch, also computed only if a recorder asks.
+/// The time until the last reading of a watch. It too is computed only if a recorder asks for it.
 struct Lag<'a> {
     since: SystemTime,
     watch: &'a Watch,
@@ -331,7 +334,7 @@ struct Lag<'a> {
 impl IntoF64 for Lag<'_> {
     fn into_f64(self) -> f64 {
         let now = self.watch.wall + self.watch.now.duration_since(self.watch.began);
-        // Clocks of two machines differ: a time in the future counts as now.
+        // The clocks of two machines may differ, so a time in the future counts as now.
         now.duration_since(self.since).unwrap_or_default().as_secs_f64()
     }
 }

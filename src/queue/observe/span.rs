@@ -5,7 +5,7 @@ use tracing::{Span, debug_span, field::Empty, info_span};
 
 use crate::queue::message::{Message, trace::TraceContext};
 
-/// The enqueue of messages, until their commit. Its level is higher when it is part of a trace.
+/// The span of an enqueue, until its commit. Its level is higher if the enqueue is part of a trace.
 pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Span {
     match trace {
         None => debug_span!("enqueue", queue, n),
@@ -20,32 +20,32 @@ pub(crate) fn enqueue(queue: &str, n: usize, trace: Option<&TraceContext>) -> Sp
     }
 }
 
-/// A statement that leases messages, `got` of at most `n`.
+/// The span of a statement that leases messages, `got` of at most `n`.
 pub(crate) fn lease(queue: &str, n: usize) -> Span {
     debug_span!("lease", queue, n, got = Empty)
 }
 
-/// A statement that takes messages, `got` of at most `n`.
+/// The span of a statement that takes messages, `got` of at most `n`.
 pub(crate) fn take(queue: &str, n: usize) -> Span {
     debug_span!("take", queue, n, got = Empty)
 }
 
-/// A statement that finds a message by its id.
+/// The span of a statement that finds a message by its id.
 pub(crate) fn find(queue: &str, id: i64) -> Span {
     debug_span!("find", queue, id, state = Empty)
 }
 
-/// A statement that cancels messages, `got` of `n`.
+/// The span of a statement that cancels messages, `got` of `n`.
 pub(crate) fn cancel(queue: &str, n: usize) -> Span {
     debug_span!("cancel", queue, n, got = Empty)
 }
 
-/// A statement that makes messages due at another time, `got` of `n`.
+/// The span of a statement that reschedules messages, `got` of `n`.
 pub(crate) fn reschedule(queue: &str, n: usize) -> Span {
     debug_span!("reschedule", queue, n, got = Empty)
 }
 
-/// One call of a handler, with one message or several.
+/// The span of one call of a handler, with one message or several.
 pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
     let first = messages.first();
     let span = info_span!(
@@ -67,7 +67,7 @@ pub(crate) fn handle<T>(queue: &str, messages: &[Message<T>]) -> Span {
     span
 }
 
-/// A statement that ends leases, of `n` messages.
+/// The span of a statement that ends the leases of `n` messages.
 pub(crate) fn settle(queue: &str, outcome: &'static str, n: usize) -> Span {
     debug_span!("settle", queue, outcome, n)
 }

@@ -1,5 +1,5 @@
-//! `ack` and the other ends of leases: a task settles concurrent calls together, or a statement
-//! runs in the caller's transaction.
+//! `ack` and the other ways to end a lease: a task settles concurrent calls together, or a
+//! statement runs in the caller's transaction.
 
 use std::{
     sync::Arc,
@@ -22,18 +22,19 @@ use crate::{
     },
 };
 
-/// The ids that a queue assigns: from the first row's on, with room for one row above the last.
+/// The ids that a queue assigns: from the first row's id, with room for one row above the last id.
 const IDS: std::ops::RangeInclusive<i64> = 1024..=i64::MAX - 1024;
-/// The longest lease, and the longest delay.
+/// The maximum duration of a lease, and of a delay.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
 impl<T> Queue<T> {
-    /// Acknowledges messages: they are done, and are deleted. Takes messages or their [`Lease`]s;
-    /// concurrent calls share statements.
+    /// Acknowledges messages: their work is done, and they are deleted. Takes messages or their
+    /// [`Lease`]s; concurrent calls share statements.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost) for the messages of
-    /// [`Error::lost_ids`](crate::Error::lost_ids); the other messages are acknowledged.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost), if any lease is lost:
+    /// [`Error::lost_ids`](crate::Error::lost_ids) names those messages, and the others are
+    /// acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
         self.settle(Ending::Ack, leases).await
     }
@@ -46,9 +47,9 @@ impl<T> Queue<T> {
         self.settle(Ending::Archive, leases).await
     }
 
-    /// Returns messages to the queue after a failure: due again after a delay, or dead letters
-    /// after their last attempt, with `error` as the reason. A reason of more than 16,384
-    /// characters keeps its first 8,000 and its last 8,000.
+    /// Returns messages to the queue after a failure, with `error` as the reason. They are due
+    /// again after a delay; after their last attempt they become dead letters. A reason of more
+    /// than 16,384 characters keeps its first 8,000 and its last 8,000.
     ///
     /// # Errors
     /// The errors of [`Queue::ack`].
@@ -62,7 +63,7 @@ impl<T> Queue<T> {
     }
 
     /// Makes messages dead letters at once, with `reason`, even if attempts are left. A long reason
-    /// is shortened as by [`Queue::retry`].
+    /// is shortened as in [`Queue::retry`].
     ///
     /// # Errors
     /// The errors of [`Queue::ack`].
@@ -74,7 +75,7 @@ impl<T> Queue<T> {
         self.settle(Ending::Bury(reason_of(reason)), leases).await
     }
 
-    /// Makes leases end after the time `by` from now; more than zero, at most 365 days.
+    /// Makes leases end at the time `by` from now: more than zero, at most 365 days.
     ///
     /// # Errors
     /// The errors of [`Queue::ack`].
@@ -96,8 +97,8 @@ impl<T> Queue<T> {
     /// work.
     ///
     /// # Errors
-    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): roll back, so that the effects are
-    /// undone; another consumer has the message.
+    /// [`Error::is_lease_lost`](crate::Error::is_lease_lost): another consumer has leased the
+    /// message. Roll back, so that the effects are undone.
     pub async fn ack_in<L: Into<Lease>>(
         &self,
         transaction: &impl InTransaction,
@@ -108,7 +109,7 @@ impl<T> Queue<T> {
             return Ok(());
         }
         let (shared, ranges) = (&self.shared, Ranges::of(&leases, |_, _| true));
-        // Neighbours in the same row must not wait for the caller's commit, so a separate
+        // The other messages of the row must not wait for the caller's commit, so a separate
         // transaction splits the row.
         shared.query_again(&shared.sql.carve, &[&ranges.ids, &ranges.sizes, &ranges.attempts]).await?;
         let params: [(&(dyn ToSql + Sync), Type); 3] =
@@ -123,9 +124,9 @@ impl<T> Queue<T> {
         lost_or_ok(shared.name(), lost)
     }
 
-    /// Acknowledges like [`Queue::ack_in`], without waiting: the statement is sent with the
-    /// transaction's next ones. **Await the returned future before the commit**, or with it: only
-    /// its answer reports a lost lease.
+    /// Acknowledges like [`Queue::ack_in`], without waiting: the statement is sent together with
+    /// the transaction's next statements. **Await the returned future before the commit**, or
+    /// together with it: only this future reports a lost lease.
     ///
     /// Commit soon: until then, other sessions that settle messages of the same rows wait.
     ///
@@ -196,12 +197,12 @@ pub(crate) fn checked<L: Into<Lease>>(queue: &str, leases: impl IntoIterator<Ite
     Ok(leases)
 }
 
-/// Returns the ids of the leases that are not among the settled.
+/// Returns the ids of the leases that were not settled.
 pub(crate) fn lost(leases: &[Lease], settled: impl IntoIterator<Item = Settled>) -> Vec<i64> {
     Lost::of(leases.len(), settled.into_iter().collect()).among(leases)
 }
 
-/// Settles waiting requests, statement after statement.
+/// Settles waiting requests, one statement after another.
 async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
     while let Some(settlements) = permit.next() {
         let answered = settlements.iter().map(Settlement::calls).sum();
@@ -213,8 +214,8 @@ async fn settle_all(shared: Arc<Shared>, mut permit: SettlePermit) {
 }
 
 impl Shared {
-    /// Settles and answers. If the server refuses several calls together, each call gets its own
-    /// statement, so that calls do not fail for each other.
+    /// Settles and answers the calls. If the server refuses several calls together, each call gets
+    /// its own statement, so that no call fails because of another.
     async fn settle(&self, settlement: Settlement) {
         match self.end_leases(&settlement).await {
             Err(error) if settlement.calls() > 1 && error.is_refusal() => {
@@ -256,7 +257,7 @@ impl Shared {
     fn answer(&self, settlement: Settlement, outcome: Result<Vec<Settled>>) {
         let comes_back = matches!(settlement.ending, Ending::Release | Ending::Retry(..) | Ending::Charge(..));
         if outcome.is_ok() && (comes_back || self.has_room_for_others()) {
-            self.db.wake(&self.channel); // waiting consumers look when the messages are due again
+            self.db.wake(&self.channel); // waiting consumers check when the messages are due again
         }
         settlement.answer(self.name(), outcome);
     }

@@ -1,4 +1,4 @@
-//! The archive, which keeps acknowledged messages, and the purge of a queue.
+//! The archive, which keeps acknowledged messages, and the methods that prune it and purge a queue.
 
 use std::{
     sync::Arc,
@@ -20,11 +20,11 @@ use crate::{
 pub struct Archived<T> {
     /// The message's id.
     pub id: i64,
-    /// The time of its enqueue.
+    /// The time at which the message was enqueued.
     pub enqueued_at: SystemTime,
-    /// The time of its acknowledgement.
+    /// The time at which the message was acknowledged.
     pub archived_at: SystemTime,
-    /// Deliveries that it took.
+    /// The number of deliveries.
     pub attempt: i32,
     /// The payload.
     pub payload: T,
@@ -41,7 +41,7 @@ impl<T: Payload> Queue<T> {
     /// page).
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id. With
+    /// A payload that is not a `T` fails its whole page, and the error names its id. With
     /// [`Readable`](crate::Readable) there is no such error.
     pub async fn archived(&self, after: i64, n: usize) -> Result<Vec<Archived<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
@@ -61,14 +61,15 @@ impl<T: Payload> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages that were archived longer ago than `age`. Returns their number.
+    /// Deletes messages that were archived more than `age` ago. Returns the number of deleted
+    /// messages.
     pub async fn prune(&self, age: Duration) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.prune, &[&age.as_secs_f64().min(3e9)]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())
     }
 
-    /// Deletes the queue's due, delayed and leased messages; dead letters and the archive stay.
-    /// Returns the number of deleted messages.
+    /// Deletes the queue's due, delayed and leased messages. Dead letters and archived messages
+    /// stay. Returns the number of deleted messages.
     pub async fn purge(&self) -> Result<u64> {
         let rows = self.shared.query(&self.shared.sql.purge, &[]).await?;
         Ok(only(&rows)?.read::<i64>(0)?.unsigned_abs())

@@ -1,4 +1,4 @@
-//! One message by its id: its state, and the state of its lease.
+//! Finds one message by its id, and the leases that no longer exist.
 
 use std::{
     sync::Arc,
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// A message that was found by its id, in whatever state.
+/// A message that was found by its id, in any state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found<T> {
@@ -64,7 +64,8 @@ pub struct Found<T> {
     pub id: i64,
     /// The message's state.
     pub state: State,
-    /// Deliveries so far; for a dead or archived message, its counted attempts.
+    /// The number of deliveries so far; for a dead or archived message, the number of counted
+    /// attempts.
     pub attempt: i32,
     /// The time at which the message may be dequeued, or at which its lease ends. `None` for a dead
     /// or archived message.
@@ -73,7 +74,7 @@ pub struct Found<T> {
     pub ended_at: Option<SystemTime>,
     /// The time at which the message was enqueued.
     pub enqueued_at: SystemTime,
-    /// The error of the last attempt, if it failed and no other has begun.
+    /// The error of the last attempt, if it failed and no later attempt has begun.
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
@@ -86,11 +87,11 @@ pub struct Found<T> {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Finds one message by its id, without changing it; `None` if it does not exist, or no longer
-    /// does. The cost does not depend on the number of messages in the queue.
+    /// Finds one message by its id, without changing it. Returns `None` if there is no such
+    /// message, or no longer. The cost does not depend on the number of messages in the queue.
     ///
     /// # Errors
-    /// A payload that is no `T`; with [`Readable`](crate::Readable) there is no such error.
+    /// The payload is not a `T`; with [`Readable`](crate::Readable) there is no such error.
     pub async fn find(&self, id: i64) -> Result<Option<Found<T>>> {
         let (shared, began) = (&self.shared, Instant::now());
         let span = span::find(shared.name(), id);

@@ -1,5 +1,4 @@
-//! Messages named by their ids: cancelled, or due at another time; in transactions of their own, or
-//! in the caller's.
+//! Cancels and reschedules messages by their ids, in transactions of their own or in the caller's.
 
 use std::{
     sync::Arc,
@@ -34,63 +33,65 @@ impl Change {
         }
     }
 
-    /// Returns true if leased messages are changed, too.
+    /// Returns true if leased messages are changed as well.
     fn ends_leases(self) -> bool {
         matches!(self, Self::Cancelled)
     }
 }
 
 impl<T> Queue<T> {
-    /// Deletes messages for good. Returns the ids of the deleted messages, in order; other ids are
-    /// ignored. Dead letters and archived messages are not touched: see [`Queue::discard`] and
+    /// Deletes messages permanently. Returns the ids of the deleted messages, in order; other ids
+    /// are ignored. Dead letters and archived messages are not touched: see [`Queue::discard`] and
     /// [`Queue::prune`].
     ///
     /// A waiting message is not delivered any more; the rest of its batch stays as it was. **The
-    /// lease of a leased message ends now**: its handler may have done its work, and continues
-    /// until it notices. Whatever acknowledges, retries or renews the message then finds the lease
-    /// lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A [`Worker`](crate::Worker)
-    /// checks its leases twice a second, and so cancels the token of
-    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While its statements get no answer
-    /// it cannot check. Then the token is cancelled after their answer, or when the lease has ended
-    /// by the worker's own clock.
+    /// lease of a leased message ends now**: its handler may have done its work already, and
+    /// continues until it notices. A call that then acknowledges, retries or renews the message
+    /// finds the lease lost ([`Error::is_lease_lost`](crate::Error::is_lease_lost)). A
+    /// [`Worker`](crate::Worker) checks its leases twice a second, so it cancels the token of
+    /// [`Attempt::lost`](crate::Attempt::lost) within a second. While the database does not answer,
+    /// the worker cannot check. It then cancels the token after the next answer, or when the lease
+    /// has ended by its own clock.
     ///
-    /// The call waits up to ten seconds for a message that a transaction has taken (exactly once,
-    /// or with an acknowledgement in it). If that transaction deletes it with its commit, or still
-    /// holds it by then, the message is not among the ids. If the call is dropped, it waits for no
-    /// more messages, and a running statement still takes effect.
+    /// The call waits up to ten seconds for a message that a transaction has locked (to take it, or
+    /// to acknowledge it). The message is not among the ids if that transaction deletes it with its
+    /// commit, or still holds it after ten seconds. If the call is dropped, it waits for no more
+    /// messages, and a running statement still takes effect.
     ///
     /// # Errors
-    /// A database error; some of the messages may be deleted then.
+    /// A database error; some of the messages may already be deleted.
     pub async fn cancel(&self, ids: &[i64]) -> Result<Vec<i64>> {
         self.change(Change::Cancelled, ids).await
     }
 
-    /// Makes messages that wait due after a delay or at a time, sooner or later than they were; at
-    /// once for [`Duration::ZERO`] and for a time that has passed. Returns the ids of those, in
-    /// order. Leased, dead and archived messages are passed over. At most 36,500 days from now.
+    /// Makes waiting messages due after a delay or at a time, sooner or later than they were. They
+    /// are due at once for [`Duration::ZERO`] and for a time that has passed. Returns the ids of
+    /// the rescheduled messages, in order. Ignores leased, dead and archived messages. The time is
+    /// at most 36,500 days from now.
     ///
-    /// A message that is due already and is to be due at once keeps its position. A message that
-    /// failed keeps its error and its attempts.
+    /// A message that is already due, and is rescheduled to be due at once, keeps its position. A
+    /// message that failed keeps its error and its attempts.
     ///
     /// # Errors
-    /// As [`Queue::cancel`].
+    /// The errors of [`Queue::cancel`].
     pub async fn reschedule(&self, ids: &[i64], due: impl Into<Due>) -> Result<Vec<i64>> {
         self.change(Change::Due(within_bounds(due.into())?), ids).await
     }
 
     /// Cancels like [`Queue::cancel`], in the caller's transaction: the messages are deleted if and
-    /// when it commits. Until then, a worker that ends or renews a lease of theirs waits.
+    /// when it commits. Until then, a worker that ends or renews a lease of one of these messages
+    /// waits.
     ///
-    /// Messages that another session has locked for longer than a tenth of a second are ignored,
-    /// because waiting while holding locks could end in a deadlock. Larger batches are split
-    /// beforehand, outside the transaction.
+    /// Messages that another session keeps locked for longer than a tenth of a second are ignored:
+    /// waiting while holding locks could end in a deadlock. Larger batches are split beforehand,
+    /// outside the transaction.
     pub async fn cancel_in(&self, transaction: &impl InTransaction, ids: &[i64]) -> Result<Vec<i64>> {
         self.change_in(transaction, None, ids).await
     }
 
     /// Reschedules like [`Queue::reschedule`], in the caller's transaction: the messages are due at
     /// their new time if and when it commits, and consumers are woken then. Messages that another
-    /// session has locked are ignored, as by [`Queue::cancel_in`].
+    /// session has locked are ignored, as in [`Queue::cancel_in`].
     pub async fn reschedule_in(
         &self,
         transaction: &impl InTransaction,
@@ -100,7 +101,7 @@ impl<T> Queue<T> {
         self.change_in(transaction, Some(within_bounds(due.into())?), ids).await
     }
 
-    /// Tries messages that other sessions have locked again, in a new transaction each time,
+    /// Tries messages that other sessions have locked again, each time in a new transaction,
     /// because waiting while holding locks could end in a deadlock.
     async fn change(&self, change: Change, ids: &[i64]) -> Result<Vec<i64>> {
         let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
@@ -123,8 +124,8 @@ impl<T> Queue<T> {
             return Ok(Vec::new());
         }
         let (shared, name, change) = (&self.shared, self.shared.name(), due.map_or(Change::Cancelled, Change::Due));
-        // Neighbours in the same row must not wait for the caller's commit: cut them off, in a
-        // transaction of our own.
+        // The other messages of a row must not wait for the caller's commit, so a separate
+        // transaction splits the rows.
         shared.query_again(&shared.sql.pick, &[&ids, &change.ends_leases()]).await?;
         let sql = match due {
             None => shared.db.statement("cancel_in", include_str!("../../../sql/statements/cancel_in.sql")),
@@ -145,8 +146,8 @@ impl<T> Queue<T> {
 }
 
 impl Shared {
-    /// Makes one try in its own transaction. Returns the changed ids, and the locked ones. Messages
-    /// due at another time wake waiting consumers even if the caller leaves.
+    /// Makes one try in its own transaction. Returns the changed ids and the locked ids.
+    /// Rescheduled messages wake waiting consumers even if the caller stops waiting.
     async fn change(self: &Arc<Self>, change: Change, ids: Vec<i64>) -> Result<(Vec<i64>, Vec<i64>)> {
         let (shared, span) = (self.clone(), change.span(self.name(), ids.len()));
         let noted = span.clone();
@@ -161,7 +162,8 @@ impl Shared {
                 if row.read(1)? { &mut done } else { &mut busy }.push(row.read(0)?);
             }
             shared.changed(change, &noted, done.len(), began);
-            // A cancel makes nothing due, and a try that found only locks has changed nothing.
+            // A cancellation makes no message due, and a try that found only locked messages has
+            // changed nothing.
             if !change.ends_leases() && !done.is_empty() {
                 shared.db.wake(&shared.channel);
             }
@@ -179,7 +181,8 @@ impl Shared {
     }
 }
 
-/// Returns the due time as the statements take it, if it is at most 36,500 days from now.
+/// Returns the due time in the form that the statements take, if it is at most 36,500 days from
+/// now.
 fn within_bounds(due: Due) -> Result<f64> {
     if let Due::At(time) = due {
         Due::After(time.duration_since(SystemTime::now()).unwrap_or_default()).number()?;
@@ -187,8 +190,9 @@ fn within_bounds(due: Due) -> Result<f64> {
     due.number()
 }
 
-/// The longest wait for a message that another session has locked.
+/// The maximum wait for a message that another session has locked.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The first pause is short, because most locks are held only until a commit that is under way.
+/// The first pause is short, because most locks are held only until a commit that is already
+/// running.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LAST_PAUSE: Duration = Duration::from_millis(100);

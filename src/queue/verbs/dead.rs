@@ -21,7 +21,7 @@ pub struct DeadLetter<T> {
     pub enqueued_at: SystemTime,
     /// The time at which the message died.
     pub dead_at: SystemTime,
-    /// The counted attempts.
+    /// The number of counted attempts.
     pub attempt: i32,
     /// The error of the last attempt.
     pub error: String,
@@ -39,7 +39,7 @@ impl<T: Payload> Queue<T> {
     /// Returns up to `n` dead letters, ordered by id, after the id `after` (0 for the first page).
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id. With
+    /// A payload that is not a `T` fails its whole page, and the error names its id. With
     /// [`Readable`](crate::Readable) there is no such error.
     pub async fn dead_letters(&self, after: i64, n: usize) -> Result<Vec<DeadLetter<T>>> {
         let (shared, limit) = (&self.shared, i64::try_from(n).unwrap_or(i64::MAX));
@@ -59,34 +59,35 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// The most dead letters that one statement moves.
+/// The maximum number of dead letters that one statement moves.
 const PAGE: i64 = 10_000;
 
 impl<T> Queue<T> {
-    /// Makes dead letters due again at once, under the same ids and without their earlier attempts.
-    /// Returns their number; ids that are no dead letters are ignored.
+    /// Makes dead letters due again at once, with the same ids and without their earlier attempts.
+    /// Returns the number of replayed messages; ids of other messages are ignored.
     pub async fn replay(&self, ids: &[i64]) -> Result<usize> {
         self.shared.replay(Some(ids.to_vec()), i64::MAX).await
     }
 
-    /// Replays all dead letters, one page per transaction.
+    /// Replays all dead letters, one page per transaction. Returns the number of replayed messages.
     pub async fn replay_all(&self) -> Result<usize> {
         page_by_page(|| self.shared.replay(None, PAGE)).await
     }
 
-    /// Deletes dead letters for good. Returns their number.
+    /// Deletes dead letters permanently. Returns the number of deleted messages.
     pub async fn discard(&self, ids: &[i64]) -> Result<usize> {
         self.shared.discard(Some(ids), i64::MAX).await
     }
 
-    /// Deletes all dead letters for good, one page per transaction.
+    /// Deletes all dead letters permanently, one page per transaction. Returns the number of
+    /// deleted messages.
     pub async fn discard_all(&self) -> Result<usize> {
         page_by_page(|| self.shared.discard(None, PAGE)).await
     }
 }
 
 impl Shared {
-    /// Replays dead letters, and wakes waiting consumers even if the caller leaves.
+    /// Replays dead letters, and wakes waiting consumers even if the caller stops waiting.
     async fn replay(self: &Arc<Self>, ids: Option<Vec<i64>>, most: i64) -> Result<usize> {
         let shared = self.clone();
         let work = async move {
@@ -104,7 +105,7 @@ impl Shared {
     }
 }
 
-/// Processes pages until one is not full.
+/// Processes pages until a page is not full.
 async fn page_by_page<F: Future<Output = Result<usize>>>(mut page: impl FnMut() -> F) -> Result<usize> {
     let mut count = 0;
     loop {

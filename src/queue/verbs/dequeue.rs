@@ -1,6 +1,6 @@
 //! The code between a dequeue's statement and its caller. A dequeue runs in a task of its own,
-//! which puts the messages back if the caller has left. So a dropped future neither loses messages
-//! nor holds them until their lease ends.
+//! which puts the messages back if the caller has stopped waiting. So a dropped future neither
+//! loses messages nor holds them until their lease ends.
 
 mod back;
 
@@ -52,7 +52,7 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                Err(_) if got > 0 => break, // the caller gets the earlier pages
+                Err(_) if got > 0 => break, // the caller receives the earlier pages
                 outcome => outcome?,
             };
             let size = page.size;
@@ -65,8 +65,8 @@ impl Shared {
         self.open(pages, got)
     }
 
-    /// Ends leases and begins new ones, both in one transaction. If nothing is due, `linger` is a
-    /// pause before that.
+    /// Ends leases and begins new ones, in one transaction. If nothing is due, the call pauses
+    /// first, as `linger` says.
     pub async fn dequeue_and_ack<T: Payload>(
         self: &Arc<Self>,
         n: usize,
@@ -110,7 +110,7 @@ impl Shared {
                 shared.metrics.settled(End::Done, asked, lost, began);
                 Ok((leased, ended))
             });
-            let _ = answer.send(outcome); // if the caller left, the messages are put back
+            let _ = answer.send(outcome); // if the caller has left, the messages are put back
         };
         tokio::spawn(work.instrument(span).instrument(settle));
         let (page, ended) = answered.await.unwrap_or_else(|_| Err(unanswered()))?;
@@ -118,7 +118,7 @@ impl Shared {
         Ok((self.open(vec![page], size)?, ended))
     }
 
-    /// Dequeues up to `n` messages by one statement.
+    /// Dequeues up to `n` messages with one statement.
     pub async fn dequeue_page(self: &Arc<Self>, n: usize, how: DequeueMode) -> Result<Batches> {
         let (answer, answered) = oneshot::channel();
         let request = DequeueRequest { n, how, answer };
@@ -136,12 +136,12 @@ impl Shared {
         match self.dequeue_now(n, how, &span).instrument(span.clone()).await {
             Ok(all) => {
                 for (request, part) in requests.into_iter().zip(all.distribute(&asks)) {
-                    let _ = request.answer.send(Ok(part)); // if its caller left, they are put back
+                    let _ = request.answer.send(Ok(part)); // if the caller has left, the messages are put back
                 }
             }
             Err(error) => {
                 for request in requests {
-                    let _ = request.answer.send(Err(error.clone())); // its caller may have left
+                    let _ = request.answer.send(Err(error.clone())); // the caller may have stopped waiting
                 }
             }
         }
@@ -162,17 +162,17 @@ impl Shared {
         Ok(self.dequeued(rows, how, began, span))
     }
 
-    /// Decodes the messages. Nothing waits between here and the caller, so nothing can be dropped.
+    /// Decodes the messages. No `await` follows before the caller has them, so none can be dropped.
     ///
-    /// Unreadable messages of a take are on their way back when this returns, with a counted
-    /// attempt.
+    /// Unreadable messages of a take are already on their way back when this method returns, with a
+    /// counted attempt.
     pub fn open<T: Payload>(self: &Arc<Self>, pages: Vec<Batches>, count: usize) -> Result<Dequeued<T>> {
         let opened = self.open_rows(&pages, count, |payload: T| Ok(payload))?;
         Ok(self.keep(pages, opened))
     }
 
-    /// Decodes messages that are not the caller's yet. A payload that `read` refuses is unreadable,
-    /// too.
+    /// Decodes messages that do not belong to the caller yet. A payload that `read` refuses counts
+    /// as unreadable too.
     pub fn open_rows<T: Payload, U>(
         &self,
         pages: &[Batches],
@@ -211,7 +211,7 @@ impl Shared {
         Ok(dequeued)
     }
 
-    /// Makes the decoded messages of these pages the caller's.
+    /// Hands the decoded messages of these pages over to the caller.
     pub fn keep<U>(self: &Arc<Self>, pages: Vec<Batches>, mut dequeued: Dequeued<U>) -> Dequeued<U> {
         for mut page in pages {
             page.rows.clear();
@@ -289,7 +289,7 @@ impl Shared {
     }
 }
 
-/// Runs dequeues for waiting requests, statement after statement.
+/// Runs dequeues for waiting requests, one statement after another.
 async fn dequeue_all(shared: Arc<Shared>, mut permit: DequeuePermit) {
     while let Some(requests) = permit.next() {
         let answered = requests.len();
@@ -301,8 +301,8 @@ async fn dequeue_all(shared: Arc<Shared>, mut permit: DequeuePermit) {
 /// A payload converted by its reader, or the reason for its refusal.
 pub(crate) type Read<U> = std::result::Result<U, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Returns the most rows of a dequeue of `n` messages: one for each, and one that reports that
-/// something was skipped.
+/// Returns the maximum number of rows of a dequeue of `n` messages: one for each message, and one
+/// that reports skipped messages.
 fn most_rows(n: i32) -> usize {
     n.unsigned_abs() as usize + 1
 }
@@ -312,26 +312,26 @@ fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
     caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
 }
 
-/// A row, of either driver.
+/// A row, from either driver.
 struct Opened<'a> {
     id: i64,
     attempt: i32,
     size: i32,
-    /// The time for the caller, and the time as the server sent it.
+    /// The time as the caller receives it, and as the server sent it.
     enqueued_at: (SystemTime, Time),
     batch: Received<'a>,
     metadata: Option<Received<'a>>,
     released: i32,
-    /// The row's values in the user's own columns, if it may have to go back.
+    /// The values of the user's own columns in the row, if the row may have to be put back.
     own: Option<&'a str>,
 }
 
 /// The messages of a dequeue.
 pub(crate) struct Dequeued<T> {
     pub messages: Vec<Message<T>>,
-    /// Messages that are no `T`. Those of a take with its own statement are on their way back
-    /// already.
+    /// Messages that are not a `T`. Those of a take with its own statement are already on their way
+    /// back.
     pub unreadable: Vec<Unreadable>,
-    /// True if any were unreadable: if nothing else was found, other messages may be due.
+    /// True if any message was unreadable: even if no other message was found, more may be due.
     pub met_unreadable: bool,
 }

@@ -1,4 +1,4 @@
-//! Direct delivery: a message inside its notification, for waiting at-most-once consumers. Nothing
+//! Direct delivery: a notification carries the message to a waiting at-most-once consumer. Nothing
 //! is stored or flushed.
 
 use std::{
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// The longest time that a notification takes after its transaction has ended.
+/// The maximum time for which a notification is on its way after its transaction has ended.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 
 impl std::fmt::Debug for Mailbox {
@@ -42,13 +42,13 @@ impl std::fmt::Debug for Mailbox {
 }
 
 impl<T: Payload> Queue<T> {
-    /// Sends a message to one consumer that waits with
+    /// Sends a message to one consumer that waits in
     /// [`Consumer::receive_direct`](crate::Consumer::receive_direct), inside the notification that
-    /// wakes it. Nothing is stored and no disk is waited for, and the message is lost if that
-    /// consumer dies. If no consumer waits, or the payload takes more than some 5,900 bytes, the
-    /// message is enqueued.
+    /// wakes it. Nothing is stored and the disk is not involved, so the message is lost if that
+    /// consumer crashes. If no consumer waits, or if the payload takes more than about 5,900 bytes,
+    /// the message is enqueued.
     ///
-    /// Metadata counts towards those bytes. A [`Draft`](crate::Draft) that is due later or has a
+    /// Metadata counts towards these bytes. A [`Draft`](crate::Draft) that is due later or has a
     /// unique key is always enqueued.
     pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         if message.due().number()? != 0.0 || message.unique().is_some() {
@@ -72,13 +72,14 @@ impl<T: Payload> Queue<T> {
     }
 }
 
-/// A consumer's entry in the list of consumers that wait for a message inside a notification.
+/// A consumer's entry in the list of consumers that wait for a direct message.
 pub(crate) struct Mailbox {
     shared: Arc<Shared>,
     name: String,
     subscription: Subscription,
     letters: mpsc::UnboundedReceiver<String>,
-    /// A message may be on its way to this consumer, through the listening session with this lock.
+    /// The lock of the listening session through which a message may be on its way to this
+    /// consumer.
     entered: Option<i64>,
 }
 
@@ -89,16 +90,16 @@ impl Mailbox {
         Self { shared: shared.clone(), name, subscription, letters, entered: None }
     }
 
-    /// Enters the list, if notifications reach this consumer.
+    /// Adds the consumer to the list, if notifications reach it.
     pub async fn enter(&mut self) -> Result<()> {
         let Some(alive) = self.subscription.heard.borrow_and_update().alive else { return Ok(()) };
-        self.entered = Some(alive); // set before, because the statement may arrive even if its answer does not
+        self.entered = Some(alive); // set first, because the statement may arrive even if its answer does not
         let sql = self.shared.db.statement("wait_for", include_str!("../../../sql/statements/wait_for.sql"));
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Waits for a message. Returns none if the consumer has to leave the list and enter it again:
-    /// the listener changed, or the message cannot be read.
+    /// Waits for a message. Returns `None` if the consumer must leave the list and enter it again:
+    /// the listener has changed, or the message cannot be read.
     pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         tokio::select! {
             biased;
@@ -110,7 +111,7 @@ impl Mailbox {
         }
     }
 
-    /// Leaves the list. Waits for a message that is on its way by then.
+    /// Leaves the list. Waits for a message that is already on its way.
     pub async fn leave<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
         if self.entered.is_none() {
             return Ok(None);
@@ -121,7 +122,7 @@ impl Mailbox {
         Ok(None)
     }
 
-    /// Leaves the list without waiting for a message that is on its way by then: the next call
+    /// Leaves the list without waiting for a message that is already on its way: the next call
     /// receives it.
     pub async fn withdraw(&mut self) -> Result<()> {
         if self.entered.is_none() {
@@ -151,9 +152,9 @@ impl Mailbox {
         Ok(letter)
     }
 
-    /// Waits for the notification that is on its way. None arrives any more if the session that
-    /// listened when the list was entered is gone. After a crash of the server or a failover the
-    /// list is empty, though nothing was sent.
+    /// Waits for the notification that is on its way. If the session that listened when the
+    /// consumer entered the list is gone, no notification arrives any more. After a crash of the
+    /// server or a failover, the list is empty although no message was sent.
     async fn arriving(&mut self) -> Option<String> {
         while self.subscription.heard.borrow_and_update().alive == self.entered {
             tokio::select! {
@@ -165,8 +166,8 @@ impl Mailbox {
         self.letters.try_recv().ok()
     }
 
-    /// Reads a message. One that cannot be read is enqueued, with a counted attempt, and dies like
-    /// any other.
+    /// Reads a message. An unreadable message is enqueued, with a counted attempt, and dies like
+    /// any other message.
     fn read<T: Payload>(&self, letter: &str) -> Result<Option<Message<T>>> {
         let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
         let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
@@ -196,13 +197,11 @@ impl Mailbox {
     }
 }
 
-/// The parts of a notification.
 struct Letter {
     id: i64,
-    /// Microseconds since 1970.
+    /// The time of the enqueue, in microseconds since 1970.
     enqueued_us: u64,
     element: Vec<u8>,
-    /// Empty if the message has none.
     metadata: Metadata,
 }
 
@@ -215,13 +214,13 @@ impl Letter {
         let (Some(id), Some(enqueued_us), Some(element), Some(metadata)) = parts else {
             return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
         };
-        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most have none
+        let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most messages have no metadata
         Ok(Self { id, enqueued_us, element, metadata })
     }
 }
 
 impl Mailbox {
-    /// Leaves the list for a consumer that is gone: a message that still arrives is enqueued.
+    /// Leaves the list for a consumer that was dropped. A message that still arrives is enqueued.
     pub fn abandon(mut self) {
         if self.entered.is_none() {
             return;
@@ -249,7 +248,7 @@ impl Shared {
         elements.extend_from_slice(&element);
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
         let payload = self.column.array(1, &elements);
-        // The message was never in the table, so the user's own columns get their defaults.
+        // The message was never in the table, so the user's own columns receive their defaults.
         let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
             [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];
         self.query(&self.sql.put_back, &row).await?;

@@ -1,4 +1,4 @@
-//! `enqueue`, into a batch that a task inserts; and the enqueue of many messages at once.
+//! `enqueue`, which adds to a batch that a task inserts, and the enqueue of many messages at once.
 
 mod cut;
 mod new_row;
@@ -42,21 +42,22 @@ thread_local! {
     static SCRATCH: RefCell<BytesMut> = RefCell::default();
 }
 
-/// A scratch buffer that grew beyond this is not kept.
+/// A scratch buffer larger than this is not kept.
 const SCRATCH_KEPT: usize = 1 << 20;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message and returns its id once it is committed, as durable as the server's
-    /// settings make a commit. A message is a payload, or a [`Draft`](crate::Draft) of one, which
-    /// says when it is due and has metadata. If it has a unique key ([`Unique`](crate::Unique)),
-    /// [`Enqueued`] also says whether the message is new, or another one has the key.
+    /// Enqueues a message, and returns its id once it is committed, as durable as the server's
+    /// settings make a commit. A message is a payload, or a [`Draft`](crate::Draft) of a payload
+    /// with options such as a due time or metadata. If the message has a unique key
+    /// ([`Unique`](crate::Unique)), [`Enqueued`] also says whether it is new or another message has
+    /// the key.
     ///
     /// Concurrent calls share one row and one commit. If the call is dropped while it waits, the
-    /// message may still be enqueued. For a message that need not survive and should be fast, see
-    /// [`Queue::send_direct`].
+    /// message may still be enqueued. For a message that must be fast and need not survive a crash,
+    /// see [`Queue::send_direct`].
     ///
     /// # Errors
-    /// A payload that cannot be stored fails its own caller only.
+    /// A payload that cannot be stored fails only its own call.
     /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer, and the
     /// message may or may not be in the queue. A delay or time is out of bounds, or the metadata is
     /// larger than [`MAX_METADATA`](crate::MAX_METADATA). A unique key is out of bounds, or the
@@ -74,7 +75,7 @@ impl<T: Payload> Queue<T> {
             if !metadata.is_empty() || trace.is_some() {
                 trace::stamped(metadata, trace.as_ref()).encode(&mut element)?;
             }
-            // Boxed if it is recorded: the future of a call without a subscriber stays small.
+            // The future is boxed if the call is recorded: without a subscriber it stays small.
             let span = span::enqueue(self.shared.name(), 1, trace.as_ref());
             (!span.is_disabled()).then(|| Box::new(span))
         };
@@ -105,15 +106,15 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Enqueues all messages in one transaction, and returns their ids in the same order.
-    /// Neighbours that are due together share rows.
+    /// Enqueues all messages in one transaction, and returns their ids in the same order. Adjacent
+    /// messages with the same due time share rows.
     ///
-    /// If some messages have unique keys, all go in one statement: enqueue fewer at a time than
-    /// take some hundred MiB. Of several messages with one key the first is enqueued, and the
-    /// others are duplicates of it or replace it.
+    /// If some messages have unique keys, one statement enqueues all of them: keep each call below
+    /// a few hundred MiB. Of several messages with the same key, the first is enqueued; the others
+    /// are duplicates of it or replace it.
     ///
     /// # Errors
-    /// The errors of [`Queue::enqueue`]; one bad payload fails the whole call, and nothing is
+    /// The errors of [`Queue::enqueue`]. One invalid payload fails the whole call, and nothing is
     /// stored.
     pub async fn enqueue_many<M: IntoDraft<T> + Send + Sync>(
         &self,
@@ -130,8 +131,8 @@ impl<T: Payload> Queue<T> {
         let mut learned = 0;
         loop {
             match self.enqueue_laned(&messages, trace.clone()).instrument(span.clone()).await {
-                // Lanes may be added again meanwhile. Each time their number at least doubles, up
-                // to 256.
+                // Lanes may be added again in the meantime. Each time their number at least
+                // doubles, up to 256.
                 Err(error) if error.is_of_other_lanes() && learned < 8 => {
                     self.shared.learn_lanes().await?;
                     learned += 1;
@@ -172,7 +173,7 @@ impl<T: Payload> Queue<T> {
         let shared = self.shared.clone();
         // The commit runs in a task of its own: a dropped caller must not leave consumers unwoken.
         if cut.is_done() {
-            // This is the usual case: one statement is the transaction. It uses a shared
+            // This is the usual case: a single statement is the whole transaction. It uses a shared
             // connection, in one round trip.
             return finish(ENQUEUE, async move {
                 let session = shared.db.session(Class::Store).await?;
@@ -200,15 +201,15 @@ impl<T: Payload> Queue<T> {
 /// A parameter of an insert.
 type Param<'a> = &'a (dyn ToSql + Sync);
 
-/// The time at which an insert wakes consumers: with its commit, or later, because its transaction
-/// goes on.
+/// The time at which an insert wakes consumers: together with its commit, or later if its
+/// transaction continues.
 #[derive(Clone, Copy)]
 enum Woken {
     WithIt,
     Later,
 }
 
-/// Inserts waiting batches, statement after statement.
+/// Inserts waiting batches, one statement after another.
 async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
     while let Some(batches) = permit.next() {
         shared.insert_batches(&batches).await;
@@ -217,7 +218,7 @@ async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
 }
 
 impl Shared {
-    /// Inserts rows by one statement, and adds the ids of all their messages.
+    /// Inserts rows with one statement, and appends the ids of all their messages to `ids`.
     async fn insert(&self, session: &Session, rows: &[Cuttings], woken: Woken, ids: &mut Vec<Enqueued>) -> Result<()> {
         let rows: Vec<NewRow<'_>> = rows.iter().map(NewRow::of_cuttings).collect();
         for (first, row) in self.insert_rows(session, &rows, woken).await?.into_iter().zip(&rows) {
@@ -271,7 +272,7 @@ impl Shared {
         inserted.iter().zip(rows).map(|(id, row)| first_id(id, row.count)).collect()
     }
 
-    /// Returns the error of a statement for which the server reports fewer rows.
+    /// Returns the error of a statement for which the server reports too few rows.
     pub fn not_stored(&self, inserted: usize, stored: usize) -> Error {
         Error::new(Kind::NotStored { queue: self.name().to_owned(), inserted, stored })
     }
@@ -308,9 +309,9 @@ impl Shared {
         self.insert_rows(&*self.db.session(Class::Store).await?, rows, Woken::WithIt).await
     }
 
-    /// Finds the messages that the server refuses, by halves, and stores all others. If the lanes
-    /// have changed, it also separates the messages of each lane: a single message is always
-    /// stored.
+    /// Finds the messages that the server refuses, by halving, and stores all others. If the lanes
+    /// have changed, this also separates messages of different lanes: a single message can always
+    /// be stored.
     async fn write_apart(&self, row: NewRow<'_>, search: &mut Search) -> Vec<Result<Enqueued>> {
         let mut parts = vec![row];
         let mut each = Vec::with_capacity(row.count);
@@ -335,7 +336,7 @@ impl Shared {
     }
 }
 
-/// Reads the id of a row's first message, and checks that the other ids are possible.
+/// Reads the id of a row's first message, and checks that the ids of the others are possible.
 fn first_id(row: &wire::Row, count: usize) -> Result<i64> {
     let first: i64 = row.read(0)?;
     match first.checked_add(count as i64) {

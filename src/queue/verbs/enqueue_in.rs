@@ -1,5 +1,5 @@
-//! `enqueue_in` and `send_enqueue`: enqueues in the caller's transaction, by a statement that
-//! splits messages into rows itself.
+//! `enqueue_in` and `send_enqueue`: they enqueue in the caller's transaction, with a statement that
+//! splits the messages into rows itself.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -26,37 +26,38 @@ use crate::{
     },
 };
 
-/// Ids of inserted rows, and so of their first messages, are multiples of this.
+/// The ids of inserted rows, and so the ids of their first messages, are multiples of this number.
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues a message in the caller's transaction: it is in the queue, and wakes consumers, if
-    /// and when that commits.
+    /// Enqueues a message in the caller's transaction: if and when the transaction commits, the
+    /// message is in the queue and wakes consumers.
     ///
-    /// If the message has a unique key ([`Unique`](crate::Unique)) that another transaction has
-    /// claimed, this waits for the end of that transaction, as others wait for the end of yours.
-    /// Two transactions that wait for each other are a deadlock, which Postgres ends with an error
-    /// for one of them: enqueue several messages with keys in the order of the keys, or by one call
-    /// of [`Queue::enqueue_many_in`]. If the transaction is repeatable read or serializable, this
-    /// errs with `40001` where another transaction claimed the key after its snapshot was taken.
+    /// If another transaction has claimed the message's unique key ([`Unique`](crate::Unique)),
+    /// this call waits for the end of that transaction. In the same way, other transactions wait
+    /// for the end of yours. Two transactions that wait for each other are a deadlock, which
+    /// Postgres ends with an error for one of them. So enqueue messages with unique keys in the
+    /// order of their keys, or with one call of [`Queue::enqueue_many_in`]. A repeatable read or
+    /// serializable transaction fails with `40001` if another transaction claimed the key after its
+    /// snapshot was taken.
     ///
-    /// The notification is part of the transaction, so its commit takes a database-wide lock, as
-    /// with every `NOTIFY`.
+    /// The notification is part of the transaction, so its commit takes a database-wide lock, like
+    /// every `NOTIFY`.
     ///
     /// # Errors
-    /// A payload that cannot be stored; a database error, after which the transaction can only be
-    /// rolled back. `TL002`: the queue got more lanes meanwhile (see
+    /// The payload cannot be stored. After a database error, the transaction can only be rolled
+    /// back. `TL002`: lanes have been added to the queue in the meantime (see
     /// [`Changes::partitions`](crate::Changes::partitions)); begin the transaction again.
     pub async fn enqueue_in(&self, transaction: &impl InTransaction, message: impl IntoDraft<T>) -> Result<Enqueued> {
         let all = self.enqueue_many_in(transaction, [message]).await?;
         all.first().copied().ok_or_else(|| self.shared.not_stored(1, 0))
     }
 
-    /// Enqueues messages in the caller's transaction, by a statement for each due time and each
-    /// priority that they have; by one statement if some have unique keys.
+    /// Enqueues messages in the caller's transaction: with one statement for each due time and
+    /// priority among the messages, or with a single statement if some have unique keys.
     ///
     /// # Errors
-    /// As [`Queue::enqueue_in`].
+    /// The errors of [`Queue::enqueue_in`].
     pub async fn enqueue_many_in<M: IntoDraft<T>>(
         &self,
         transaction: &impl InTransaction,
@@ -116,8 +117,8 @@ impl<T: Payload> Queue<T> {
         Ok(in_order(all))
     }
 
-    /// Enqueues like [`Queue::enqueue_in`], without waiting: the statement is sent with the
-    /// transaction's next ones, and the returned future waits for the id.
+    /// Enqueues like [`Queue::enqueue_in`], without waiting: the statement is sent together with
+    /// the transaction's next statements, and the returned future waits for the id.
     ///
     /// # Errors
     /// The errors of [`Transaction::send`]; the returned future has those of [`Queue::enqueue_in`].
@@ -147,7 +148,7 @@ impl<T: Payload> Queue<T> {
         self.send_all(transaction, self.together(&messages)?).await
     }
 
-    /// Sends messages of which some have unique keys.
+    /// Sends messages some of which have unique keys.
     async fn send_parcel<M: IntoDraft<T>>(
         &self,
         transaction: &Transaction,
@@ -210,7 +211,7 @@ impl<T: Payload> Queue<T> {
         let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
-            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes it
+            let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes the lane
             let at = *by_due.entry((due.to_bits(), lane)).or_insert_with(|| {
                 all.push(Together { due, lane: lane.into(), trace: trace.clone(), ..Together::default() });
                 all.len() - 1

@@ -1,4 +1,4 @@
-//! The lane of a message, which follows from its priority or its key.
+//! The lane of a message, which depends on its priority or its key.
 
 use crate::{
     error::{Error, Result},
@@ -6,14 +6,15 @@ use crate::{
 };
 
 impl Shared {
-    /// Reads the present lanes from the database.
+    /// Reads the current lanes from the database.
     pub async fn learn_lanes(&self) -> Result<()> {
         let now_is = self.db.describe_queue(self.name()).await?;
         self.key_lanes.set(now_is.first_lane, now_is.partitions);
         Ok(())
     }
 
-    /// Returns the lane of a message with this priority and key, by the lanes as last seen.
+    /// Returns the lane of a message with this priority and key, according to the lanes as last
+    /// read.
     ///
     /// # Errors
     /// The queue has no such priority, has no keys, or requires one.

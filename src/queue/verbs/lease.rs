@@ -1,5 +1,5 @@
-//! At least once: messages are leased, and leases end by `ack`, `archive`, `retry`, `bury`,
-//! `release` or time.
+//! At-least-once delivery: messages are leased. A lease ends with `ack`, `archive`, `retry`, `bury`
+//! or `release`, or when its time is up.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Dequeues up to `n` messages; none if no readable message is due.
+    /// Dequeues up to `n` messages. Returns none if no readable message is due.
     pub(crate) async fn dequeue(&self, n: usize, how: DequeueMode) -> Result<Vec<Message<T>>> {
         loop {
             let dequeued = self.shared.dequeue(n, how).await?;
@@ -40,20 +40,20 @@ impl<T: Payload> Queue<T> {
         Ok(self.readable(self.shared.open(vec![batches], count)?))
     }
 
-    /// Leases up to `n` messages, oldest first, for the queue's lease time or another
-    /// ([`Dequeue`]); none where none is due.
+    /// Leases up to `n` messages, oldest first, for the queue's lease time or for the time in the
+    /// [`Dequeue`]. Returns no messages if none are due.
     ///
-    /// Each lease counts an attempt at once, so that a crash counts. Until the lease ends, no other
-    /// consumer gets the message. A message that is neither acknowledged nor retried by then comes
-    /// back, one message per row; after the last attempt it is a dead letter. If the call is
-    /// dropped before it returns, the messages are released, and no attempt is counted.
+    /// Each lease counts an attempt when it begins, so that crashes count. Until the lease ends, no
+    /// other consumer receives the message. A message that is neither acknowledged nor retried by
+    /// then comes back, one message per row; after the last attempt it becomes a dead letter. If
+    /// the call is dropped before it returns, the messages are released, and no attempt is counted.
     ///
     /// A message that cannot be read as `T` fails its attempt with that error; the other messages
     /// are returned.
     ///
     /// # Errors
-    /// The lease time ([`Dequeue::lease_for`]) is out of bounds, or the request has a longest wait:
-    /// only a [`Consumer`](crate::Consumer) waits.
+    /// The lease time ([`Dequeue::lease_for`]) is out of bounds, or the request has a maximum wait
+    /// ([`Dequeue::within`]): only a [`Consumer`](crate::Consumer) waits.
     pub async fn lease(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?;
         self.dequeue(request.n(), DequeueMode::Lease(request.lease())).await
@@ -70,14 +70,14 @@ impl<T: Payload> Queue<T> {
         dequeued.messages
     }
 
-    /// Leases up to `n` messages in the caller's transaction, without waiting for the
-    /// answer: they are leased if and when it commits. Other sessions skip them meanwhile.
-    ///
-    /// # Errors
-    /// The errors of [`Transaction::send`]; the returned future has the statement's error.
+    /// Leases up to `n` messages in the caller's transaction, without waiting for the answer: the
+    /// messages are leased if and when it commits. Until then, other sessions skip them.
     ///
     /// A message that cannot be read as `T` is skipped: it comes back when its lease ends, and the
     /// attempt counts.
+    ///
+    /// # Errors
+    /// The errors of [`Transaction::send`]; the returned future has the statement's error.
     pub async fn send_lease(
         &self,
         transaction: &Transaction,
@@ -89,21 +89,21 @@ impl<T: Payload> Queue<T> {
         let sent = transaction.send_text::<Vec<Fetched>>(&shared.sql.lease.text, &params).await;
         let (leased, began) = (sent.map_err(|error| error.or_no_queue(shared.name()))?, Instant::now());
         Ok(Box::pin(async move {
-            // An unreadable message comes back when its lease ends: before the commit it cannot be
-            // retried.
+            // An unreadable message comes back when its lease ends, because it cannot be retried
+            // before the commit.
             let dequeued = shared.read_fetched(&leased.await?, DequeueMode::Lease(None))?;
             shared.metrics.leased(dequeued.messages.len(), began);
             Ok(dequeued.messages)
         }))
     }
 
-    /// Acknowledges messages and leases up to `n` new ones, at most 32,768, in one round trip and
-    /// one commit. Returns the leased messages, and the ids of messages whose lease was lost before
-    /// the acknowledgement.
+    /// Acknowledges messages and leases up to `n` new messages, at most 32,768, in one round trip
+    /// and one commit. Returns the leased messages, and the ids of messages whose lease was lost
+    /// before the acknowledgement.
     ///
-    /// For callers that work on many messages at a time: a message whose last lease expired may
-    /// have crashed its worker, so a call returns it alone. For the rest see
-    /// [`Queue::lease`] and [`Queue::ack`].
+    /// This is meant for callers that work on many messages at a time. A message whose last lease
+    /// expired may have crashed its worker, so it is returned alone. Apart from that, the call
+    /// works like [`Queue::lease`] and [`Queue::ack`].
     pub async fn ack_and_lease<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,
@@ -112,8 +112,8 @@ impl<T: Payload> Queue<T> {
         self.ack_and_lease_soon(done, request.into().without_wait()?, true, None, None).await
     }
 
-    /// Does the same after a pause, and for the lanes of `holder` if there is one. If `apart` is
-    /// set, a message whose lease expired comes alone.
+    /// Acknowledges and leases after a pause, if `linger` is set, and from the lanes of `holder`,
+    /// if it is set. If `apart` is set, a message whose lease expired is returned alone.
     pub(crate) async fn ack_and_lease_soon<L: Into<Lease>>(
         &self,
         done: impl IntoIterator<Item = L>,

@@ -23,25 +23,25 @@ use crate::{
     },
 };
 
-/// The counts of a queue. Counting reads all rows of the queue once, but no payloads.
+/// The counts of a queue. Counting reads each row of the queue once, but no payloads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Messages that may be dequeued now, including messages whose lease expired.
+    /// The number of messages that may be dequeued now, including messages whose lease expired.
     pub due: u64,
-    /// Messages that are not due yet and were never leased.
+    /// The number of messages that are not due yet and were never leased.
     pub delayed: u64,
-    /// Messages under a lease.
+    /// The number of messages with a lease that has not ended.
     pub leased: u64,
-    /// Messages that failed and wait for their next attempt.
+    /// The number of messages that failed and wait for their next attempt.
     pub to_retry: u64,
-    /// Dead letters.
+    /// The number of dead letters.
     pub dead: u64,
-    /// Messages in the archive.
+    /// The number of messages in the archive.
     pub archived: u64,
-    /// Rows of the queue's table.
+    /// The number of rows in the queue's table.
     pub rows: u64,
-    /// Messages in those rows.
+    /// The number of messages in these rows.
     pub messages: u64,
     /// The time for which the oldest due message has been due.
     pub oldest_due: Option<Duration>,
@@ -54,7 +54,7 @@ impl Stats {
         self.delayed + self.leased + self.to_retry
     }
 
-    /// Adds the counts of both; the oldest due message is the older of the two.
+    /// Returns the sums of both counts, and the older of the two oldest due messages.
     #[must_use]
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self {
@@ -83,9 +83,9 @@ pub struct Peeked<T> {
     pub enqueued_at: SystemTime,
     /// The time at which the message may be dequeued, or at which its lease ends.
     pub due_at: SystemTime,
-    /// Deliveries so far.
+    /// The number of deliveries so far.
     pub attempt: i32,
-    /// The error of the last attempt, if it failed and no other has begun.
+    /// The error of the last attempt, if it failed and no later attempt has begun.
     pub error: Option<String>,
     /// The payload.
     pub payload: T,
@@ -98,7 +98,7 @@ pub struct Peeked<T> {
 }
 
 impl<T> Queue<T> {
-    /// Returns the present counts of the queue.
+    /// Returns the current counts of the queue.
     pub async fn stats(&self) -> Result<Stats> {
         Stats::of(&self.shared.query_again(&self.shared.sql.stats, &[]).await?)
     }
@@ -123,15 +123,15 @@ impl Stats {
     }
 }
 
-/// The most rows that are read at a time.
+/// The maximum number of rows that are read at a time.
 const PAGE: i64 = 64;
 
 impl<T: Payload> Queue<T> {
-    /// Returns the first `n` messages in the order of their due times, leased and delayed ones
-    /// included, without changing them.
+    /// Returns the first `n` messages in the order of their due times, including leased and delayed
+    /// messages, without changing them.
     ///
     /// # Errors
-    /// A payload that is no `T` fails its whole page, and the error names its id. With
+    /// A payload that is not a `T` fails its whole page, and the error names its id. With
     /// [`Readable`](crate::Readable) there is no such error.
     pub async fn peek(&self, n: usize) -> Result<Vec<Peeked<T>>> {
         let shared = &self.shared;

@@ -1,4 +1,4 @@
-//! At most once: a take in a transaction of its own.
+//! At-most-once delivery: a take in a transaction of its own.
 
 use crate::{
     error::Result,
@@ -10,18 +10,18 @@ use crate::{
 };
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages, oldest first; none if none is due. The messages are gone when the
-    /// call returns: if the consumer dies before it is done with them, they are lost. If the call
-    /// is dropped before it returns, they are put back. For messages that need not be stored at
-    /// all, see [`Queue::send_direct`].
-    ///
-    /// # Errors
-    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer; the
-    /// messages may be lost. The request has a lease time, or a longest wait: only a
-    /// [`Consumer`](crate::Consumer) waits.
+    /// Takes up to `n` messages, oldest first. Returns no messages if none are due. The messages
+    /// have left the queue when the call returns: if the consumer crashes before it has processed
+    /// them, they are lost. If the call is dropped before it returns, they are put back. For
+    /// messages that need not be stored at all, see [`Queue::send_direct`].
     ///
     /// A message that cannot be read as `T` is put back and fails an attempt with that error; the
     /// other messages are returned.
+    ///
+    /// # Errors
+    /// [`Error::is_outcome_unknown`](crate::Error): the connection broke before the answer, and the
+    /// messages may be lost. The request has a lease time, or a maximum wait: only a
+    /// [`Consumer`](crate::Consumer) waits.
     pub async fn take(&self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         let request = request.into().without_wait()?.without_lease()?;
         self.dequeue(request.n(), DequeueMode::Take).await

@@ -1,5 +1,5 @@
-//! Exactly once: a take inside the caller's transaction. A commit deletes the messages; a rollback
-//! leaves them in the queue.
+//! Exactly-once delivery: a take inside the caller's transaction. A commit deletes the messages; a
+//! rollback leaves them in the queue.
 
 use std::time::Instant;
 
@@ -18,21 +18,22 @@ use crate::{
     },
 };
 
-/// Rounds of splitting before a take returns fewer messages: other sessions keep changing the first
-/// rows.
+/// The maximum number of rounds of splitting, because other sessions may keep changing the first
+/// rows. After them, a take returns fewer messages.
 const CUTS: usize = 16;
 
 impl<T: Payload> Queue<T> {
-    /// Takes up to `n` messages inside the caller's transaction, oldest first; none if none is due.
+    /// Takes up to `n` messages inside the caller's transaction, oldest first. Returns no messages
+    /// if none are due.
     ///
     /// If the transaction commits, the messages are deleted together with its other effects. If it
     /// rolls back or its connection breaks, they are due again at once, and no attempt is counted.
-    /// Other consumers skip them meanwhile. A batch larger than `n` is split beforehand, outside
-    /// the transaction, so that the rest stays available to all consumers.
+    /// While it is open, other consumers skip them. A batch larger than `n` is split beforehand,
+    /// outside the transaction, so that the rest stays available to all consumers.
     ///
-    /// A message that cannot be read as `T` stays in the queue and fails an attempt with that
-    /// error, if the transaction commits; the other messages are returned. So commit even if
-    /// nothing was returned.
+    /// A message that cannot be read as `T` stays in the queue. If the transaction commits, the
+    /// message fails an attempt with that error. So commit even if no message was returned. The
+    /// readable messages are returned.
     pub async fn take_in(
         &self,
         transaction: &impl InTransaction,
@@ -70,7 +71,7 @@ impl<T: Payload> Queue<T> {
 }
 
 impl Shared {
-    /// Takes whole rows only. Returns whether a due row was left because it has to be split first.
+    /// Takes whole rows only. Also returns true if it left a due row that must be split first.
     async fn take_whole<T: Payload>(
         self: &std::sync::Arc<Self>,
         transaction: &impl InTransaction,

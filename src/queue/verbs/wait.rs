@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Waits until something is due, or the time is up. Messages that were dequeued for a call that
-    /// is dropped meanwhile are put back.
+    /// Waits until something is due or `until` has passed. If the call is dropped in the meantime,
+    /// messages that were already dequeued for it are put back.
     pub async fn wait(self: &Arc<Self>, wanted: Wanted<'_>, until: Option<Instant>) -> Result<WakeUp> {
         let (answer, mut answered) = oneshot::channel();
         let (entry, poller) = self.wait_list.enter(Waiter::new(wanted, until, answer));
@@ -33,15 +33,15 @@ impl Shared {
             match timeout_at(until, &mut answered).await {
                 Ok(answer) => return answer.unwrap_or(Ok(WakeUp::MayBeDue)),
                 Err(_) if entry.leave() => return Ok(WakeUp::TimeIsUp),
-                Err(_) => {} // a statement for it is running: the poller answers, with messages or with `TimeIsUp`
+                Err(_) => {} // a statement is running: the poller answers, with messages or `TimeIsUp`
             }
         }
         answered.await.unwrap_or(Ok(WakeUp::MayBeDue)) // the poller ended with its runtime; this caller starts another
     }
 
-    /// Polls for as long as there are waiters.
+    /// Polls while there are waiters.
     async fn poll(self: Arc<Self>, mut poller: Poller) {
-        // A consumer enters the list when it has just found nothing.
+        // A consumer enters the list just after a dequeue that found nothing.
         let mut may_be_due = false;
         while poller.goes_on() {
             poller.hear();
@@ -54,7 +54,7 @@ impl Shared {
             let listens = poller.listens();
             let due_in = match listens {
                 true => self.probe(&mut poller).await,
-                false => Ok(None), // time alone wakes consumers that poll
+                false => Ok(None), // consumers that poll are woken only by time
             };
             match due_in {
                 Ok(due_in) => may_be_due = poller.sleep(listens, due_in).await,
@@ -63,8 +63,8 @@ impl Shared {
         }
     }
 
-    /// Seconds until the oldest visible message is due. Now and then a sweep also searches below
-    /// the floor.
+    /// Returns the seconds until the oldest visible message is due. From time to time a sweep also
+    /// searches below the floor.
     async fn probe(self: &Arc<Self>, poller: &mut Poller) -> Result<Option<f64>> {
         if poller.claim_sweep() {
             self.db.rest();
@@ -73,15 +73,15 @@ impl Shared {
         self.look().await
     }
 
-    /// Runs one statement for all waiters that dequeue in the same way, and wakes those that do not
-    /// dequeue here. Returns whether more may be due, because a statement found all that it asked
-    /// for.
+    /// Runs one statement for all waiters that dequeue in the same way, and wakes waiters that
+    /// dequeue elsewhere. Returns true if more may be due, because a statement found as many
+    /// messages as it asked for.
     async fn serve(self: &Arc<Self>, poller: &mut Poller) -> bool {
         self.put_back_unclaimed();
         poller.wake_others();
         let mut more = false;
         for (how, waiters) in poller.groups() {
-            // What exceeds a page waits for the next statement.
+            // Requests that exceed a page wait for the next statement.
             let (mut asks, mut asked) = (Vec::new(), 0);
             for n in waiters.iter().map(Waiter::n) {
                 if asked + n > PAGE {

@@ -1,5 +1,5 @@
-//! Hooks that a consumer or a worker calls while it works: for tests, and for the program's own
-//! logs and metrics.
+//! Hooks that a consumer or a worker calls while it works: for tests, and for the logs and metrics
+//! of the program.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 type BeforeWait = dyn Fn() + Send + Sync;
 type AfterAttempt = dyn Fn(Lease, Result<(), &Failure>) + Send + Sync;
 
-/// Functions in the order in which they were added and are called.
+/// Functions, called in the order in which they were added.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     before_wait: Vec<Arc<BeforeWait>>,
@@ -52,7 +52,7 @@ impl Hooks {
     }
 }
 
-/// Calls a hook; its panic must not harm the work.
+/// Calls a hook. If the hook panics, the work continues.
 fn call(hook: impl FnOnce()) {
     if let Err(panic) = caught(hook) {
         warn!(panic, "hook panicked; the work goes on");

@@ -12,8 +12,8 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::postgres::db::{Heard, Subscription};
 
-/// The longest time that an acknowledgement waits for the next message if nothing is due, so that
-/// both share a transaction.
+/// The maximum time for which an acknowledgement waits for the next message if nothing is due, so
+/// that both share a transaction.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// A pause that a notification ends.
@@ -22,7 +22,7 @@ pub(crate) struct Linger {
     rings: Rings,
 }
 
-/// The notifications before a statement, which may come after a pause.
+/// The number of notifications before a statement that may be sent after a pause.
 #[derive(Clone)]
 pub(crate) struct Rings(Arc<AtomicU64>);
 
@@ -41,13 +41,13 @@ impl Linger {
         Self { heard, rings }
     }
 
-    /// Returns the notifications at the end of the pause.
+    /// Returns the number of notifications at the end of the pause.
     pub fn rings(&self) -> Rings {
         self.rings.clone()
     }
 
     pub async fn over(mut self) {
-        let _ = timeout(LINGER, self.heard.changed()).await; // either ends the pause
+        let _ = timeout(LINGER, self.heard.changed()).await; // a notification or the timeout ends the pause
         self.rings.0.store(self.heard.borrow().rings, Ordering::Relaxed);
     }
 }

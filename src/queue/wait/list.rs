@@ -1,10 +1,10 @@
-//! The wait list of one queue: consumers of this process that wait share one probe for what is due
-//! next, one notification that wakes, and one statement that dequeues. A hundred waiting consumers
-//! cost what one costs.
+//! The wait list of one queue. Consumers of this process that wait share one probe for the next due
+//! message, one notification that wakes them, and one statement that dequeues. So a hundred waiting
+//! consumers cost as much as one.
 //!
 //! A consumer enters the list as a waiter, and a poller runs while there are waiters
-//! (`verbs/wait.rs`). When something may be due, the poller dequeues for all of them; a waiter that
-//! receives nothing stays in the list.
+//! (`verbs/wait.rs`). When a message may be due, the poller dequeues for all of them. A waiter that
+//! receives no message stays in the list.
 
 use std::sync::Arc;
 
@@ -29,13 +29,14 @@ use crate::{
     },
 };
 
-/// A time that is practically never.
+/// A wait that is practically without a limit.
 const FAR: Duration = Duration::from_secs(86_400);
 
 /// The waiters of one queue, in the order of arrival.
 pub(crate) struct Waiters {
     list: Vec<Waiter>,
-    /// Waiters whose consumers left. Their hooks are the user's code: dropped outside the lock.
+    /// Waiters whose consumers have left. Their hooks are the user's code, so they are dropped
+    /// outside the lock.
     gone: Vec<Waiter>,
     arrived: u64,
     pace: Pace,
@@ -66,7 +67,8 @@ impl Waiting for Waiters {
         std::mem::take(&mut self.list)
     }
 
-    /// Drops the waiter. Its consumer sees that the answer is gone, and enters the list again.
+    /// Drops the waiter. Its consumer notices that no answer will arrive, and enters the list
+    /// again.
     fn fail(waiter: Waiter) {
         drop(waiter);
     }
@@ -76,12 +78,12 @@ impl Waiting for Waiters {
 #[derive(Default)]
 pub(crate) struct WaitList {
     waiters: Arc<Batcher<Waiters>>,
-    /// Notified of each new waiter, and when the last one leaves.
+    /// Notified when a waiter arrives, and when the last one leaves.
     changed: Arc<Notify>,
 }
 
 impl WaitList {
-    /// Adds a waiter. If no poller runs, the caller has to start the one that comes back.
+    /// Adds a waiter. If no poller runs, returns one, which the caller has to start.
     pub fn enter(&self, waiter: Waiter) -> (Entry, Option<Poller>) {
         let mut nr = 0;
         let permit = self.waiters.join(|waiters| {
@@ -96,7 +98,7 @@ impl WaitList {
     }
 }
 
-/// A waiter's entry in the list. Its drop removes the waiter.
+/// A waiter's entry in the list. Dropping it removes the waiter.
 pub(crate) struct Entry {
     waiters: Arc<Batcher<Waiters>>,
     changed: Arc<Notify>,
@@ -104,8 +106,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Removes the waiter. Returns `false` if it is not in the list, because it was answered, or
-    /// because a statement for it is running.
+    /// Removes the waiter. Returns `false` if the waiter is not in the list, because it was
+    /// answered or because a statement for it is running.
     pub fn leave(&self) -> bool {
         let mut state = self.waiters.state();
         let list = &mut state.waiting.list;
@@ -126,13 +128,13 @@ impl Drop for Entry {
     }
 }
 
-/// Polls for all waiters of a list. However it ends, by a panic or with its runtime, its waiters
-/// are answered and may start another.
+/// Polls for all waiters of a list. If it ends early, by a panic or together with its runtime, its
+/// waiters are answered and may start another poller.
 pub(crate) struct Poller {
     permit: Permit<Waiters>,
     changed: Arc<Notify>,
     heard: Option<watch::Receiver<Heard>>,
-    /// Notifications received when it listened last.
+    /// The number of notifications when the poller last listened.
     rings: Option<u64>,
 }
 
@@ -160,8 +162,8 @@ impl Poller {
         self.rings = self.heard.as_mut().map(|heard| heard.borrow_and_update().rings);
     }
 
-    /// Returns true if a notification came between a consumer's last dequeue and its entry, or if
-    /// an interval has ended.
+    /// Returns true if a notification arrived between a consumer's last dequeue and its entry, or
+    /// if an interval has ended.
     pub fn missed(&self) -> bool {
         let now = Instant::now();
         self.permit.state().waiting.list.iter().any(|waiter| match waiter.alarm {
@@ -170,12 +172,12 @@ impl Poller {
         })
     }
 
-    /// Returns true if notifications wake any waiter.
+    /// Returns true if any waiter is woken by notifications.
     pub fn listens(&self) -> bool {
         self.permit.state().waiting.list.iter().any(Waiter::listens)
     }
 
-    /// Returns true if a sweep is due. The caller then makes it.
+    /// Returns true if a sweep is due. The caller then runs the sweep.
     pub fn claim_sweep(&mut self) -> bool {
         let (mut state, now) = (self.permit.state(), Instant::now());
         let is_due = now >= *state.waiting.swept.get_or_insert(now) + SAFETY_POLL;
@@ -185,7 +187,7 @@ impl Poller {
         is_due
     }
 
-    /// Wakes the waiters that do not dequeue here, because something may be due.
+    /// Wakes the waiters that dequeue elsewhere, because a message may be due.
     pub fn wake_others(&mut self) {
         let mut state = self.permit.state();
         let (others, list) =
@@ -211,7 +213,7 @@ impl Poller {
     }
 
     /// Gives each of the first waiters one part of the messages that a statement found. Waiters
-    /// that receive no message return to the list if they have time left.
+    /// that receive no message return to the list, if they have time left.
     pub fn answer(&mut self, waiters: Vec<Waiter>, parts: Vec<Batches>, is_full: bool) {
         let drained = self.rings.filter(|_| !is_full);
         let (now, mut left, mut parts, mut found) = (Instant::now(), Vec::new(), parts.into_iter(), false);
@@ -236,11 +238,11 @@ impl Poller {
         if found {
             waiting.pace.found(now.into_std());
         }
-        // Checked under the lock. A consumer whose time ended while its waiter was out of the list
-        // could not leave, and is answered here. A consumer whose waiter is back in the list can
-        // leave.
+        // This is checked under the lock. A consumer whose time ended while its waiter was out of
+        // the list could not leave, so it is answered here. A consumer whose waiter is back in the
+        // list can leave.
         let late: Vec<_> = left.extract_if(.., |waiter| waiter.until.is_some_and(|by| by <= Instant::now())).collect();
-        left.append(&mut waiting.list); // newer waiters stand behind
+        left.append(&mut waiting.list); // newer waiters come after them
         waiting.list = left;
         drop(state);
         Vec::into_iter(late).for_each(|waiter: Waiter| waiter.answer(Ok(WakeUp::TimeIsUp)));
@@ -254,9 +256,9 @@ impl Poller {
         }
     }
 
-    /// Sleeps until something may be due, or until the next probe. Returns whether something may be
-    /// due. By the last probe, the next message is due in `due_in` seconds; there was no probe
-    /// unless a waiter `listened`.
+    /// Sleeps until a message may be due, or until the next probe. Returns true if a message may be
+    /// due. According to the last probe, the next message is due in `due_in` seconds; there was no
+    /// probe unless a waiter `listened`.
     pub async fn sleep(&mut self, listened: bool, due_in: Option<f64>) -> bool {
         let (until, then_due) = if listened {
             let hears = self.heard.as_ref().is_some_and(|heard| heard.borrow().hearing);
@@ -297,7 +299,7 @@ impl Poller {
     }
 }
 
-/// Waits for a notification. Returns `false` when the listener is gone.
+/// Waits for a notification. Returns `false` if the listener is gone.
 async fn notified(heard: &mut Option<watch::Receiver<Heard>>) -> bool {
     match heard {
         Some(heard) => heard.changed().await.is_ok(),

@@ -1,4 +1,4 @@
-//! A consumer in a wait list, and how its wait ends.
+//! A consumer in a wait list, and the ways in which its wait can end.
 
 use tokio::{
     sync::{oneshot, watch},
@@ -15,29 +15,29 @@ use crate::{
 };
 
 pub(crate) struct Wanted<'a> {
-    /// The number of messages to dequeue for the consumer, and how; `None` if it only has to learn
-    /// that something may be due.
+    /// The number of messages to dequeue for the consumer, and the way to dequeue them. `None` if
+    /// the consumer only needs to know that a message may be due.
     pub messages: Option<(usize, DequeueMode)>,
     pub alarm: Alarm<'a>,
     pub hooks: &'a Hooks,
 }
 
-/// The event that ends a wait, besides messages that the poller finds.
+/// The event that ends a wait, in addition to messages that the poller finds.
 pub(crate) enum Alarm<'a> {
     /// The end of each interval.
     Every(Duration),
-    /// A notification after the ones that came before the consumer's last dequeue, which left
-    /// nothing due.
+    /// A notification that is not among those counted before the consumer's last dequeue, which
+    /// left nothing due.
     Notification(&'a Subscription, u64),
 }
 
-/// The end of a wait.
+/// The reason why a wait ended.
 #[derive(Debug)]
 pub(crate) enum WakeUp {
-    /// Messages were dequeued. If they were all that was due: the number of notifications before
-    /// that dequeue.
+    /// Messages were dequeued. If no other message was due: the number of notifications before that
+    /// dequeue.
     Messages(Batches, Option<u64>),
-    /// Something may be due.
+    /// A message may be due.
     MayBeDue,
     /// The time is up.
     TimeIsUp,
@@ -50,7 +50,7 @@ pub(crate) struct Waiter {
     pub alarm: Armed,
     pub until: Option<Instant>,
     pub hooks: Hooks,
-    /// True if its hooks ran for this wait.
+    /// True if the hooks have been called for this wait.
     pub is_announced: bool,
     pub answer: oneshot::Sender<Result<WakeUp>>,
 }
@@ -78,7 +78,7 @@ impl Waiter {
     }
 
     pub fn answer(self, answer: Result<WakeUp>) {
-        let _ = self.answer.send(answer); // messages for a consumer that left are put back there
+        let _ = self.answer.send(answer); // if the consumer has left, its messages are put back by the drop
     }
 
     pub fn listens(&self) -> bool {

@@ -1,3 +1,5 @@
+//! Tests the expressions of schedules: their syntax and their ticks.
+
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use super::Expression;
@@ -51,7 +53,7 @@ fn every_counts_from_1970_and_knows_no_zone() {
 
 #[test]
 fn missing_local_time_ticks_when_the_clock_has_jumped() {
-    // 29 March 2026, 02:00 becomes 03:00.
+    // On 29 March 2026, 02:00 becomes 03:00.
     let ticks = local("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00:00Z", 3);
     assert_eq!(ticks, ["2026-03-28T02:30:00+01", "2026-03-29T03:00:00+02", "2026-03-30T02:30:00+02"]);
     let ticks = local("*/30 * * * *", "Europe/Berlin", "2026-03-29T00:15:00Z", 3);
@@ -60,7 +62,7 @@ fn missing_local_time_ticks_when_the_clock_has_jumped() {
 
 #[test]
 fn repeated_local_time_ticks_once_only_for_a_named_hour() {
-    // 25 October 2026, 03:00 becomes 02:00.
+    // On 25 October 2026, 03:00 becomes 02:00.
     let ticks = local("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
     assert_eq!(ticks, ["2026-10-25T02:30:00+02", "2026-10-26T02:30:00+01"]);
     let ticks = local("30 * * * *", "Europe/Berlin", "2026-10-24T23:45:00Z", 3);

@@ -1,9 +1,9 @@
-//! Fields of cron by the clock of a time zone, which may jump ahead and be set back.
+//! Fields of cron in the clock of a time zone, which may jump ahead and be set back.
 //!
-//! croner finds the times of a day that match the fields; this module finds the moments at which a
-//! clock shows them. An expression that names hours has a tick for each time that it names: at the
-//! first moment that shows it, or at the jump that leaves it out. An expression for all hours ticks
-//! whenever the clock shows a matching time.
+//! croner finds the times of day that match the fields; this module finds the timestamps at which a
+//! clock shows these times. An expression that names hours has one tick for each named time: at the
+//! first timestamp that shows the time, or at the jump that skips it. An expression for all hours
+//! ticks whenever the clock shows a matching time.
 
 use croner::Cron;
 use jiff::{
@@ -12,7 +12,7 @@ use jiff::{
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
 
-/// Fields, with their clock.
+/// Fields, together with the clock that they refer to.
 #[derive(Debug, Clone)]
 pub(in crate::schedule) struct Fields {
     cron: Cron,
@@ -31,7 +31,7 @@ impl Fields {
         if !self.names_hours {
             return self.next_as_time_goes_on(after);
         }
-        // A later time on the clock never comes at an earlier moment, so the first match after
+        // A later time on the clock never has an earlier timestamp, so the first match after
         // `after` is the next tick.
         let mut shown = self.zone.to_datetime(after);
         loop {
@@ -50,7 +50,7 @@ impl Fields {
         }
         let mut shown = self.zone.to_datetime(before);
         let mut inclusive = before.subsec_nanosecond() != 0;
-        // In the second of two equal hours, all times of the first hour have passed.
+        // In the second of two repeated hours, all times of the first one have passed.
         if let AmbiguousOffset::Fold { before: first, after: second } = self.zone.to_ambiguous_timestamp(shown).offset()
         {
             let length = i64::from(first.seconds() - second.seconds());
@@ -67,14 +67,15 @@ impl Fields {
         }
     }
 
-    /// Returns the moment of a named time: the first of two that show it, or the jump over it.
+    /// Returns the timestamp of a civil time: the earlier of the two in a fold, and the transition
+    /// itself in a gap.
     fn moment(&self, shown: DateTime) -> Option<Timestamp> {
         let ambiguous = self.zone.to_ambiguous_timestamp(shown);
         let moment = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(shown),
             AmbiguousOffset::Fold { before, .. } => before.to_timestamp(shown),
             AmbiguousOffset::Gap { after, .. } => {
-                // By the clock after the jump, this moment would be before the jump.
+                // Read with the offset after the jump, the time gives a timestamp before the jump.
                 let earlier = after.to_timestamp(shown).ok()?;
                 return self.zone.following(earlier).next().map(|jump| jump.timestamp());
             }
@@ -101,7 +102,7 @@ impl Fields {
     fn previous_as_time_goes_on(&self, before: Timestamp) -> Option<Timestamp> {
         let mut from = before;
         loop {
-            // The last moment before `from`.
+            // The last timestamp before `from`.
             let last = from.checked_sub(1.nanosecond()).ok()?;
             let offset = self.zone.to_offset(last);
             let tick = self.cron.find_previous_occurrence(&offset.to_datetime(last), true).ok();
@@ -117,8 +118,8 @@ impl Fields {
         }
     }
 
-    /// Returns true if the clock's offset changes at `from`. A change of the offset's name alone
-    /// does not matter.
+    /// Returns true if the clock's offset changes at `from`. If only the name of the offset
+    /// changes, returns false.
     fn is_another(&self, offset: Offset, from: Timestamp) -> bool {
         self.zone.to_offset(from) != offset
     }

@@ -1,3 +1,5 @@
+//! Tests the pauses and looks of the loop that makes ticks.
+
 use std::time::Duration;
 
 use tokio::time::Instant;

@@ -1,23 +1,23 @@
 //! A message whose lease ran out may have crashed its worker, and may do so again. So it runs
-//! alone: it begins when nothing else runs, and nothing begins beside it.
+//! alone: it starts when nothing else is running, and nothing starts beside it.
 //!
-//! After a second a running message counts as harmless. So the message waits at most a second for
-//! the others, and the others wait at most a second for it.
+//! A message that has been running for a second counts as harmless. So this message waits at most a
+//! second for the others, and the others wait at most a second for it.
 //!
-//! Messages that were leased earlier run earlier. Nothing is leased while such a message waits for
-//! a hand. So a second crash costs few messages an attempt: only those that wait behind others of
-//! their keys.
+//! Messages run in the order in which they were leased, and nothing is leased while such a message
+//! waits for a hand. So if it crashes the worker again, few other messages lose an attempt: only
+//! those queued behind earlier messages with the same key.
 
 use std::time::{Duration, Instant};
 
 use super::{Held, order::Prefetched};
 use crate::queue::message::Lease;
 
-/// A message that has run for this long does not crash its worker at once.
+/// The time after which a running message is assumed not to crash its worker at once.
 const ALONE: Duration = Duration::from_secs(1);
 
 impl<T> Prefetched<T> {
-    /// Returns whether the message's lease is renewed while it waits.
+    /// Returns true if the message's lease is renewed while the message waits.
     pub(super) fn is_kept(&self) -> bool {
         self.message.ran_out && self.message.rate.is_none()
     }
@@ -30,15 +30,15 @@ impl<T> Held<T> {
     }
 
     /// Removes the last waiting message that need not run alone. A message that must run alone is
-    /// not given back, because it would be leased again among many.
+    /// not given back, because it would then be leased again together with many others.
     pub(super) fn last_of_many(&mut self) -> Option<Prefetched<T>> {
         let last = self.waiting.iter().rposition(|waiting| !waiting.message.ran_out)?;
         self.waiting.remove(last)
     }
 
-    /// Returns the leases to renew of messages that wait to run alone. They are not given back,
-    /// because they would be leased again among many. Messages with a rate may not begin late, so
-    /// they do go back.
+    /// Returns the leases to renew of messages that wait to run alone. These messages are not given
+    /// back, because they would then be leased again together with many others. Messages with a
+    /// rate do go back, because they may not start late.
     pub(super) fn keeps(&self, until: Instant) -> Vec<Lease> {
         if self.to_run_alone == 0 {
             return Vec::new();
@@ -55,7 +55,8 @@ impl<T> Held<T> {
         self.alone.is_some()
     }
 
-    /// Ends the isolation of a message that has run for long enough. Returns whether there was one.
+    /// Ends the isolation of a message that has run for long enough. Returns true if there was such
+    /// a message.
     pub(super) fn has_company(&mut self, now: Instant) -> bool {
         self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some()
     }
@@ -66,7 +67,7 @@ impl<T> Held<T> {
             && (!self.alone_is_next() || self.hands.iter().filter_map(|hand| hand.since).all(lives))
     }
 
-    /// Returns how many waiting messages may begin now.
+    /// Returns the number of waiting messages that may start now.
     pub fn ready(&self, now: Instant) -> usize {
         match self.may_begin(now) {
             false => 0,

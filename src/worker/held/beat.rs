@@ -1,4 +1,4 @@
-//! The regular duties: renews leases, and gives messages back that would not start soon.
+//! The regular duties: renewing leases, and giving back messages that would not start soon.
 
 use std::{collections::HashSet, time::Instant};
 
@@ -7,20 +7,20 @@ use crate::{queue::message::Lease, worker::renewal_barrier::Renewal};
 
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Beat {
-    /// Messages to give back, because they would not start soon.
+    /// The leases of messages to give back, because they would not start soon.
     pub release: Vec<Lease>,
-    /// Running messages whose leases are to be renewed.
+    /// The leases of running messages, to be renewed.
     pub renew: Vec<Lease>,
-    /// Dropped after these leases are renewed.
+    /// The guard of the renewal, dropped after these leases are renewed.
     pub renewal: Option<Renewal>,
-    /// Something can be settled, or there is room for more messages.
+    /// True if a message can be settled, or there is room for more messages.
     pub changed: bool,
 }
 
 impl<T> Held<T> {
     /// Settles parts of rows that have waited for the rest. While nothing else is being sent, it
-    /// also gives back messages that wait too long, renews running messages, and notifies handlers
-    /// whose lease is over.
+    /// also gives back messages that have waited too long, renews running messages, and notifies
+    /// handlers whose lease is over.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
@@ -52,8 +52,8 @@ impl<T> Held<T> {
             order.late(half).into_iter().for_each(|group| self.groups.close(group));
         }
         release.extend(self.give_back());
-        // Begins before it asks which handlers end a lease themselves: a handler that does so later
-        // waits for the renewal.
+        // The renewal begins before the check for handlers that end a lease themselves: a handler
+        // that does so later waits for this renewal.
         let renewal = self.renewals.begin();
         let mut renew = self.keeps(now + self.lease * 2 / 3);
         for hand in &mut self.hands {
@@ -72,8 +72,8 @@ impl<T> Held<T> {
         Beat { release, renewal: (!renew.is_empty()).then_some(renewal), renew, changed: false }
     }
 
-    /// Records that leases were renewed at `now`, when the reply arrived. The handlers of lost
-    /// leases are notified.
+    /// Records that leases were renewed at `now`, when the reply arrived. Notifies the handlers
+    /// whose leases are lost.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         let kept = self.waiting.iter_mut().filter(|waiting| waiting.is_kept());

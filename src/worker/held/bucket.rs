@@ -1,4 +1,4 @@
-//! The bucket of a key with a rate: how many of its messages may begin, and when.
+//! The bucket of a key with a rate: the number of its messages that may start, and when they may.
 
 use std::{
     sync::Arc,
@@ -7,12 +7,12 @@ use std::{
 
 use crate::queue::message::keys::Rate;
 
-/// A message that begins takes as much as the rate fills between two messages. So one time
-/// describes the bucket: the time when it is full again.
+/// The bucket of a key. A message that starts takes as much from it as the rate fills between two
+/// messages. So a single time describes the bucket: the time when it is full again.
 pub(super) struct Bucket {
     rate: Arc<Rate>,
     full_at: Instant,
-    /// Messages that may begin, but have not yet begun.
+    /// The number of messages that may start but have not started yet.
     promised: u32,
 }
 
@@ -23,22 +23,22 @@ impl Bucket {
         Self { rate, full_at, promised: 0 }
     }
 
-    /// Updates the bucket from a later lease, whose rate may be new, and whose lane may have
-    /// changed hands.
+    /// Updates the bucket from a later lease, whose rate may be new and whose lane may have changed
+    /// hands.
     pub fn told(&mut self, rate: &Arc<Rate>, now: Instant) {
         self.full_at = self.full_at.max(now + rate.full_in);
         self.rate = rate.clone();
     }
 
-    /// Returns when a message may begin, behind `behind` messages that wait.
+    /// Returns the time at which a message may start, if `behind` other messages wait before it.
     pub fn opens(&self, behind: usize, now: Instant) -> Instant {
         let ahead = u32::try_from(behind).unwrap_or(u32::MAX).saturating_add(self.promised).saturating_add(1);
         let full_at = self.full_at.max(now);
         (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
     }
 
-    /// Returns how long a key may rest if `behind` of its messages wait: until half a bucket may
-    /// begin after them, less the time needed to lease that half.
+    /// Returns how long a key may rest if `behind` of its messages are waiting: until half a bucket
+    /// may start after them, less the time needed to lease that half.
     pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
         let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
         self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)
@@ -48,12 +48,12 @@ impl Bucket {
         self.promised += 1;
     }
 
-    /// Takes back a promise: the message does not begin.
+    /// Takes back a promise, because the message does not start.
     pub fn take_back(&mut self) {
         self.promised = self.promised.saturating_sub(1);
     }
 
-    /// Records that a promised message begins.
+    /// Records that a promised message starts.
     pub fn begin(&mut self, now: Instant) {
         self.take_back();
         self.full_at = self.full_at.max(now) + self.rate.each;
@@ -64,7 +64,7 @@ impl Bucket {
     }
 }
 
-/// A bound that keeps sums of times from overflowing.
+/// A limit that keeps sums of times from overflowing.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
         let began = Instant::now();
         let mut bucket = bucket(5, EACH * 5, began);
         let mut times: Vec<Instant> = Vec::new();
-        // Messages ask at odd times, and begin later than they may.
+        // Messages ask at irregular times, and start later than they may.
         for nr in 0..2000_u32 {
             let now = began + Duration::from_millis(u64::from(nr * 7));
             if nr % 29 > 20 {

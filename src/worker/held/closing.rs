@@ -1,4 +1,4 @@
-//! Gives up what is held when the worker ends.
+//! Gives up the held messages when the worker ends.
 
 use super::Held;
 use crate::queue::message::Lease;
@@ -15,13 +15,13 @@ impl<T> Held<T> {
         given_up
     }
 
-    /// Notifies every handler that the worker gives up on it. Returns whether any handler listens.
+    /// Notifies every handler that the worker gives up on it. Returns true if any handler listens.
     pub fn tell_all(&mut self) -> bool {
         self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
     }
 
     /// Removes all running messages. Returns the leases that are not lost, to be released after the
-    /// handlers were dropped.
+    /// handlers have been dropped.
     pub fn give_up_running(&mut self) -> Vec<Lease> {
         let mut given_up = Vec::new();
         for nr in 0..self.hands.len() {

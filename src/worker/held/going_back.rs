@@ -1,4 +1,4 @@
-//! Gives messages back to preserve the order of keys: see `order.rs`.
+//! Gives messages back, to preserve the order of keys: see `order.rs`.
 
 use std::{
     sync::Arc,
@@ -9,13 +9,14 @@ use super::{Held, order::Order};
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
-    /// Takes the leases to give back, in order: messages behind a failed one, and messages beyond a
-    /// key's limit. [`Held::confirm`] reports their end.
+    /// Takes the leases to give back, in order: messages behind a failed message, and messages
+    /// beyond a key's limit. Report their end to [`Held::confirm`].
     pub fn give_back(&mut self) -> Vec<Lease> {
         self.order.as_mut().map(Order::give_back).unwrap_or_default()
     }
 
-    /// Takes the keys of which enough is held, and how long each may rest.
+    /// Takes the keys of which the worker holds enough messages, with the time for which each key
+    /// may rest.
     pub fn full(&mut self) -> Vec<(Arc<str>, Duration)> {
         self.order.as_mut().map(Order::full).unwrap_or_default()
     }
@@ -35,7 +36,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// Keeps leases that could not be given back yet.
+    /// Keeps leases that could not be given back yet, for the next time.
     pub fn give_back_again(&mut self, leases: &[Lease]) {
         if let Some(order) = &mut self.order {
             order.again(leases);

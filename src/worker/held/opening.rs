@@ -8,12 +8,12 @@ use super::{
 };
 
 impl<T> Held<T> {
-    /// Lets messages begin whose bucket has opened. Returns whether there are any, and when the
-    /// next bucket opens.
+    /// Makes messages ready to start whose bucket has opened. Returns whether there are any, and
+    /// when the next bucket opens.
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
-            self.started = now; // until now nothing could start
+            self.started = now; // no message could start before this
         }
         let has_some = !ready.is_empty();
         for message in ready {
@@ -26,8 +26,8 @@ impl<T> Held<T> {
         self.order.as_mut().is_some_and(Order::is_sooner)
     }
 
-    /// Returns whether a message with a rate was leased too long ago to begin: more than a quarter
-    /// of its lease. The lane's next worker relies on this bound.
+    /// Returns true if a message with a rate was leased too long ago to start: more than a quarter
+    /// of its lease time. The lane's next worker relies on this bound.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
         next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
     }

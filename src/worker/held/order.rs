@@ -1,12 +1,12 @@
 //! The order of keys. A limited number of messages of each key runs at the same time, and the next
-//! ones wait behind them.
+//! messages wait behind them.
 //!
-//! Messages behind a failed one go back to the queue. The key is barred until the server confirms
-//! that, and until the current lease statement has returned: the messages of that key that it
-//! returns could belong behind those that went back.
+//! Messages behind a failed message go back to the queue. The key is barred until the server
+//! confirms that, and until the current lease statement has returned: the messages of that key
+//! which it returns could belong behind the messages that went back.
 //!
-//! A key with a rate has a bucket. Messages that may not begin yet wait behind for an eighth of a
-//! lease at most. Later ones go back, and the key rests.
+//! A key with a rate has a bucket. Messages that may not start yet wait for an eighth of a lease at
+//! most. Later messages go back, and the key rests.
 
 mod key;
 
@@ -23,41 +23,42 @@ use super::bucket::Bucket;
 use crate::queue::message::Lease;
 
 const BEHIND: usize = 64;
-/// The fewest messages to ask for, even if few of the last ones could be kept.
+/// The minimum number of messages to ask for, even if few of the last ones could be kept.
 const LEAST: usize = 64;
-/// The shortest and the longest rest of a key without a rate. A key of which enough is held rests
-/// while half of that runs.
+/// The minimum and the maximum rest of a key without a rate. If enough messages of a key are held,
+/// the key rests while half of them run.
 const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 pub(super) enum Arrival<T> {
     Ready(Prefetched<T>),
-    /// The message waits behind others of its key.
+    /// The message waits behind other messages of its key.
     Kept,
-    /// The message of this row goes back.
+    /// The message goes back; the number is that of its row.
     Refused(usize),
 }
 
 pub(super) struct Order<T> {
     per_key: usize,
     lease: Duration,
-    /// The most messages of a key that wait behind others.
+    /// The maximum number of messages of a key that wait behind others.
     behind: usize,
     keys: HashMap<Arc<str>, Key<T>>,
-    /// Messages to give back.
+    /// The leases of messages to give back.
     back: Vec<Lease>,
-    /// Leases that the server has yet to end, and their keys, which are barred until then.
+    /// Leases that the server has not ended yet, with their keys, which are barred until then.
     ending: HashMap<Lease, Arc<str>>,
-    /// Keys of which enough has arrived, and how long each rests.
+    /// Keys of which enough messages have arrived, with the time for which each key rests.
     full: HashMap<Arc<str>, Duration>,
-    /// Keys whose bucket lets a message begin at that time.
+    /// The times at which the buckets of keys let a message start.
     opening: BinaryHeap<Reverse<(Instant, Arc<str>)>>,
-    /// A bucket opens sooner than all before.
+    /// True if a bucket opens earlier than all buckets before.
     is_sooner: bool,
     is_fetching: bool,
-    /// Messages of the current lease statement that were kept; then those that were not.
+    /// The number of messages of the current lease statement that were kept; the next field counts
+    /// the others.
     kept: usize,
     refused: usize,
-    /// The most messages to ask for.
+    /// The maximum number of messages to ask for.
     most: usize,
     rest: Duration,
 }
@@ -82,8 +83,9 @@ impl<T> Order<T> {
         }
     }
 
-    /// Returns the most messages to ask for: twice the number that could be kept the last time. If
-    /// few keys have long backlogs, most other messages would be leased only to be given back.
+    /// Returns the maximum number of messages to ask for: twice the number that could be kept the
+    /// last time. If a few keys have long backlogs, most other messages would be leased only to be
+    /// given back.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -146,7 +148,7 @@ impl<T> Order<T> {
         self.opening.push(Reverse((opens, name.clone())));
     }
 
-    /// Returns the messages that may begin now because buckets have opened.
+    /// Returns the messages that may start now because buckets have opened.
     pub fn opened(&mut self, now: Instant) -> Vec<Prefetched<T>> {
         let mut ready = Vec::new();
         while self.opens().is_some_and(|at| at <= now)
@@ -165,7 +167,7 @@ impl<T> Order<T> {
         ready
     }
 
-    /// Returns when the next bucket opens for waiting messages.
+    /// Returns the time at which the next bucket opens for waiting messages.
     pub fn opens(&self) -> Option<Instant> {
         self.opening.peek().map(|Reverse((at, _))| *at)
     }
@@ -180,8 +182,8 @@ impl<T> Order<T> {
         }
     }
 
-    /// Gives back a message that might have begun. Returns the rows of the messages that go back
-    /// with it.
+    /// Gives back a message that could have started. Returns the rows of the messages that go back
+    /// together with it.
     pub fn given_up(&mut self, name: &Arc<str>, lease: Lease) -> Vec<usize> {
         if let Some(bucket) = self.keys.get_mut(name).and_then(|key| key.bucket.as_mut()) {
             bucket.take_back();
@@ -189,7 +191,7 @@ impl<T> Order<T> {
         self.failed(name, Some(lease))
     }
 
-    /// Gives a lease back, and bars its key until the server confirms.
+    /// Gives a lease back, and bars its key until the server confirms that.
     fn end(&mut self, name: &Arc<str>, lease: Lease) {
         self.back.push(lease);
         self.bar(name, lease);
@@ -201,7 +203,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Records that a message of the key is done. Returns the next one that may run.
+    /// Records that a message of the key is done. Returns the key's next message that may run.
     pub fn done(&mut self, name: &Arc<str>, now: Instant) -> Option<Prefetched<T>> {
         let key = self.keys.get_mut(name)?;
         key.active = key.active.saturating_sub(1);
@@ -218,8 +220,9 @@ impl<T> Order<T> {
         next
     }
 
-    /// Records that a message of the key will come again: messages behind it go back, and their
-    /// rows are returned. A given lease bars the key until the server has ended it.
+    /// Records that a message of the key will be delivered again. The messages behind it go back,
+    /// and their rows are returned. If a lease is given, the key is barred until the server has
+    /// ended that lease.
     pub fn failed(&mut self, name: &Arc<str>, lease: Option<Lease>) -> Vec<usize> {
         let is_ordered = self.is_ordered();
         let key = self.keys.entry(name.clone()).or_default();
@@ -243,13 +246,14 @@ impl<T> Order<T> {
         groups
     }
 
-    /// Gives back messages that wait behind others until near the end of their lease. Returns their
-    /// rows.
+    /// Gives back messages that have waited behind others until near the end of their lease.
+    /// Returns their rows.
     pub fn late(&mut self, half: Instant) -> Vec<usize> {
         self.back_where(|key| key.behind.front().is_some_and(|first| first.until < half))
     }
 
-    /// Gives back all messages that wait behind others. Returns their rows.
+    /// Gives back all messages that wait behind others of their keys. Returns the rows of these
+    /// messages.
     pub fn close(&mut self) -> Vec<usize> {
         self.back_where(|key| !key.behind.is_empty())
     }
@@ -268,7 +272,7 @@ impl<T> Order<T> {
         std::mem::take(&mut self.back)
     }
 
-    /// Gives back one message, without an effect on others of its key.
+    /// Gives back one message, without an effect on other messages of its key.
     pub fn goes_back(&mut self, lease: Lease) {
         self.back.push(lease);
     }
@@ -285,18 +289,20 @@ impl<T> Order<T> {
         self.is_fetching = true;
     }
 
-    /// Ends the current lease statement: adapts the number to ask for, and forgets idle keys.
+    /// Ends the current lease statement: adapts the number of messages to ask for, and forgets idle
+    /// keys.
     pub fn fetched(&mut self, now: Instant) {
         self.is_fetching = false;
         let (kept, refused) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.refused));
         if refused > 0 {
             self.most = kept.saturating_mul(2).max(LEAST);
         } else if kept >= self.most / 2 {
-            self.most = self.most.saturating_mul(2); // fewer is no evidence: little may be due
+            self.most = self.most.saturating_mul(2); // a smaller number shows nothing: few messages may be due
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            // Waiting messages must ask the bucket, even one that has long been full unchecked.
+            // Waiting messages must ask the bucket, even one that has long been full but was not
+            // checked.
             key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });
@@ -307,7 +313,7 @@ impl<T> Order<T> {
         let Some(name) = self.ending.remove(&lease) else { return };
         if let Some(key) = self.keys.get_mut(&name) {
             key.ending -= 1;
-            // The current lease statement may have read the queue before that.
+            // The current lease statement may have read the queue before this lease ended.
             key.is_stale |= self.is_fetching;
             if key.is_idle() {
                 self.keys.remove(&name);

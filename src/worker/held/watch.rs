@@ -1,5 +1,4 @@
-//! Finds leases that are gone before their time because a message was cancelled, or its queue
-//! purged.
+//! Finds leases that ended early because a message was cancelled or its queue was purged.
 
 use std::{
     collections::HashSet,
@@ -9,16 +8,16 @@ use std::{
 use super::{HandState, Held};
 use crate::queue::message::Lease;
 
-/// The time between checks: at every second beat. There are four beats a second, and their timer
-/// may be a little early …
+/// The minimum time between checks, so that every second beat checks. There are four beats a
+/// second, and their timer may be a little early.
 const CHECK: Duration = Duration::from_millis(450);
-/// … but no check of handlers that have just begun. Most are quick, and the next check finds the
-/// slow ones. So a handler is notified within 750 ms and the round trip after its lease is gone.
+/// The age below which a handler is not checked. Most handlers are quick, and the next check finds
+/// the slow ones. So a handler is notified within 750 ms and a round trip after its lease is gone.
 const YOUNG: Duration = Duration::from_millis(250);
 
 impl<T> Held<T> {
-    /// Returns the leases to check, from time to time: those of handlers that can be notified.
-    /// [`Held::gone`] takes the result.
+    /// Returns the leases to check, from time to time: those of handlers that can be notified. Pass
+    /// the result of the check to [`Held::gone`].
     pub fn check(&mut self, now: Instant) -> Vec<Lease> {
         if now.duration_since(self.checked) < CHECK {
             return Vec::new();
@@ -37,7 +36,7 @@ impl<T> Held<T> {
         let gone: HashSet<&i64> = gone.iter().collect();
         let gone: HashSet<&Lease> = leases.iter().filter(|lease| gone.contains(&lease.id)).collect();
         for hand in &mut self.hands {
-            // The handler may have begun to end its lease itself since then.
+            // The handler may since have begun to end its lease itself.
             let settled = hand.told.as_ref().is_some_and(|told| told.is_settled());
             for running in hand.running.iter_mut().filter(|running| !settled && gone.contains(&running.lease)) {
                 running.lost = true;

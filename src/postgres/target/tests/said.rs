@@ -1,4 +1,4 @@
-//! The precedence of string, service, variables and password file.
+//! Tests the precedence of string, service, variables and password file.
 
 use std::{
     fs,

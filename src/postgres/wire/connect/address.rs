@@ -1,3 +1,5 @@
+//! The addresses of the hosts that a connection string names.
+
 use std::{fmt, path::PathBuf};
 
 use tokio_postgres::{Config, config::Host};
@@ -16,7 +18,8 @@ pub(super) struct Address {
 pub(super) enum Way {
     #[cfg(unix)]
     Socket(PathBuf),
-    /// The certificate must have the name. The address may be the same or another.
+    /// A network address. The certificate must contain `name`; `address` may be the same or
+    /// different.
     Network { name: String, address: String },
 }
 

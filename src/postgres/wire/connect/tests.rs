@@ -1,3 +1,5 @@
+//! Tests connecting: hosts, TLS, authentication, and the errors of each.
+
 mod fake;
 mod proxy;
 pub(in crate::postgres::wire) mod server;
@@ -125,7 +127,7 @@ async fn sslmode_means_what_libpq_says() {
 
 #[tokio::test]
 async fn server_without_tls_gets_plain_text_unless_tls_is_required() {
-    // Postgres has no TLS on its socket.
+    // Postgres does not support TLS on its Unix socket.
     let proxy = DelayProxy::start("127.0.0.1:0", server().await.socket().as_path(), Duration::ZERO).expect("started");
     let url = format!("host=127.0.0.1 port={} user=trunkline dbname=postgres", proxy.addr().port());
     assert_eq!(outcome(&format!("{url} sslmode=prefer")).await, "plain");

@@ -1,3 +1,5 @@
+//! Exchanges the messages of a login, one at a time.
+
 use std::{io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
@@ -9,15 +11,15 @@ use crate::{
     postgres::wire::stream::Stream,
 };
 
-/// The longest message before the login; no server needs a longer one.
+/// The maximum length of a message before the login; no server needs a longer one.
 const LONGEST: usize = 64 << 10;
 
 /// Sends and receives one message at a time, until the login is complete.
 pub(super) struct Exchange {
     pub stream: Stream,
-    /// Bytes behind the last message.
+    /// The bytes after the last message.
     pub read: BytesMut,
-    /// Bytes for the next [`Exchange::send`].
+    /// The bytes for the next [`Exchange::send`].
     pub write: BytesMut,
 }
 
@@ -31,22 +33,23 @@ impl Exchange {
         self.stream.flush().await.map_err(|error| broken(&error))
     }
 
-    /// Returns the kind and the body of the next message. A refusal is an error; a notice is
-    /// skipped.
+    /// Returns the kind and the body of the next message. A refusal is returned as an error, and a
+    /// notice is skipped.
     pub async fn next(&mut self) -> Result<(u8, Bytes)> {
         loop {
             match self.message().await? {
                 (b'E', body) => return Err(Error::new(Kind::Refused(Arc::new(ServerError::parse(&body))))),
                 (b'N', body) => debug!(notice = %ServerError::parse(&body), "the server's notice"),
-                // A server names what it does not support of the protocol; of version 3.0 without
-                // options that is nothing.
+                // In this message, a server lists the protocol options that it does not support.
+                // For version 3.0 without options the list is empty.
                 (b'v', _) => {}
                 message => return Ok(message),
             }
         }
     }
 
-    /// Returns the code and the rest of the next message, which requests a method or accepts.
+    /// Returns the code and the rest of the next message, which requests an authentication method
+    /// or accepts the login.
     pub async fn authentication(&mut self) -> Result<(u32, Bytes)> {
         let (kind, mut body) = self.next().await?;
         match body.first_chunk() {
@@ -72,8 +75,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the error for a server that cannot start a process, and replies in plain text behind
-    /// an `E`.
+    /// Returns the error for a server that cannot start a process. Such a server replies in plain
+    /// text after an `E`.
     fn garbage(&self) -> Error {
         let text = match self.read.split_first() {
             Some((b'E', text)) => text.split(|byte| matches!(byte, 0 | b'\n')).next().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Authentication, by the method that the server requests.
+//! Authenticates with the method that the server requests.
 
 use std::io::{
     self,
@@ -28,13 +28,13 @@ const SASL: u32 = 10;
 const SASL_CONTINUE: u32 = 11;
 const SASL_FINAL: u32 = 12;
 
-/// Returns when the server accepts.
+/// Authenticates. Returns when the server accepts the login.
 pub(super) async fn prove(exchange: &mut Exchange, config: &Config, user: &str) -> Result<()> {
     let (asked, rest) = exchange.authentication().await?;
     if asked == SASL {
         scram(exchange, config, &rest).await?;
     } else if must_bind(config) {
-        // Nothing else distinguishes a server from a proxy that forwards its messages.
+        // Nothing else distinguishes the server from a proxy that forwards its messages.
         let text = format!("channel_binding=require needs SCRAM over TLS, and the server asks for {}", called(asked));
         return Err(failed(PermissionDenied, text));
     } else {
@@ -63,13 +63,13 @@ fn tell(exchange: &mut Exchange, proof: &[u8]) -> Result<()> {
     frontend::password_message(proof, &mut exchange.write).map_err(|error| unwritable(&error))
 }
 
-/// Proves the password without sending it. The server proves that it has it too.
+/// Proves knowledge of the password without sending it. The server proves the same in return.
 async fn scram(exchange: &mut Exchange, config: &Config, offered: &[u8]) -> Result<()> {
     let offers = |mechanism: &str| offered.split(|byte| *byte == 0).any(|name| name == mechanism.as_bytes());
     let wanted = config.get_channel_binding() != ChannelBinding::Disable;
     let (mechanism, bound) = match binding(&exchange.stream).filter(|_| wanted) {
         Some(hash) if offers(SCRAM_SHA_256_PLUS) => (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash)),
-        // A server that offered it detects in this way that its offer was removed.
+        // This lets a server that offered channel binding detect that its offer was removed.
         Some(_) => (SCRAM_SHA_256, Binding::unrequested()),
         None => (SCRAM_SHA_256, Binding::unsupported()),
     };

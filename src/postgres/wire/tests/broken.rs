@@ -1,4 +1,4 @@
-//! Connections that end at the wrong moment.
+//! Tests connections that end at a critical moment.
 
 use trunkline_embedded::DelayProxy;
 

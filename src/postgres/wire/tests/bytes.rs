@@ -1,13 +1,12 @@
-//! Arbitrary bytes in arbitrary pieces lead to a reply or an error: no panic, and no call waits
-//! without an end.
+//! Tests that arbitrary bytes in arbitrary pieces lead to a reply or an error: without a panic, and
+//! without a call that waits forever.
 
 use proptest::prelude::*;
 
 use crate::postgres::wire::{WireError, cached_statement::Signature, fuzz::told};
 
-/// A reply to three statements: one row of one text each, with a notice and a notification in
-/// between.
-/// between.
+/// A reply to three statements: each returns one row with one text. A notice and a notification
+/// arrive in between.
 const ANSWER: &[u8] = b"1\0\0\0\x042\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01aC\0\0\0\x0dSELECT 1\0\
     N\0\0\0\x0aMhey\0\0\
     2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x01bC\0\0\0\x0dSELECT 1\0A\0\0\0\x0c\0\0\0\x01c\0p\0\

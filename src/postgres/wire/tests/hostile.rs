@@ -1,4 +1,4 @@
-//! Hostile or faulty servers cost a bounded time and memory, and lead to an error.
+//! Tests that hostile or faulty servers take limited time and memory, and lead to an error.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ pub(super) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
-/// Returns a connection, and the server's end of it.
+/// Returns a connection and the server's end of it.
 pub(super) fn between(
     limits: AnswerLimits,
     usage: Use,
@@ -140,7 +140,7 @@ async fn transaction_left_open_ends_a_shared_connection() {
 async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
     let limits = AnswerLimits { answer: Some(Duration::from_millis(50)), ..AnswerLimits::default() };
     let (connection, mut server, driver) = between(limits, Use::Common);
-    // Replies within the limit end nothing.
+    // Replies within the limit do not end the connection.
     for _ in 0..5 {
         let answer = connection.send(group(&["select 1"]));
         server.write_all(&[&message(b'C', b"SELECT 1\0")[..], &ready(b'I')].concat()).await.expect("sent");
@@ -151,7 +151,7 @@ async fn answer_timeout_ends_a_silent_server_despite_constant_requests() {
         while !connection.is_closed() {
             drop(connection.send(group(&["select 3"])));
             tokio::task::yield_now().await;
-            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await; // it reads without replying
+            let _ = timeout(Duration::from_millis(1), server.read(&mut [0; 4096])).await; // the server only reads
         }
     };
     timeout(SOON, talks).await.expect("it ends");
@@ -165,8 +165,7 @@ async fn a_type_that_is_made_of_itself_is_refused() {
     for kind in *b"drb" {
         let itself = 99_999_u32.to_be_bytes();
         let (connection, server, _driver) = between(AnswerLimits::default(), Use::Common);
-        // The statement has a parameter of that type, and each lookup returns the type itself
-        // again.
+        // The statement has a parameter of that type, and each lookup returns the same type again.
         let described = message(b't', &[&[0, 1][..], &itself].concat());
         let found = row(&[b"loop", b"public", &[kind], &itself, &itself, &itself]);
         let answer = [described, found, message(b'C', b"SELECT 1\0"), ready(b'I')].concat();

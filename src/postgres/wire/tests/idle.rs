@@ -1,4 +1,4 @@
-//! A caller that finds a connection idle writes without its driver.
+//! Tests that a caller that finds a connection idle writes without waking the driver.
 
 use std::{
     io::{self, Read},
@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// Returns a connection whose driver does not run yet, the driver's arguments, and the server's
+/// Returns a connection whose driver is not running yet, the driver's arguments, and the server's
 /// end.
 fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("a pair");
@@ -33,7 +33,7 @@ fn undriven(limits: AnswerLimits) -> (Connection, (Stream, Arc<Link>), UnixStrea
     (Connection::over(shared.clone()), (ours, shared), theirs)
 }
 
-/// Returns the bytes of `count` groups.
+/// Reads and returns the bytes of `count` groups.
 async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.windows(SYNC.len()).filter(|part| *part == SYNC).count() < count {
@@ -42,7 +42,8 @@ async fn groups(server: &mut UnixStream, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// Asks the socket itself, because the runtime would not try before a readiness event.
+/// Returns true if no bytes were sent. It asks the socket itself, because the runtime would wait
+/// for a readiness event.
 fn is_sent_nothing(server: &UnixStream) -> bool {
     let handle = server.as_fd().try_clone_to_owned().expect("another handle");
     let read = std::os::unix::net::UnixStream::from(handle).read(&mut [0]);

@@ -1,4 +1,4 @@
-//! Replies that are read while the rest is still to come.
+//! Tests replies whose first parts are read before the rest arrives.
 
 use std::{
     future::Future,
@@ -24,7 +24,7 @@ use crate::postgres::{
 
 const END: &[u8] = b"SELECT 1\0";
 
-/// Encodes a statement's reply: one row of this number of bytes.
+/// Encodes the reply to a statement: one row of this number of bytes.
 fn answer(bytes: usize) -> Vec<u8> {
     [row(&[&vec![b'x'; bytes]]), message(b'C', END)].concat()
 }
@@ -38,7 +38,7 @@ async fn answer_is_read_while_the_server_runs_the_next_statement() {
         assert_eq!(reply.affected(at), 1);
         let _ = seen.send(place);
     }));
-    server.write_all(&answer(40_000).repeat(4)).await.expect("sent"); // the end of the last may wait for more
+    server.write_all(&answer(40_000).repeat(4)).await.expect("sent"); // the end of the last reply may be kept back
     for place in 0..3 {
         assert_eq!(timeout(SOON, places.recv()).await.expect("before the end"), Some(place));
     }
@@ -66,7 +66,7 @@ async fn reply_read_in_parts_may_still_fail_with_its_place() {
         other => panic!("{other:?}"),
     }
     assert_eq!(read, 2);
-    // A missing end is an error, however much was read.
+    // A missing end of the reply is an error, even if some parts have already been read.
     let reply = connection.send_in_parts(group(&["select 1"; 3]));
     server.write_all(&[answers, ready(b'I')].concat()).await.expect("sent");
     let outcome = timeout(SOON, reply.parts(|_, _, _| ())).await.expect("answered");

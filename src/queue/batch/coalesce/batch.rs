@@ -1,4 +1,4 @@
-//! A row that gathers messages, and the receipts of its callers.
+//! A row that collects messages, and the receipts of its callers.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::{
 
 /// The result of a batch's insert.
 pub(crate) enum Insertion {
-    /// Committed; the first message's id.
+    /// The row is committed; the number is the first message's id.
     Stored(i64),
-    /// Not stored as one row: the outcome of each message, or its own error.
+    /// The messages are not stored as one row: each has its own outcome or error.
     Each(Vec<Result<Enqueued, Error>>),
     /// Nothing is stored, or the outcome is unknown.
     Failed(Error),
@@ -31,16 +31,17 @@ pub(crate) struct Batch {
     /// The lane of the messages' priority or keys.
     pub lane: u16,
     pub count: usize,
-    /// The elements as they go over the wire.
+    /// The elements of the payloads, in the wire format.
     pub elements: BytesMut,
-    /// Created when the first message with metadata joins.
+    /// The metadata, once a message with metadata has joined.
     pub metadata: Option<Stamped>,
-    /// The keys, as elements of an array; empty if the messages have none.
+    /// The keys, as elements of an array; empty if the messages have no keys.
     pub keys: BytesMut,
-    /// The unique keys, if the coalescer is for messages that have some.
+    /// The unique keys, if all messages of the coalescer have unique keys.
     pub claims: Claims,
     outcome: Outcome,
-    /// Bytes that its messages were counted for when they joined; subtracted when it leaves.
+    /// The number of bytes that its messages counted when they joined. It is subtracted when the
+    /// batch leaves.
     pub(super) counted: usize,
 }
 
@@ -58,7 +59,7 @@ impl Batch {
 
     /// Answers all callers.
     pub fn answer(&self, insertion: Insertion) {
-        let _ = self.outcome.0.set(insertion); // the first answer stands
+        let _ = self.outcome.0.set(insertion); // the first answer is kept
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -66,8 +67,8 @@ impl Batch {
     }
 }
 
-/// The callers' answer. A batch that is dropped without an answer was in an insert of unknown
-/// outcome.
+/// The answer to the callers. A batch that is dropped without an answer was in an insert whose
+/// outcome is unknown.
 struct Outcome(Arc<SetOnce<Insertion>>);
 
 impl Drop for Outcome {

@@ -1,3 +1,5 @@
+//! Tests how enqueues share rows and inserts.
+
 use super::*;
 
 const NEW: New<'static> = New { due: 0.0, lane: 0, key: None, element: &[], metadata: &[], claim: None };
@@ -10,13 +12,13 @@ fn permit(coalescer: &Coalescer, bytes: usize) -> InsertPermit {
     join(coalescer, 0.0, bytes).and_then(|joined| joined.permit).expect("no insert runs yet")
 }
 
-/// Bytes that wait, inserts that run, and messages in them.
+/// Returns the number of waiting bytes, of running inserts, and of messages in them.
 fn left(coalescer: &Coalescer) -> (usize, usize, usize) {
     let state = coalescer.batcher.state();
     (state.waiting.bytes, state.running.statements, state.running.messages)
 }
 
-/// The messages of the next insert.
+/// Returns the number of messages in the next insert.
 fn count(permit: &mut InsertPermit) -> usize {
     permit.next().iter().flatten().map(|batch| batch.count).sum()
 }
@@ -105,7 +107,7 @@ fn memory_is_bounded_and_a_single_giant_still_passes() {
     assert!(join(&coalescer, 0.0, 1).is_some());
 }
 
-/// Null stands for missing metadata. Its bytes were never counted; the bytes of real metadata were.
+/// Null stands for missing metadata, whose bytes are not counted; the bytes of real metadata are.
 #[test]
 fn counted_bytes_are_returned_with_their_messages_metadata_included() {
     let coalescer = Coalescer::new(7, 1, 8);

@@ -8,11 +8,11 @@ use crate::postgres::wire::Row;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DequeueMode {
     Take,
-    /// The seconds; if none, the queue's lease time.
+    /// A lease of this number of seconds, or of the queue's lease time if `None`.
     Lease(Option<f64>),
-    /// A lease in which a message whose lease expired comes alone.
+    /// A lease in which a message whose last lease expired is returned alone.
     LeaseApart(Option<f64>),
-    /// `LeaseApart` for the lanes of this holder.
+    /// The same as `LeaseApart`, for the lanes of this holder.
     Lanes(i64, Option<f64>),
 }
 
@@ -24,7 +24,7 @@ pub(crate) trait PutBack: Send + Sync {
 /// Rows on their way to a caller. Rows that are still here when this is dropped are put back.
 pub(crate) struct Batches {
     pub rows: Vec<Row>,
-    /// Messages in them.
+    /// The number of messages in these rows.
     pub size: usize,
     pub how: DequeueMode,
     queue: Arc<dyn PutBack>,
@@ -36,13 +36,13 @@ impl Batches {
         Self { rows, size, how, queue }
     }
 
-    /// Returns the bytes per message of the row whose messages are the largest.
+    /// Returns the number of bytes per message in the row with the largest messages.
     pub fn bytes_each(&self) -> usize {
         let each = |row: &Row| row.bytes() / row.read::<i32>(2).unwrap_or_default().unsigned_abs().max(1) as usize;
         self.rows.iter().map(each).max().unwrap_or_default()
     }
 
-    /// Distributes the rows to requests: as many messages as each asks for, in order.
+    /// Distributes the rows to the requests, in order: as many messages as each request asks for.
     pub fn distribute(mut self, asks: &[usize]) -> Vec<Self> {
         if asks.len() == 1 {
             return vec![self];

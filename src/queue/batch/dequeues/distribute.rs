@@ -13,15 +13,15 @@ const SIZE: usize = 2;
 const PAYLOAD: usize = 4;
 const METADATA: usize = 5;
 
-/// Gives each call as many messages as it asks for, in the order of rows and calls. A row that has
-/// more than a call still asks for is split. A row that cannot be split is no batch: it goes whole
-/// to the call, which reports it.
+/// Gives each call as many messages as it asks for, in the order of rows and calls. A row with more
+/// messages than a call still asks for is split. A row that cannot be split is not a batch: it goes
+/// as a whole to the call, which reports it.
 pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     let mut distributed: Vec<Vec<Row>> = asks.iter().map(|_| Vec::new()).collect();
     let (mut call, mut wants) = (0, asks.first().copied().unwrap_or_default());
     for row in rows {
         let size = usize::try_from(row.read::<i32>(SIZE).unwrap_or_default()).unwrap_or_default();
-        let mut parts: Vec<(usize, usize)> = Vec::new(); // a call, and how many messages of the row it gets
+        let mut parts: Vec<(usize, usize)> = Vec::new(); // a call, and the number of the row's messages for it
         let mut left = size;
         while left > 0 {
             if wants == 0 && call + 1 < asks.len() {
@@ -29,7 +29,7 @@ pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
                 wants = asks[call];
                 continue;
             }
-            // The last call takes the rest, should a statement bring more than it was asked for.
+            // The last call takes the rest if a statement returns more messages than requested.
             let part = if call + 1 < asks.len() { left.min(wants) } else { left };
             parts.push((call, part));
             wants = wants.saturating_sub(part);
@@ -53,7 +53,7 @@ pub(super) fn distribute(rows: Vec<Row>, asks: &[usize]) -> Vec<Vec<Row>> {
     distributed
 }
 
-/// Splits a row into parts of these sizes; `None` if it stays whole.
+/// Splits a row into parts of these sizes; `None` if the row stays whole.
 fn split(row: &Row, sizes: &[usize]) -> Option<Result<Vec<Row>, Wrong>> {
     (sizes.len() > 1).then(|| {
         let first: i64 = row.try_get(ID)?;
@@ -96,7 +96,8 @@ mod tests {
     use super::*;
     use crate::postgres::wire::Columns;
 
-    /// Messages `id`, `id + 1` …, each with its id as payload, and every third with metadata.
+    /// Returns a row of the messages `id`, `id + 1` …, each with its id as payload, and every third
+    /// with metadata.
     fn row(id: i64, size: i32) -> Row {
         let payload: Vec<i64> = (id..).take(size as usize).collect();
         let metadata: Vec<Option<serde_json::Value>> =
@@ -164,7 +165,7 @@ mod tests {
     fn row_that_is_no_batch_goes_whole_to_one_call() {
         let broken = row(1024, 4).rewritten(|column, value, out| {
             match (column, value) {
-                (PAYLOAD, _) => out.put_slice(&[0, 0, 0, 2]), // two dimensions, and then nothing
+                (PAYLOAD, _) => out.put_slice(&[0, 0, 0, 2]), // two dimensions, then the end
                 (_, Some(value)) => out.put_slice(value),
                 (_, None) => return false,
             }

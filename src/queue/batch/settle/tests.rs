@@ -1,3 +1,5 @@
+//! Tests how calls that end leases share statements.
+
 use super::*;
 
 fn join(settler: &SettleBatcher, request: SettleRequest) -> Option<SettlePermit> {

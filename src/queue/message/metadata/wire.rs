@@ -1,4 +1,4 @@
-//! Metadata on the wire: elements of a `jsonb[]` beside the array of payloads.
+//! Metadata on the wire: elements of a `jsonb[]`, parallel to the array of payloads.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
@@ -27,9 +27,10 @@ impl Metadata {
         Ok(())
     }
 
-    /// Appends one element that came from the database, without the checks of a new one.
+    /// Appends one element that came from the database. It needs none of the checks for a new
+    /// element.
     pub(crate) fn encode_back(&self, out: &mut BytesMut) {
-        let json = serde_json::to_vec(self).unwrap_or_default(); // names and texts are always JSON
+        let json = serde_json::to_vec(self).unwrap_or_default(); // names and values can always be written as JSON
         out.put_i32(json.len() as i32 + 1);
         out.put_u8(VERSION);
         out.extend_from_slice(&json);
@@ -50,8 +51,8 @@ impl Metadata {
         }
     }
 
-    /// Reads a `jsonb`. A value that is no object, which other programs may store, becomes empty
-    /// metadata, so that the message still reaches its reader.
+    /// Reads a `jsonb`. A value that is not an object, which other programs may store, becomes
+    /// empty metadata, so that the message can still be delivered.
     fn read(raw: &[u8]) -> Self {
         serde_json::from_slice(raw.get(1..).unwrap_or_default()).unwrap_or_default()
     }
@@ -79,8 +80,8 @@ impl FromSql<'_> for Metadata {
     }
 }
 
-/// The metadata of an outgoing batch. It ends with the last message that has any; messages without
-/// metadata are null.
+/// The metadata of an outgoing batch. It ends with the last message that has metadata; earlier
+/// messages without metadata are null.
 #[derive(Debug, Default)]
 pub(crate) struct Stamped {
     count: usize,
@@ -101,8 +102,8 @@ impl Stamped {
         self.elements.len()
     }
 
-    /// Fills up to `messages` elements, for a statement that needs one for each message, if there
-    /// are any.
+    /// Fills up to `messages` elements, for a statement that needs one element per message. Does
+    /// nothing if no message has metadata.
     pub fn whole(&mut self, messages: usize) -> Beside<'_> {
         if self.count > 0 && self.count < messages {
             let last = messages - 1;
@@ -128,7 +129,7 @@ impl Beside<'_> {
         self.count == 0
     }
 
-    /// Splits the metadata before and after the position of a message.
+    /// Splits the metadata at the position of a message.
     pub fn halves(self, place: usize) -> (Self, Self) {
         let left = place.min(self.count);
         let (one, two) = self.elements.split_at(after(left, self.elements));
@@ -163,7 +164,7 @@ impl<'a> Carried<'a> {
 
     pub fn next(&mut self) -> Metadata {
         match &mut self.0 {
-            None => Metadata::new(), // nearly always
+            None => Metadata::new(), // true in nearly all cases
             Some(each) => match each.next() {
                 Some(Ok(Some(raw))) => Metadata::read(raw),
                 _ => Metadata::new(),

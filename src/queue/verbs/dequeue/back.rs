@@ -1,4 +1,4 @@
-//! Dequeued messages whose caller is gone, on their way back to the queue.
+//! Returns dequeued messages to the queue if their caller is gone.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Seconds that an unreadable message waits for a consumer that can read it.
+/// The delay in seconds before an unreadable message is due for a consumer that can read it.
 const PAUSE: f64 = 1.0;
 
 impl PutBack for Shared {
@@ -55,8 +55,8 @@ fn ranges(rows: &[Row]) -> Ranges {
     ranges
 }
 
-/// Messages on their way back. If their statement was not sent when the runtime ended, they are
-/// kept for the next dequeue.
+/// Messages on their way back. If the runtime ends before their statement is sent, they are kept
+/// for the next dequeue.
 struct Returning {
     shared: Arc<Shared>,
     left: VecDeque<Unclaimed>,
@@ -77,7 +77,7 @@ impl Returning {
                 continue;
             };
             match pauses.next() {
-                // The message is nowhere else, and is certain not to be back.
+                // The message exists nowhere else, and it is certain that it is not back yet.
                 Some(pause) if !matches!(next, Unclaimed::Leased(_)) && is_not_back(&error) => {
                     self.left.push_front(next);
                     tokio::time::sleep(*pause).await;
@@ -107,7 +107,7 @@ fn is_not_back(error: &Error) -> bool {
 }
 
 impl Shared {
-    /// Wraps the rows of a statement that was sent at `began`.
+    /// Wraps the rows of a statement that was sent at the time `began`.
     pub(super) fn dequeued(self: &Arc<Self>, rows: Vec<Row>, how: DequeueMode, began: Instant, span: &Span) -> Batches {
         let batches = Batches::of(rows, how, self.clone());
         span.record("got", batches.size);
@@ -122,7 +122,7 @@ impl Shared {
         batches
     }
 
-    /// Sends messages back in a task.
+    /// Returns messages to the queue in a task.
     pub(crate) fn send_back(self: &Arc<Self>, left: VecDeque<Unclaimed>) {
         let returning = Returning { shared: self.clone(), left };
         if !returning.left.is_empty()
@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Sends back the messages that an earlier runtime left.
+    /// Returns the messages that an earlier runtime left.
     pub(crate) fn put_back_unclaimed(self: &Arc<Self>) {
         self.send_back(self.unclaimed.take());
     }
@@ -188,7 +188,7 @@ impl Shared {
         let together = async || self.db.session(Class::Main).await?.query_together(&both, None).await;
         let outcome = match together().await {
             Err(error) if error.is_outcome_unknown() => match together().await {
-                // It was put back before the connection broke.
+                // The message was put back before the connection broke.
                 Err(error) if error.sqlstate() == Some(&SqlState::UNIQUE_VIOLATION) => return Ok(()),
                 outcome => outcome,
             },
@@ -197,8 +197,8 @@ impl Shared {
         outcome.map(drop).map_err(|error| error.or_no_queue(self.name()))
     }
 
-    /// Does the same in the transaction that took the message: both happen if and when that
-    /// commits.
+    /// Puts back and counts like `put_back_charged`, in the transaction that took the message: both
+    /// happen if and when that transaction commits.
     pub(crate) async fn put_back_charged_in(
         &self,
         transaction: &impl InTransaction,
@@ -234,7 +234,7 @@ impl Shared {
     }
 }
 
-/// The messages, for the log.
+/// The messages as a list for the log.
 struct Listed<'a>(&'a Unclaimed);
 
 impl std::fmt::Display for Listed<'_> {
@@ -250,7 +250,7 @@ impl std::fmt::Display for Listed<'_> {
     }
 }
 
-/// The error of a request whose answer never came.
+/// The error of a request that was never answered.
 pub(super) fn unanswered() -> Error {
     Error::ended("a dequeue", true)
 }

@@ -1,4 +1,4 @@
-//! A long list of messages, split into rows as it is encoded.
+//! Splits a long list of messages into rows while it is encoded.
 
 use std::marker::PhantomData;
 
@@ -19,10 +19,9 @@ use crate::{
     },
 };
 
-/// A row, ready for an insert.
 #[derive(Default)]
 pub(super) struct Cuttings {
-    /// The due time, as the statements take it.
+    /// The due time, in the form that the statements take.
     pub due: f64,
     /// The lane of the messages' priority or keys.
     pub lane: u16,
@@ -40,14 +39,14 @@ impl Cuttings {
     }
 }
 
-/// Splits messages into rows, enough for one statement at a time.
+/// Splits messages into rows, for one statement at a time.
 pub(super) struct Cut<'a, M, T> {
     shared: &'a Shared,
     column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
-    /// A message that did not fit into the last row: the elements of its payload, metadata and key,
-    /// its due time, and its lane.
+    /// A message that did not fit into the last row: the elements of its payload, its metadata and
+    /// its key, its due time, and its lane.
     carried: Option<(BytesMut, BytesMut, BytesMut, f64, u16)>,
     /// The trace that the messages continue.
     trace: Option<TraceContext>,
@@ -60,7 +59,7 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
         Self { shared, column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
     }
 
-    /// Returns the number of messages that are left.
+    /// Returns the number of messages that have not been split into rows yet.
     pub fn len(&self) -> usize {
         self.rest.len() + usize::from(self.carried.is_some())
     }

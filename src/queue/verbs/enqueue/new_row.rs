@@ -1,4 +1,4 @@
-//! A row of an insert, from a batch or from a list.
+//! A row of an insert, made from a batch or from a list.
 
 use super::cut::Cuttings;
 use crate::{
@@ -14,7 +14,7 @@ pub(super) struct NewRow<'a> {
     pub count: usize,
     pub elements: &'a [u8],
     pub metadata: Beside<'a>,
-    /// Empty if there are none.
+    /// The keys, as elements of an array; empty if the queue has no keys.
     pub keys: &'a [u8],
 }
 

@@ -1,5 +1,5 @@
 //! Enqueues in which some messages have unique keys: one statement claims the keys, and inserts the
-//! messages that got one.
+//! messages whose keys it could claim.
 
 use std::{sync::Arc, time::Instant};
 
@@ -32,16 +32,16 @@ use crate::{
 
 /// The call's name in error messages.
 const ENQUEUE: &str = "an enqueue";
-/// Tries of a statement that conflicts with another, if a role's default isolation is not `read
-/// committed`.
+/// The maximum number of tries of a statement that conflicts with another. Conflicts occur only if
+/// the role's default isolation level is not `read committed`.
 const TRIES: usize = 100;
-/// Tries of a part of a refused statement.
+/// The maximum number of tries of a part of a refused statement.
 const TRIES_APART: usize = 5;
-/// Ids of inserted rows, and so of their first messages, are multiples of this.
+/// The ids of inserted rows, and so the ids of their first messages, are multiples of this number.
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues messages of which some have unique keys, in one statement.
+    /// Enqueues messages some of which have unique keys, in one statement.
     pub(super) async fn claim_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -63,7 +63,7 @@ pub(in crate::queue::verbs) struct Parcel {
     claims: Claims,
 }
 
-/// A parcel, or a part of it, as parameters.
+/// A parcel, or a part of one, as parameters.
 #[derive(Clone, Copy)]
 pub(in crate::queue::verbs) struct ClaimParams<'a> {
     dues: &'a [f64],
@@ -127,7 +127,7 @@ impl<'a> ClaimParams<'a> {
     }
 }
 
-/// Inserts waiting batches with unique keys, statement after statement.
+/// Inserts waiting batches with unique keys, one statement after another.
 pub(super) async fn insert_all(shared: Arc<Shared>, mut permit: InsertPermit) {
     while let Some(batch) = permit.next().as_deref().and_then(<[_]>::first) {
         let (dues, lanes) = Parcel::of(batch);
@@ -163,8 +163,8 @@ impl Shared {
         Ok(parcel)
     }
 
-    /// Runs the statement in a transaction of its own, up to `tries` times if it conflicts with
-    /// another.
+    /// Runs the statement in its own transaction. Repeats it, up to `tries` times in total, if it
+    /// conflicts with another.
     pub(super) async fn claim(&self, params: ClaimParams<'_>, mut tries: usize) -> Result<Vec<Enqueued>> {
         let (began, payloads) = (Instant::now(), params.payloads(self));
         let statement = params.typed(&payloads, &self.column.array).map(|(param, _)| param);
@@ -193,7 +193,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Answers each caller of a batch. Finds the messages that the server refuses by halves.
+    /// Answers each caller of a batch. Finds the messages that the server refuses, by halving.
     async fn claim_apart(&self, params: ClaimParams<'_>) -> Insertion {
         let (mut parts, mut each) = (vec![params], Vec::with_capacity(params.dues.len()));
         let (mut search, mut tries) = (Search::default(), TRIES);

@@ -1,4 +1,4 @@
-//! A key of which messages are held.
+//! A key of which the worker holds messages.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -13,15 +13,15 @@ pub(crate) struct Prefetched<T> {
 }
 
 pub(super) struct Key<T> {
-    /// Messages that run, or may.
+    /// The number of messages that run or may run.
     pub active: usize,
     pub behind: VecDeque<Prefetched<T>>,
-    /// Leases that the server has yet to end.
+    /// The number of leases that the server has not ended yet.
     pub ending: usize,
-    /// The key is barred until the current lease statement has returned.
+    /// True if the key is barred until the current lease statement has returned.
     pub is_stale: bool,
     pub bucket: Option<Bucket>,
-    /// The key is scheduled for the time when its bucket opens.
+    /// True if the key is scheduled for the time when its bucket opens.
     pub is_timed: bool,
 }
 
@@ -40,12 +40,12 @@ impl<T> Key<T> {
         self.active == 0 && self.behind.is_empty() && !self.is_barred() && self.bucket.is_none()
     }
 
-    /// Returns when the bucket lets another message begin, behind all that wait.
+    /// Returns the time at which the bucket lets another message start, after all waiting messages.
     pub fn opens(&self, now: Instant) -> Instant {
         self.bucket.as_ref().map_or(now, |bucket| bucket.opens(self.behind.len(), now))
     }
 
-    /// Returns whether the first waiting message may begin, or a new one if none waits.
+    /// Returns true if the first waiting message may start, or a new message if none is waiting.
     pub fn is_open(&self, per_key: usize, now: Instant) -> bool {
         self.active < per_key && self.bucket.as_ref().is_none_or(|bucket| bucket.opens(0, now) <= now)
     }

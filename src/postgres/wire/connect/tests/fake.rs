@@ -1,4 +1,4 @@
-//! Servers that are not Postgres, or are faulty.
+//! Test servers that are not Postgres, or are faulty.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,8 @@ use std::{
 use super::{connect, outcome, to};
 use crate::postgres::target::Target;
 
-/// Replies to each message with the next of these, and then waits until the client has gone.
+/// Answers each message with the next of these replies, then waits until the client has
+/// disconnected.
 fn fake(answers: Vec<Vec<u8>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("bound").port();
@@ -91,8 +92,8 @@ async fn a_server_that_closes_at_once_is_told() {
         let port = listener.local_addr().expect("bound").port();
         thread::spawn(move || listener.accept().map(drop));
         let found = outcome(&url(port, mode)).await;
-        // The client's bytes may arrive before the end or after it, which decides between an end
-        // and a reset.
+        // The client's bytes may arrive before or after the end. The client then sees a closed
+        // connection or a reset.
         assert!(["closed the connection", "broke", "TLS with"].iter().any(|said| found.contains(said)), "{found}");
     }
 }

@@ -1,4 +1,4 @@
-//! A proxy between client and server, which speaks TLS with its own certificate.
+//! A proxy between client and server that speaks TLS with its own certificate.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -31,7 +31,7 @@ async fn listen() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Decrypts, and encrypts again for the server.
+/// Decrypts the client's bytes, and encrypts them again for the server.
 pub async fn in_the_middle(server: u16) -> u16 {
     let (listener, port) = listen().await;
     tokio::spawn(async move {

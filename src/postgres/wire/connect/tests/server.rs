@@ -1,5 +1,5 @@
-//! A private PostgreSQL that listens to the network, has TLS, and asks each role for another method
-//! of authentication.
+//! A private PostgreSQL that listens on the network, supports TLS, and requires a different
+//! authentication method for each role.
 
 use std::{net::TcpListener, path::PathBuf};
 
@@ -29,7 +29,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns the path of its own certificate, for the name `localhost`.
+    /// Returns the path of the server's certificate, which is for the name `localhost`.
     pub fn root(&self) -> PathBuf {
         self.cluster.data_dir().join("server.crt")
     }
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// Returns the server that all tests share. Its watchdog ends it with the process.
+/// Returns the server that all tests share. A watchdog stops it when the process ends.
 pub async fn server() -> &'static Server {
     static SERVER: OnceCell<Server> = OnceCell::const_new();
     SERVER.get_or_init(start).await
@@ -63,7 +63,7 @@ async fn start() -> Server {
         ("server.key", signed.signing_key.serialize_pem()),
         ("pg_hba.conf", ACCESS.to_owned()),
     ] {
-        // The server copies the file, so that it owns it and the key stays secret.
+        // The copy belongs to the server, so that the key stays secret.
         let copy =
             format!("copy (select unnest(string_to_array('{text}', e'\\n'))) to program 'umask 077; cat > {file}'");
         admin.batch_execute(&copy).await.expect(file);
@@ -77,7 +77,7 @@ async fn start() -> Server {
     Server { cluster: cluster.expect("no panic").expect("the server has TLS and a free port"), port }
 }
 
-/// Returns a port without a server, which the system does not assign for a while.
+/// Returns a port that no server uses and that the system does not assign for a while.
 pub fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free").port()
 }
