@@ -153,7 +153,7 @@ def array(texts: Iterable[str | None]) -> str:
 
 
 def any_of(texts: Sequence[str | None]) -> str | None:
-    """Returns the list as an array literal, or `None` if all its elements are empty."""
+    """Returns the list as an array literal, or `None` if all its elements are `None`."""
     return array(texts) if any(text is not None for text in texts) else None
 
 
