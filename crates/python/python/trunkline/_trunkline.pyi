@@ -135,7 +135,7 @@ class Db:
     def connect(bridge: None, url: str) -> Db: ...
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queues."""
+        """The name of the schema that contains the queues."""
     @overload
     def migrate(self, bridge: Bridge) -> Awaitable[int]:
         """Migrates the schema to this library's version, in one transaction. Returns the number of applied steps."""

@@ -38,7 +38,7 @@ class Db:
 
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queues."""
+        """The name of the schema that contains the queues."""
         return self.native.schema
 
     async def migrate(self) -> int:

@@ -66,7 +66,7 @@ def check(options: Options) -> None:
     for what, text in [("key", options.key), ("unique key", options.unique), *_texts(options.metadata)]:
         if text is None:
             continue
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
             raise TypeError(f"a {what} is a text, not {text!r:.50}")
         try:
             text.encode()

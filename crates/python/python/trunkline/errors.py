@@ -131,7 +131,7 @@ def sendable(text: str) -> str:
     """Returns a human-readable text in a form that PostgreSQL can store. Characters that UTF-8
     cannot encode, such as a lone surrogate in a file name, become question marks; a zero byte
     becomes U+FFFD."""
-    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
         raise TypeError(f"an error or a reason is kept as a text, not {text!r:.50}: say str(error)")
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 

@@ -37,7 +37,7 @@ def begin() -> None:
         return
     if logging.getLevelName(_TRACE) == f"Level {_TRACE}":
         logging.addLevelName(_TRACE, "TRACE")
-    # A daemon thread, so the interpreter does not wait for it at exit; `_end` ends it before.
+    # A daemon thread, so that the interpreter does not wait for it at exit: `_end` ends it first.
     thread = threading.Thread(target=_deliver, name="trunkline-logs", daemon=True)
     try:
         thread.start()

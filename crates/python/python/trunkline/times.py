@@ -30,7 +30,7 @@ def seconds_or_none(duration: Duration | None) -> float | None:
 
 def checked_count(what: str, count: int, least: int = 1) -> int:
     """Checks a count before the native module takes it."""
-    if not isinstance(count, int) or isinstance(count, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+    if not isinstance(count, int) or isinstance(count, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
         raise TypeError(f"{what} is a whole number, not {count!r:.50}")
     if not least <= count < 2**31:
         raise ValueError(f"{what} is from {least} to 2,147,483,647, not {count!r:.50}")
@@ -51,7 +51,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def aware(time: datetime) -> datetime:
     """Returns a time with a zone, from 1970 on. A time without a zone is the system's local time,
     as everywhere in Python."""
-    if not isinstance(time, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  # a date is none
+    if not isinstance(time, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  # a date is not a datetime
         raise TypeError(f"{time!r:.50} is no datetime: say the time of the day, too")
     if time.year < 1971:  # such a local time may have no form in UTC
         return _LONG_AGO

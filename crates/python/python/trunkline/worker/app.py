@@ -151,7 +151,7 @@ class App:
         task, or of a function of the same name in another module, needs a ``name``."""
 
         def decorate(task: Task[T]) -> Task[T]:
-            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # what is not checked may stand the other way round
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # without a type checker, the order may be wrong
                 raise TypeError(f"a schedule stands above the task: @app.schedule({expression!r}) first, and @app.task() below it")
             said = checked_name("schedule", name or task.__name__.lower())
             if (other := self._schedules.get(said)) is not None:

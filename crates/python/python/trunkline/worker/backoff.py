@@ -58,7 +58,7 @@ def delay_of(value: object) -> float:
     """Returns a delay in seconds. Raises a ``ValueError`` for a delay that a message cannot
     have."""
     try:
-        delay = seconds(value)  # type: ignore[arg-type]  # which is what is tried
+        delay = seconds(value)  # type: ignore[arg-type]  # the ``except`` below handles other types
     except Exception:
         delay = math.nan
     if isinstance(value, (str, bytes)) or not 0 <= delay <= MOST:

@@ -28,7 +28,7 @@ def main(pipe: Connection, modules: list[str]) -> None:
     # ignored, because the user's commands would inherit that.
     for number in SIGNALS:
         signal.signal(number, _leave_to_the_worker)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked while it started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
     threading.Thread(target=_until_orphaned, daemon=True).start()
     try:
         for module in modules:

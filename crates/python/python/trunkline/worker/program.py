@@ -228,7 +228,7 @@ def console(program: Callable[[], object] = main) -> None:
                 _logger.warning("thread %s still runs: ending without it", thread.name)
                 logging.shutdown()
                 os._exit(code if isinstance(code, int) else 0 if code is None else 1)
-    sys.exit(code)  # type: ignore[arg-type]  # as it was
+    sys.exit(code)  # type: ignore[arg-type]  # the code of the program, unchanged
 
 
 if __name__ == "__main__":
