@@ -6,8 +6,8 @@
 >>> mails = await db.queue("mails", Mail)
 >>> await mails.enqueue(Mail(to="ada@example.org"))  # returns when it is on disk; concurrent calls share one commit
 
-:mod:`trunkline.sync` has the same names for programs without an event loop, :class:`App` the workers, and
-:mod:`trunkline.testing` what tests need.
+:mod:`trunkline.sync` has the same names for programs without an event loop, :class:`App` runs
+workers, and :mod:`trunkline.testing` helps with tests.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version  # takes a moment, which few need
+    from importlib.metadata import version  # slow to import, and rarely needed
 
     return version(__name__)
 
 
-# Before anything else of the package is registered, so it runs behind that.
+# Registered before every other exit handler of the package, so that it runs after them.
 atexit.register(at_exit)

@@ -1,4 +1,4 @@
-"""``python -m trunkline``."""
+"""Runs ``python -m trunkline``."""
 
 from .demo import main
 

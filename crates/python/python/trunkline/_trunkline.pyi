@@ -1,4 +1,5 @@
-"""The native module. The bridge of an event loop comes first; without one, the thread waits."""
+"""The native module. Its verbs take the bridge of an event loop as the first argument; without a
+bridge, the calling thread waits."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
@@ -11,67 +12,71 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 class Lease:
-    """The right to one message under one attempt: each verb that ends a lease names both, so a late worker changes nothing."""
+    """The right to one message for one attempt. Each verb that ends a lease names both, so a late
+    worker changes nothing."""
 
     @property
     def id(self) -> int:
         """The message's id."""
     @property
     def attempt(self) -> int:
-        """The attempt that the lease was given for."""
+        """The attempt for which the lease was given."""
     def __init__(self, id: int, attempt: int) -> None: ...
     def __hash__(self) -> int: ...
     def __lt__(self, other: Lease) -> bool: ...
 
 class Message(Generic[T_co]):
-    """A message as a consumer gets it."""
+    """A message as a consumer receives it."""
 
     @property
     def id(self) -> int:
-        """Unique in its queue, and stable."""
+        """The message's id: unique in its queue, and stable."""
     @property
     def attempt(self) -> int:
-        """Deliveries so far, this one included: 1 for the first lease; 0 if it was taken and never leased before."""
+        """The number of deliveries so far, including this one: 1 for the first lease; 0 if the
+        message was taken and never leased."""
     @property
     def attempts(self) -> int:
-        """Attempts that count towards the queue's maximum and the retries."""
+        """The number of attempts that count towards the queue's maximum and the retries."""
     @property
     def payload(self) -> T_co:
         """The decoded payload."""
     @property
     def enqueued_at(self) -> datetime:
-        """By the server's clock."""
+        """When the message was enqueued, by the server's clock."""
     @property
     def metadata(self) -> dict[str, str]:
-        """A copy of the names and texts beside the payload; mostly empty."""
+        """A copy of the message's metadata: names and values, usually none."""
     @property
     def key(self) -> str | None:
-        """Its key, where a worker leased it from a queue whose messages have keys."""
+        """The message's key, if a worker leased it from a queue whose messages have keys."""
     @property
     def lease(self) -> Lease:
-        """The name of this delivery; small, and without the payload."""
+        """The lease, which names this delivery; small, and without the payload."""
     def with_payload(self, payload: U) -> Message[U]:
         """Returns the same message with another payload."""
 
 def depth(json: str) -> int:
-    """The levels of lists and objects in a JSON text."""
+    """Returns the number of nested levels of lists and objects in a JSON text."""
 
 class Bridge:
     """Connects the native module with one event loop. Create it in the loop's thread."""
 
     def __init__(self, event_loop: object) -> None: ...
     def fileno(self) -> int:
-        """Returns the descriptor that the loop watches. It is readable when outcomes have come."""
+        """Returns the descriptor that the loop watches. It is readable when outcomes have
+        arrived."""
     def resolve(self) -> None:
-        """Resolves the futures whose outcomes have come. The loop calls it when the descriptor is readable."""
+        """Resolves the futures whose outcomes have arrived. The loop calls it when the descriptor
+        is readable."""
     def flush(self) -> None:
         """Sends the enqueues of the current turn of the loop."""
 
 class Call:
-    """A dequeue whose caller may leave before the answer comes."""
+    """A dequeue whose caller may leave before the answer arrives."""
 
     def leave(self) -> None:
-        """Ends the call. Messages that have come, or that still come, are released."""
+        """Ends the call. Messages that have arrived, or still arrive, are released."""
 
 class Offer:
     """Dequeued messages that have no owner yet. Messages that the caller does not accept are released."""
@@ -83,17 +88,20 @@ class Offer:
     def accept(self, decode: None) -> list[Message[bytes]]:
         """Returns the messages, with payloads as bytes or as ``decode`` returns them. Call it once.
 
-        A message whose ``decode`` raises an exception fails its attempt and is left out. If ``decode`` is interrupted, for example by
-        Ctrl-C, all messages are released and the exception is raised. Raises ``RuntimeError`` if the messages were accepted or refused
-        before.
+        A message whose ``decode`` raises an exception fails its attempt and is left out. If
+        ``decode`` is interrupted, for example by Ctrl-C, all messages are released and the
+        exception is raised. Raises ``RuntimeError`` if the messages have already been accepted or
+        refused.
         """
     @overload
     def accept(self, decode: Callable[[bytes], T]) -> list[Message[T]]: ...
 
 class Draft:
-    """An encoded payload with its options. Delays are seconds, from zero; priorities are 0 to 255.
+    """An encoded payload with its options. Delays are in seconds, zero or more; priorities are 0 to
+    255.
 
-    ``within`` is the time in seconds that ``unique`` holds the key; without it the key is held until the message has ended.
+    ``within`` is the time in seconds for which the message holds the key ``unique``; without it,
+    the message holds the key until it has ended.
     """
 
     def __init__(
@@ -113,8 +121,9 @@ class Draft:
 class Db:
     """A database with Trunkline in it. Errors of the library are raised as the classes in ``trunkline.errors``.
 
-    With a bridge, each verb returns a future of its loop. Without one, the thread waits and checks for signals. A fork of the process that
-    connected gets ``RuntimeError``.
+    With a bridge, each verb returns a future of the bridge's loop. Without a bridge, the thread
+    waits and checks for signals. In a fork of the process that connected, each verb raises
+    ``RuntimeError``.
     """
 
     @overload
@@ -126,7 +135,7 @@ class Db:
     def connect(bridge: None, url: str) -> Db: ...
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queues."""
+        """The name of the schema that contains the queues."""
     @overload
     def migrate(self, bridge: Bridge) -> Awaitable[int]:
         """Migrates the schema to this library's version, in one transaction. Returns the number of applied steps."""
@@ -207,9 +216,11 @@ class Db:
     def fire_schedule(self, bridge: None, name: str) -> int: ...
 
 class Queue:
-    """A queue of payloads as bytes, in PostgreSQL's binary format of the column. The codecs are Python's.
+    """A queue of payloads as bytes, in PostgreSQL's binary format of the column. The codecs are
+    written in Python.
 
-    Bridges and errors are as in ``Db``. Verbs that end leases raise ``LeaseLost`` for lost leases, and apply to the other ones.
+    Bridges and errors work as in ``Db``. Verbs that end leases raise ``LeaseLost`` for lost leases,
+    but still apply to the other leases.
     """
 
     @property
@@ -217,7 +228,7 @@ class Queue:
         """The queue's name."""
     @property
     def column(self) -> str:
-        """The payloads' type, as PostgreSQL names it."""
+        """The type of the payloads, as PostgreSQL names it."""
     @property
     def lease_seconds(self) -> float:
         """The length of a lease, in seconds."""
@@ -236,7 +247,8 @@ class Queue:
     def enqueue_many(self, bridge: None, messages: Sequence[bytes | Draft]) -> list[Enqueued]: ...
     @overload
     def take(self, bridge: Bridge, n: int) -> tuple[Awaitable[Offer], Call]:
-        """Takes at most ``n`` messages, oldest first; none if none is due. The call must be left if its caller is cancelled."""
+        """Takes at most ``n`` messages, oldest first; none if none is due. If the caller is
+        cancelled, it must call ``Call.leave``."""
     @overload
     def take(self, bridge: None, n: int) -> Offer: ...
     @overload
@@ -256,7 +268,7 @@ class Queue:
     def archive(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
     @overload
     def release(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> Awaitable[None]:
-        """Releases messages: they are due again at once, and the attempt is not counted."""
+        """Releases messages: they are due again immediately, and the attempt is not counted."""
     @overload
     def release(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None: ...
     def release_unheard(self, of: Message[Any] | Lease | Iterable[Message[Any] | Lease]) -> None:
@@ -268,7 +280,7 @@ class Queue:
     def retry(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> None: ...
     @overload
     def bury(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], reason: str) -> Awaitable[None]:
-        """Makes messages dead letters at once."""
+        """Makes messages dead letters immediately."""
     @overload
     def bury(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], reason: str) -> None: ...
     @overload
@@ -325,12 +337,13 @@ class Queue:
     def find(self, bridge: None, id: int) -> list[dict[str, Any]]: ...
     @overload
     def replay(self, bridge: Bridge, ids: list[int] | None) -> Awaitable[int]:
-        """Makes dead letters due again at once, or all with ``None``. Returns their number."""
+        """Makes dead letters due again now, or all of them if given ``None``. Returns their
+        number."""
     @overload
     def replay(self, bridge: None, ids: list[int] | None) -> int: ...
     @overload
     def discard(self, bridge: Bridge, ids: list[int] | None) -> Awaitable[int]:
-        """Deletes dead letters, or all with ``None``. Returns their number."""
+        """Deletes dead letters, or all of them if given ``None``. Returns their number."""
     @overload
     def discard(self, bridge: None, ids: list[int] | None) -> int: ...
     @overload
@@ -352,7 +365,8 @@ class Consumer:
 
     @overload
     def next(self, bridge: Bridge, n: int, takes: bool, longest: float | None = None) -> tuple[Awaitable[Offer], Call]:
-        """Waits at most ``longest`` seconds, by default without end, and dequeues at most ``n`` messages.
+        """Waits at most ``longest`` seconds, by default without a limit, and dequeues at most ``n``
+        messages.
 
         Takes them if ``takes``, else leases them. Returns an empty offer if none was due in time.
         """
@@ -360,7 +374,8 @@ class Consumer:
     def next(self, bridge: None, n: int, takes: bool, longest: float | None = None) -> Offer: ...
 
 class Delivery:
-    """One call of a handler, with its messages. Dropping it without an answer makes it a failure."""
+    """One call of a handler, with its messages. If it is dropped without an answer, it counts as a
+    failure."""
 
     @property
     def task(self) -> int:
@@ -379,7 +394,7 @@ class Delivery:
         """True if the first message has metadata."""
     @property
     def attempts(self) -> int:
-        """The counted attempts of the first message, this one included."""
+        """The counted attempts of the first message, including this one."""
     def message(self, payload: T) -> Message[T]:
         """Returns the first message with a decoded payload."""
     def messages(self) -> list[Message[bytes]]:
@@ -391,7 +406,8 @@ class Delivery:
     def extend(self, bridge: None, by: float) -> None: ...
     @overload
     def release(self, bridge: Bridge) -> Awaitable[None]:
-        """Releases the message: it is due again at once, and the attempt is not counted. Not for batches."""
+        """Releases the message: it is due again immediately, and the attempt is not counted. Not
+        for batches."""
     @overload
     def release(self, bridge: None) -> None: ...
     @overload
@@ -408,14 +424,14 @@ class Station:
 
     def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool, reports: bool) -> None: ...
     def fileno(self) -> int:
-        """Returns the descriptor that the loop watches. It is readable when there are news."""
+        """Returns the descriptor that the loop watches. It is readable when there is news."""
     @overload
     def run(self, bridge: Bridge) -> Awaitable[dict[str, int]]:
         """Works until it is stopped, and then shuts down. Returns the counts of outcomes. Call it once."""
     @overload
     def run(self, bridge: None) -> dict[str, int]: ...
     def stop(self) -> None:
-        """Begins the shutdown."""
+        """Starts the shutdown."""
     def news(self) -> list[Delivery | tuple[Literal["lost", "over"], int]]:
         """Returns new deliveries, and ("lost" or "over", number) for running calls.
 
@@ -434,23 +450,25 @@ def test_database() -> str:
     """Creates an empty database on a server that the tests of this process share. Returns its connection string."""
 
 def at_exit() -> None:
-    """The interpreter ends: no thread comes back from a call."""
+    """Prepares for the interpreter's exit: from now on no thread returns from a call."""
 
 def begin_logs() -> bool:
-    """Whether this process had no list of the library's events before; it has one now."""
+    """Creates this process's list of the library's events. Returns false if the list existed
+    already."""
 
 def log_levels(levels: dict[str, int]) -> None:
-    """From which level on each logger wants events."""
+    """Sets the minimum level of the events that each logger wants."""
 
 def next_logs(longest: float) -> tuple[list[tuple[int, str, str, float, str, int, dict[str, Any]]], int] | None:
-    """The events that have come (level, logger, text, time, file, line, fields), and how many were dropped; waits for them, at most ``longest``
-    seconds. ``None`` once all is told after the end."""
+    """Waits at most ``longest`` seconds for events. Returns the events that have arrived (level,
+    logger, text, time, file, line, fields) and the number of dropped events. Returns ``None`` after
+    the end, once all events were returned."""
 
 def end_logs() -> None:
-    """Takes no more events."""
+    """Stops accepting events."""
 
 def test_logs(count: int, warns: bool) -> None:
-    """For tests: a number of warnings, or traces, of the logger ``trunkline.test``."""
+    """Logs a number of warnings, or traces, of the logger ``trunkline.test``, for tests."""
 
 
 class Cluster:
@@ -459,6 +477,6 @@ class Cluster:
     def __init__(self) -> None: ...
     @property
     def url(self) -> str:
-        """The connection string of its database ``postgres``."""
+        """The connection string of the server's database ``postgres``."""
     def stop(self) -> None:
-        """Stops the server and removes its data. Does nothing if it was stopped before."""
+        """Stops the server and removes its data. Does nothing if the server was stopped before."""

@@ -19,15 +19,16 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Codec(Protocol[T]):
-    """Makes bytes of payloads, and payloads of bytes. Implement it for types of your own.
+    """Encodes payloads as bytes, and decodes bytes to payloads. Implement it for your own types.
 
-    The bytes are Postgres' binary format of the column: of ``jsonb`` and ``json`` the text in UTF-8, of ``bytea`` and ``text``
-    themselves. What ``decode`` raises an exception for fails its attempt with that text, and no other message.
+    The bytes are in PostgreSQL's binary format of the column. For ``jsonb`` and ``json`` this is
+    the text in UTF-8; for ``bytea`` and ``text`` it is the value itself. If ``decode`` raises an
+    exception, only that message's attempt fails, with the exception's text as the error.
     """
 
     @property
     def column(self) -> str:
-        """The type of the queue's payloads, as Postgres names it."""
+        """The type of the queue's payloads, as PostgreSQL names it."""
         ...
 
     def encode(self, payload: T, /) -> bytes:
@@ -44,7 +45,7 @@ def _refused(payload: object, column: str, why: object) -> BadPayload:
 
 
 class Bytes:
-    """``bytes`` as they are, in ``bytea``."""
+    """The codec of ``bytes``, stored unchanged in ``bytea``."""
 
     column = "bytea"
 
@@ -62,7 +63,7 @@ class Bytes:
 
 
 class Text:
-    """``str`` in ``text``."""
+    """The codec of ``str``, stored in ``text``."""
 
     column = "text"
 
@@ -83,7 +84,7 @@ class Text:
 
 
 class Int:
-    """``int`` of 64 bits, in ``int8``."""
+    """The codec of ``int`` with 64 bits, stored in ``int8``."""
 
     column = "int8"
 
@@ -102,7 +103,7 @@ class Int:
 
 
 class Uuid:
-    """``uuid.UUID`` in ``uuid``."""
+    """The codec of ``uuid.UUID``, stored in ``uuid``."""
 
     column = "uuid"
 
@@ -117,16 +118,17 @@ class Uuid:
         return UUID(bytes=payload)
 
 
-#: A zero byte in JSON, and not a backslash before the characters u0000.
+#: Matches a zero byte in JSON, but not an escaped backslash before the characters u0000.
 _ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-#: Levels that are read in any case; and how much deeper in calls a handler may be than the program that enqueues.
+#: The number of levels that can always be read; and the number of calls by which a handler's stack
+#: may be deeper than that of the program that enqueues.
 _SHALLOW, _MARGIN = 50, 100
 
 
 def _deeper(calls: int, then: Callable[[], object]) -> None:
-    """Calls it as many calls further down."""
+    """Calls ``then`` with the stack ``calls`` calls deeper."""
     if calls:
         _deeper(calls - 1, then)
     else:
@@ -134,8 +136,10 @@ def _deeper(calls: int, then: Callable[[], object]) -> None:
 
 
 class Json:
-    """Anything that has a form in JSON, in ``jsonb``; checked against the annotated type when it is written and when it is read, and read back
-    as that. Of ``Any``, ``dict`` and ``list`` the contents are JSON's: tuples come back as lists, times and keys as texts."""
+    """The codec of any type with a JSON form, stored in ``jsonb``. Values are checked against the
+    annotated type when they are written and when they are read, and come back as that type. The
+    contents of ``Any``, ``dict`` and ``list`` come back as their JSON: tuples as lists, times and
+    keys as strings."""
 
     column = "jsonb"
 
@@ -147,8 +151,9 @@ class Json:
     def encode(self, payload: Any, /) -> bytes:
         """Returns the value as JSON in UTF-8.
 
-        Raises :class:`BadPayload` for a value that is not of the annotated type or has no form in JSON. Also raises it for a zero byte in a
-        text, and for a value that is nested too deeply to be read.
+        Raises :class:`BadPayload` for a value that is not of the annotated type or has no form in
+        JSON. Also raises it for a zero byte in a string, and for a value that is nested too deeply
+        to be read.
         """
         try:
             if self._check is not None:
@@ -156,7 +161,8 @@ class Json:
             text = write(payload)
             if "\\u0000" in text and _ZERO.search(text):
                 raise ValueError("PostgreSQL has no zero byte in a text")
-            # A text is long before it is deep, and deep before it is too deep: few are looked through, and fewer are read back.
+            # Only a long text can be deep, and only a deep text can be too deep. So few texts are
+            # searched for brackets, and even fewer are read back.
             if len(text) > 2 * _SHALLOW and self._read is not None and text.count("{") + text.count("[") > _SHALLOW < depth(text):
                 _deeper(_MARGIN, lambda: self.decode(text))
             return text.encode()
@@ -173,12 +179,14 @@ class Json:
 
 
 class Validated:
-    """What the codecs of validating libraries share: whatever is accepted has been read back once, by the library itself."""
+    """The common part of the codecs of validating libraries. Each accepted value has been read back
+    once, by the library itself."""
 
     column = "jsonb"
     _write: Callable[[Any], bytes]
     _read: Callable[[bytes], Any]
-    #: Whose own instances are taken alone; an instance of a subclass would come back as one of this.
+    #: If set, only direct instances of this class are accepted: an instance of a subclass would
+    #: come back as an instance of this class.
     _of: type | None = None
 
     def encode(self, payload: Any, /) -> bytes:
@@ -198,7 +206,8 @@ class Validated:
 
 
 class Pydantic(Validated):
-    """Models of pydantic 2, and types that have one within, in ``jsonb``; validated when they are written and when they are read."""
+    """The codec of pydantic 2 models, and of types that contain a model, stored in ``jsonb``.
+    Values are validated when they are written and when they are read."""
 
     def __init__(self, of: Any) -> None:
         self._write, self._read = models.codec_functions(of)
@@ -206,7 +215,8 @@ class Pydantic(Validated):
 
 
 class Msgspec(Validated):
-    """Structs of msgspec, in ``jsonb``; validated when they are written and when they are read."""
+    """The codec of msgspec structs, stored in ``jsonb``. Values are validated when they are written
+    and when they are read."""
 
     def __init__(self, of: Any) -> None:
         library: Any = import_module("msgspec").json
@@ -216,13 +226,13 @@ class Msgspec(Validated):
 
 
 def _has(of: Any, mark: str) -> bool:
-    """Whether the type, or one within it, is marked so."""
+    """Returns whether the type, or a type within it, has the attribute ``mark``."""
     inner = getattr(of, "__args__", ())
     return isinstance(of, type) and hasattr(of, mark) or any(_has(one, mark) for one in inner)
 
 
 def codec_of(of: Any) -> Codec[Any]:
-    """The codec of a type, or the codec itself where it is one."""
+    """Returns the codec of a type. A codec is returned as it is."""
     scalars: dict[Any, Codec[Any]] = {bytes: Bytes(), str: Text(), int: Int(), UUID: Uuid()}
     if not isinstance(of, type) and isinstance(of, Codec):
         return cast("Codec[Any]", of)
@@ -230,7 +240,7 @@ def codec_of(of: Any) -> Codec[Any]:
         if of in scalars:
             return scalars[of]
     except TypeError:
-        pass  # of a type that cannot be hashed
+        pass  # the type cannot be hashed
     if _has(of, "__pydantic_validator__"):
         return Pydantic(of)
     if _has(of, "__struct_fields__"):

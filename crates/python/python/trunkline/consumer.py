@@ -1,4 +1,4 @@
-"""A consumer: waits until something is due."""
+"""A consumer, which waits until messages are due."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds that a database has, at the end of a consumer, to take back what was leased ahead.
+#: How many seconds the end of a consumer waits for the release of messages that were leased ahead.
 _LONGEST = 5.0
 
 
@@ -32,8 +32,10 @@ class Consumer(Generic[T]):
     ...         ...
     ...         await queue.ack(message)
 
-    Iterated over, it leases up to ``prefetch`` messages at a time; what was not iterated to is given back, without counting an attempt, when the consumer
-    is closed or forgotten, or is half a lease old. At most once, it takes one message at a time.
+    An iteration leases up to ``prefetch`` messages at a time. Messages that the iteration has not
+    reached are released, without counting an attempt, when the consumer is closed or
+    garbage-collected, or when half their lease has passed. With the guarantee at most once, an
+    iteration takes one message at a time.
     """
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
@@ -45,11 +47,13 @@ class Consumer(Generic[T]):
         self._until = 0.0
 
     async def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
-        """Waits, then takes up to ``n`` messages, at most once; none where none was due ``within`` that time."""
+        """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
+        due ``within`` that time."""
         return await self._next(n, True, within)
 
     async def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
-        """Waits, then leases up to ``n`` messages; none where none was due ``within`` that time."""
+        """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``
+        that time."""
         return await self._next(n, False, within)
 
     async def _next(self, n: int, takes: bool, within: Duration | None) -> list[Message[T]]:
@@ -70,7 +74,7 @@ class Consumer(Generic[T]):
             self._ahead.extend(leased)
 
     def close(self) -> None:
-        """Gives back what was leased ahead. The consumer can be used again."""
+        """Releases the messages that were leased ahead. The consumer can be used again."""
         if ahead := self._taken_ahead():
             self._queue.native.release_unheard(ahead)
 
@@ -82,7 +86,8 @@ class Consumer(Generic[T]):
     ) -> None:
         ahead = self._taken_ahead()
         if ahead:
-            # A program that ends behind this has given back all. What cannot be given back by then comes back when its lease ends.
+            # Waits, so that a program that exits afterwards has released everything. Messages that
+            # could not be released by then return when their lease ends.
             release = asyncio.ensure_future(self._queue.release(ahead))
             await asyncio.wait([release], timeout=_LONGEST)
             if release.done():
@@ -90,7 +95,7 @@ class Consumer(Generic[T]):
                     release.result()
 
     def _taken_ahead(self) -> list[Message[T]]:
-        """What is to be given back, and is not held any more."""
+        """Returns the messages to release, and forgets them."""
         ahead = [] if self._takes else list(self._ahead)
         self._ahead.clear()
         return ahead

@@ -1,4 +1,4 @@
-"""A database with queues in it, for asyncio."""
+"""A database with queues, for asyncio."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ T = TypeVar("T")
 class Db:
     """A database with Trunkline in it.
 
-    Cheap to share: all its queues share the same few connections, and every statement is pipelined, so the number of concurrent
-    callers does not matter. Made before a fork, it cannot be used in the child; connect there.
+    A ``Db`` is cheap to share: all its queues share the same few connections, and every statement
+    is pipelined, so the number of concurrent callers does not matter. After a fork, the child
+    cannot use its parent's ``Db`` and must connect itself.
     """
 
     def __init__(self, native: NativeDb) -> None:
@@ -28,36 +29,40 @@ class Db:
 
     @classmethod
     async def connect(cls, url: str = "") -> Db:
-        """Connects. The string is a URL (``postgres://user@host/database?sslmode=verify-full``) or words
-        (``host=/run/postgresql dbname=app``), with libpq's meaning; what it does not say is taken from ``PGHOST`` and the like."""
+        """Connects to a database. ``url`` is a URL
+        (``postgres://user@host/database?sslmode=verify-full``) or keywords and values
+        (``host=/run/postgresql dbname=app``), with the same meaning as in libpq. Settings that it
+        does not contain are taken from ``PGHOST`` and the other environment variables."""
         logs.begin()
         return cls(await NativeDb.connect(bridge(), url))
 
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queues."""
+        """The name of the schema that contains the queues."""
         return self.native.schema
 
     async def migrate(self) -> int:
-        """Brings the schema to this library's version, in one transaction. Safe to run again, and from many processes at once. Returns
-        how many steps were applied."""
+        """Migrates the schema to this library's version, in one transaction. It is safe to run
+        again, and from many processes at once. Returns the number of applied steps."""
         return await self.native.migrate(bridge())
 
     async def create_queue(self, name: str, type: Any = Any, **named: Setting) -> None:
         """Creates a queue; does nothing if it exists with the same settings.
 
-        ``type`` decides what its payloads are in Postgres: ``bytes`` are ``bytea``, ``str`` is ``text``, ``int`` is ``int8``,
-        ``uuid.UUID`` is ``uuid``, everything else is ``jsonb``. Settings, all of them optional: ``max_attempts`` (10), ``lease`` (30 s),
-        ``max_batch`` (1,024), ``priorities`` (1), ``aging`` (a minute), ``uniqueness`` (False), ``partitions`` (0), ``per_key`` (1).
+        ``type`` decides the type of the payloads in PostgreSQL: ``bytes`` are ``bytea``, ``str`` is
+        ``text``, ``int`` is ``int8``, ``uuid.UUID`` is ``uuid``, everything else is ``jsonb``. The
+        settings, all of them optional, are ``max_attempts`` (10), ``lease`` (30 s), ``max_batch``
+        (1,024), ``priorities`` (1), ``aging`` (a minute), ``uniqueness`` (False), ``partitions``
+        (0), ``per_key`` (1).
         """
         await self.native.create_queue(bridge(), name, codec_of(type).column, settings(named))
 
     async def alter_queue(self, name: str, **named: Setting) -> None:
-        """Changes settings of a queue; those that are not named stay as they are."""
+        """Changes settings of a queue. Settings that are not named keep their values."""
         await self.native.alter_queue(bridge(), name, settings(named))
 
     async def drop_queue(self, name: str) -> None:
-        """Drops a queue with all that is in it, dead letters and archive included."""
+        """Drops a queue with everything in it, including dead letters and archive."""
         await self.native.drop_queue(bridge(), name)
 
     @overload
@@ -67,28 +72,29 @@ class Db:
     @overload
     async def queue(self, name: str, type: Codec[T]) -> Queue[T]: ...
     async def queue(self, name: str, type: Any = Any) -> Queue[Any]:
-        """Opens a queue whose payloads are of a type, or have a codec. Raises :class:`NoQueue`, or :class:`WrongType` where its
-        payloads are of another."""
+        """Opens a queue whose payloads have the given type or codec. Raises :class:`NoQueue` if
+        there is no such queue, or :class:`WrongType` if its payloads have another type."""
         codec = codec_of(type)
         native = await self.native.queue(bridge(), name)
         check_column(native, codec)
         return Queue(native, codec, self.schema)
 
     async def list_queues(self) -> list[Description]:
-        """All queues, by name."""
+        """Returns the descriptions of all queues, by name."""
         return [record(Description, one) for one in await self.native.list_queues(bridge())]
 
     async def describe_queue(self, name: str) -> Description:
-        """One queue. Raises :class:`NoQueue`."""
+        """Returns the description of one queue. Raises :class:`NoQueue`."""
         (one,) = await self.native.describe_queue(bridge(), name)
         return record(Description, one)
 
     async def pause_queue(self, name: str) -> None:
-        """Pauses a queue for everybody: nothing is dequeued from it from now on; enqueues go on."""
+        """Pauses a queue for all consumers: from now on no message can be dequeued, but messages
+        can still be enqueued."""
         await self.native.pause_queue(bridge(), name)
 
     async def resume_queue(self, name: str) -> None:
-        """Resumes a queue that was paused, and wakes its consumers."""
+        """Resumes a paused queue, and wakes its consumers."""
         await self.native.resume_queue(bridge(), name)
 
     async def limit_queue(
@@ -101,12 +107,13 @@ class Db:
         key_per_second: float | None = None,
         key_burst: int | None = None,
     ) -> None:
-        """Sets how much of a queue may be dequeued, by all processes together; what is not named has no limit."""
+        """Sets the limits on dequeues from a queue, which apply to all processes together. A limit
+        that is not named is removed."""
         of_all, of_keys = (per_second, burst), (key_per_second, key_burst)
         await self.native.limit_queue(bridge(), name, max_leased, of_all, of_keys)
 
     async def schedules(self) -> list[Scheduled]:
-        """All schedules, by name."""
+        """Returns all schedules, by name."""
         return [record(Scheduled, one) for one in await self.native.schedules(bridge())]
 
     async def pause_schedule(self, name: str) -> None:
@@ -118,7 +125,7 @@ class Db:
         await self.native.resume_schedule(bridge(), name)
 
     async def drop_schedule(self, name: str) -> None:
-        """Drops a schedule. What it has enqueued stays."""
+        """Drops a schedule. Messages that it has enqueued stay."""
         await self.native.drop_schedule(bridge(), name)
 
     async def fire_schedule(self, name: str) -> int:
@@ -126,7 +133,7 @@ class Db:
         return await self.native.fire_schedule(bridge(), name)
 
 
-#: As Postgres writes out the types that codecs name in short.
+#: The full names that PostgreSQL uses for types, and the short names that codecs use.
 _NAMES = {
     "bigint": "int8",
     "integer": "int4",
@@ -138,7 +145,8 @@ _NAMES = {
 
 
 def check_column(native: NativeQueue, codec: Codec[Any]) -> None:
-    """Whether a codec goes with a queue; a domain over its type, or an equal one, does."""
+    """Checks that a codec matches a queue's column: the same type, an equivalent one, or a domain.
+    Raises :class:`WrongType` otherwise."""
     alike = [{"jsonb", "json"}, {"text", "varchar"}]
     column = _NAMES.get(native.column, native.column)
     if column == codec.column or any(column in both and codec.column in both for both in alike):

@@ -62,7 +62,7 @@ async def _demo(url: str, messages: int, callers: int) -> dict[str, float]:
 
 
 def main(of: Sequence[str] | None = None) -> None:
-    """The program."""
+    """Runs the demo."""
     parser = argparse.ArgumentParser(prog="python -m trunkline", description=__doc__)
     parser.add_argument("what", choices=["demo"])
     parser.add_argument("--messages", type=int, default=200_000, metavar="N", help="messages to send (200000)")

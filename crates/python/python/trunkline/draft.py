@@ -19,7 +19,7 @@ D = TypeVar("D", bound="Drafted[Any]")
 
 @dataclass(frozen=True)
 class Options:
-    """When a message is due, and what is beside its payload."""
+    """The options of a message: its due time, and everything else beside its payload."""
 
     after: float | None = None
     at: datetime | None = None
@@ -34,13 +34,14 @@ class Options:
 def delay(
     after: Duration | None, days: float, hours: float, minutes: float, seconds_: float
 ) -> float:
-    """A delay of all that is named."""
+    """Returns the sum of all parts of a delay, in seconds."""
     named = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds_).total_seconds()
     return named + (0.0 if after is None else seconds(after))
 
 
 def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
-    """The draft as it is enqueued. Within a trace, the message continues it."""
+    """Returns the draft as the native module takes it. Within a trace, the message continues the
+    trace."""
     check(options)
     return NativeDraft(
         codec.encode(payload),
@@ -56,7 +57,7 @@ def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
 
 
 def check(options: Options) -> None:
-    """Refuses texts that PostgreSQL cannot have, before anything is sent."""
+    """Refuses options that PostgreSQL cannot store, before anything is sent."""
     for span in (options.after, options.within):
         if span is not None:
             bounded(span)
@@ -65,7 +66,7 @@ def check(options: Options) -> None:
     for what, text in [("key", options.key), ("unique key", options.unique), *_texts(options.metadata)]:
         if text is None:
             continue
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
             raise TypeError(f"a {what} is a text, not {text!r:.50}")
         try:
             text.encode()
@@ -83,7 +84,8 @@ def _texts(metadata: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Drafted(Generic[T]):
-    """What drafts of both faces share. Every word returns another draft, so one can be kept and used again."""
+    """The common part of the drafts of both interfaces. Every method returns a new draft, so a
+    draft can be kept and used again."""
 
     payload: T
     options: Options
@@ -100,29 +102,34 @@ class Drafted(Generic[T]):
         minutes: float = 0,
         seconds: float = 0,
     ) -> D:
-        """It is due after a delay by the server's clock, at most 36,500 days."""
+        """Makes the message due after a delay by the server's clock, at most 36,500 days."""
         return self._with(after=delay(duration, days, hours, minutes, seconds), at=None)
 
     def at(self: D, time: datetime) -> D:
-        """It is due at a time by the server's clock; at once where that has passed. Without a zone it is local time."""
+        """Makes the message due at a time by the server's clock, or immediately if that time has
+        passed. A time without a zone is local time."""
         return self._with(at=aware(time), after=None)
 
     def key(self: D, key: str) -> D:
-        """Its key, 1 to 1,024 bytes, in a queue with partitions: messages of one key are handled in order, one at a time."""
+        """Sets the message's key, 1 to 1,024 bytes, in a queue with partitions. Messages with the
+        same key are handled in order, one at a time."""
         return self._with(key=key)
 
     def priority(self: D, priority: int) -> D:
-        """Its priority, in a queue that has some: from 0, the lowest."""
+        """Sets the message's priority, in a queue with priorities; 0 is the lowest."""
         return self._with(priority=priority)
 
     def unique(self: D, key: str, ttl: Duration | None = None, *, replaces: bool = False) -> D:
-        """A key that it shares with no other message of the queue, until it has ended, or for ``ttl`` from its enqueue on.
+        """Sets a unique key: no other message of the queue has the same key until this message has
+        ended, or for ``ttl`` after its enqueue.
 
-        Where another has the key, it is not enqueued, or, with ``replaces``, that one gets this one's payload, metadata and due
-        time while it waits. In a queue with ``uniqueness``.
+        If another message has the key, this message is not enqueued. With ``replaces``, the other
+        message then receives this payload, metadata and due time, as long as it is waiting. The
+        queue must have ``uniqueness``.
         """
         return self._with(unique=key, within=seconds_or_none(ttl), replaces=replaces)
 
     def metadata(self: D, metadata: Mapping[str, str]) -> D:
-        """Names and texts beside the payload, at most 16 KiB; added to those that it has."""
+        """Adds metadata, names and values beside the payload, to the draft's metadata; at most 16
+        KiB."""
         return self._with(metadata={**self.options.metadata, **metadata})

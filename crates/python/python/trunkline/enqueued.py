@@ -8,11 +8,12 @@ Outcome = Literal["new", "duplicate", "replaced"]
 
 
 class Enqueued(int):
-    """The id of the message that is in the queue, and whether the message is new.
+    """The id of the message in the queue, and whether the enqueue added this message.
 
-    It works as the id: an ``int``, equal to it, and accepted by every call that takes ids. Two outcomes with one id are equal; compare
-    ``outcome`` to tell them apart. ``str`` and f-strings write the id, and ``id`` is a plain ``int``, for
-    libraries such as msgspec that refuse subclasses of ``int``.
+    It is an ``int``, equal to the id, and every call that takes ids accepts it. Two outcomes with
+    the same id are equal; compare ``outcome`` to distinguish them. ``str`` and f-strings write the
+    id, and ``id`` is a plain ``int``, for libraries such as msgspec that refuse subclasses of
+    ``int``.
 
     >>> sent = await reports.draft(report).unique("acme").enqueue()
     >>> if sent.is_new:
@@ -21,17 +22,18 @@ class Enqueued(int):
 
     __slots__ = ()
 
-    #: "new"; with a unique key also "duplicate" (another message has the key) or "replaced" (that message has this payload now).
+    #: "new"; with a unique key also "duplicate" (another message has the key) or "replaced"
+    #: (another message has the key, and now this payload).
     outcome: ClassVar[Outcome] = "new"
 
     @staticmethod
     def of(id: int, outcome: Outcome = "new") -> Enqueued:
-        """Creates an outcome, for tests of a program."""
+        """Creates an outcome, for a program's tests."""
         return _KINDS[outcome](id)
 
     @property
     def id(self) -> int:
-        """The id as a plain ``int``: with a unique key it may be another message's."""
+        """The id as a plain ``int``. With a unique key, it may be the id of another message."""
         return int(self)
 
     @property
@@ -46,14 +48,15 @@ class Enqueued(int):
 
 
 class Duplicate(Enqueued):
-    """The id of another message, which has the unique key."""
+    """The id of another message that already has the unique key."""
 
     __slots__ = ()
     outcome = "duplicate"
 
 
 class Replaced(Enqueued):
-    """The id of the message that has the unique key, and now this payload, metadata and due time."""
+    """The id of the message that already had the unique key, and now has this payload, metadata and
+    due time."""
 
     __slots__ = ()
     outcome = "replaced"

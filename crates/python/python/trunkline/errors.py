@@ -1,7 +1,7 @@
-"""What can go wrong, as facts observed. Whether to try again is the caller's verdict.
+"""The errors of the library. They state what happened; the caller decides whether to try again.
 
-Every error of the queue or of the database below it is a :class:`TrunklineError`. Its text says what happened and what to do;
-its predicates say what can be relied on. The subclasses are for ``except``.
+Every error of the queue or of the database below it is a :class:`TrunklineError`. Its text says
+what happened and what to do; its predicates say what is certain. The subclasses are for ``except``.
 """
 
 from __future__ import annotations
@@ -33,46 +33,49 @@ class TrunklineError(Exception):
         is_closed: bool = False,
     ) -> None:
         super().__init__(text)
-        #: The code of the server's error, where there is one.
+        #: The SQLSTATE of the server's error, if the server reported one.
         self.sqlstate = sqlstate
         #: The messages whose lease was lost; empty for every other error.
         self.lost_ids = list(lost_ids)
-        #: The connection broke before the answer: what was asked for may or may not have happened.
+        #: True if the connection broke before the answer: the call may or may not have taken
+        #: effect.
         self.is_outcome_unknown = is_outcome_unknown
-        #: There was no connection to the database, or it is gone.
+        #: True if there was no connection to the database, or the connection is closed.
         self.is_closed = is_closed
 
     @property
     def is_lease_lost(self) -> bool:
-        """The lease ended before it was settled: nothing was changed for ``lost_ids``."""
+        """True if a lease ended before it was settled: nothing was changed for ``lost_ids``."""
         return isinstance(self, LeaseLost)
 
     @property
     def is_no_queue(self) -> bool:
-        """The queue does not exist, or was dropped."""
+        """True if the queue does not exist, or was dropped."""
         return isinstance(self, NoQueue)
 
     @property
     def is_wrong_type(self) -> bool:
-        """The queue's payload type and the Python type do not go together."""
+        """True if the queue's payload type and the Python type do not match."""
         return isinstance(self, WrongType)
 
     @property
     def is_bad_payload(self) -> bool:
-        """The payload itself was refused, by its codec, by its size or by the server."""
+        """True if the payload itself was refused: by its codec, because of its size, or by the
+        server."""
         return isinstance(self, BadPayload)
 
 
 class LeaseLost(TrunklineError):
-    """The lease of ``lost_ids`` ended before: the messages may be someone else's now. The others of the call are settled."""
+    """The leases of ``lost_ids`` had already ended: another consumer may have these messages now.
+    The other messages of the call are settled."""
 
 
 class OutcomeUnknown(TrunklineError):
-    """The connection broke before the answer: what was asked for may or may not have happened."""
+    """The connection broke before the answer: the call may or may not have taken effect."""
 
 
 class Disconnected(TrunklineError):
-    """There was no connection to the database; nothing has happened."""
+    """There was no connection to the database; the call had no effect."""
 
 
 class NoQueue(TrunklineError):
@@ -84,10 +87,12 @@ class WrongType(TrunklineError):
 
 
 class BadPayload(TrunklineError, ValueError):
-    """The payload cannot be stored; of a batch, only its own caller gets this."""
+    """The payload cannot be stored. In a batch of several callers, only the caller with the bad
+    payload receives this error."""
 
 
-#: What the library's texts say in the words of Rust and of its command-line program, which the wheel does not have.
+#: Replacements for names of Rust and of the command-line program in the library's messages: the
+#: wheel has neither.
 _WORDS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"create it with Db::create_queue or `trunkline queue create [^`]*`", "create it with Db.create_queue, or App.setup where it is a task's"),
     (r"run `trunkline migrate` or Db::migrate first", "call Db.migrate or App.setup first, as the role that owns the schema"),
@@ -108,14 +113,14 @@ def _quoted(name: str) -> str:
 
 
 def in_python(text: str) -> str:
-    """A text of the library's, with the names that a program in Python has for what it advises."""
+    """Returns a message of the library with its advice in the names of the Python package."""
     for words, ours in _WORDS:
         text = re.sub(words, ours, text)
     return text
 
 
 def text_of(error: BaseException) -> str:
-    """An error's kind and text. The text is made by a program of the user's, which may fail itself."""
+    """Returns an error's class and text. The user's code makes the text, and may itself fail."""
     try:
         return sendable(f"{type(error).__name__}: {error}")
     except Exception:
@@ -123,9 +128,10 @@ def text_of(error: BaseException) -> str:
 
 
 def sendable(text: str) -> str:
-    """A text for people as PostgreSQL can keep it: what UTF-8 cannot write, as half a surrogate in the name of a file, becomes a question mark,
-    and a zero byte U+FFFD."""
-    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+    """Returns a human-readable text in a form that PostgreSQL can store. Characters that UTF-8
+    cannot encode, such as a lone surrogate in a file name, become question marks; a zero byte
+    becomes U+FFFD."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
         raise TypeError(f"an error or a reason is kept as a text, not {text!r:.50}: say str(error)")
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
@@ -134,7 +140,7 @@ Flags = tuple[bool, bool, bool, bool, bool, bool]
 
 
 def made(text: str, sqlstate: str | None, lost_ids: list[int], flags: Flags) -> TrunklineError:
-    """The exception for an error of the native module."""
+    """Returns the exception for an error of the native module."""
     lease_lost, unknown, closed, no_queue, wrong_type, bad_payload = flags
     kinds: list[tuple[bool, type[TrunklineError]]] = [
         (lease_lost, LeaseLost),

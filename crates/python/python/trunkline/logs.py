@@ -1,9 +1,11 @@
-"""What the Rust library tells, in Python's ``logging``.
+"""The Rust library's log events, in Python's ``logging``.
 
-Its events arrive in loggers named after its modules: ``trunkline.postgres.wire.connection``, ``trunkline.worker.outage``. Their levels are
-those of ``logging``, and 5 for each statement. A thread of its own, ``trunkline-logs``, hands them to the handlers, so no call waits for a
-handler; up to 8 MiB wait for a slow one, and what comes beyond is counted and said. An event that no logger wants costs next to nothing.
-Levels are looked at with each connect and each start of a worker, and once a second.
+The events arrive in loggers that are named after the library's modules:
+``trunkline.postgres.wire.connection``, ``trunkline.worker.outage``. Their levels are those of
+``logging``, and 5 for each statement. A separate thread, ``trunkline-logs``, passes them to the
+handlers, so no call waits for a handler. Up to 8 MiB of events wait for slow handlers; further
+events are dropped, and their number is logged. An event that no logger wants costs next to nothing.
+The levels are read at each connect, at each start of a worker, and once a second.
 """
 
 from __future__ import annotations
@@ -17,35 +19,36 @@ from typing import Any
 
 from ._trunkline import begin_logs, end_logs, log_levels, next_logs
 
-#: Seconds between looks at the levels.
+#: The number of seconds between reads of the levels.
 _LOOK = 1.0
-#: Seconds that handlers have at the interpreter's exit.
+#: The number of seconds that handlers have at the interpreter's exit.
 _LAST = 2.0
 _TRACE = 5
-#: Names that a record has for itself.
+#: The names of a record's own attributes.
 _TAKEN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def begin() -> None:
-    """Looks at the levels, and hands events over from now on. Connecting does it, and so does a worker's start."""
+    """Reads the levels, and passes on events from now on. Called at each connect and at each start
+    of a worker."""
     is_first = begin_logs()
     log_levels(_levels())
     if not is_first:
         return
     if logging.getLevelName(_TRACE) == f"Level {_TRACE}":
         logging.addLevelName(_TRACE, "TRACE")
-    # Not waited for at the exit, as others are: its own end is below, and comes before Python's.
+    # A daemon thread, so that the interpreter does not wait for it at exit: `_end` ends it first.
     thread = threading.Thread(target=_deliver, name="trunkline-logs", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # the interpreter ends
+    except RuntimeError:  # the interpreter is exiting
         end_logs()
         return
     atexit.register(_end, thread)
 
 
 def _end(thread: threading.Thread) -> None:
-    """Hands over what has come, and waits two seconds for handlers at most."""
+    """Passes on the remaining events, and waits at most two seconds for handlers."""
     end_logs()
     thread.join(_LAST)
 
@@ -76,13 +79,14 @@ def _tell(level: int, name: str, text: str, at: float, file: str, line: int, fie
         record.relativeCreated += (at - record.created) * 1000
         record.created, record.msecs = at, int(at % 1 * 1000)
         logger.handle(record)
-    except BaseException:  # whatever a handler raises, the next event is told
+    except BaseException:  # an error of a handler must not stop later events
         if logging.raiseExceptions:
             traceback.print_exc()
 
 
 def _levels() -> dict[str, int]:
-    """From which level on each of the library's loggers wants records; those that have no setting do as their parents."""
+    """Returns the minimum level of each of the library's loggers. A logger without a level has that
+    of its parent."""
     logging.getLogger("trunkline")
     manager, levels = logging.root.manager, dict[str, int]()
     for name, logger in list(manager.loggerDict.items()):

@@ -1,4 +1,4 @@
-"""The bridge between the native module and the running event loop: one for each loop."""
+"""The bridges between the native module and event loops, one for each loop."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ._trunkline import Bridge, Call, Offer
 
 R = TypeVar("R")
 
-#: By the loop's identity; a loop that was closed is forgotten with the next new one.
+#: The bridges by the identity of their loops. Closed loops are removed when a bridge is added.
 _bridges: dict[int, tuple[asyncio.AbstractEventLoop, Bridge]] = {}
 
 
 def bridge() -> Bridge:
-    """That of the running loop."""
+    """Returns the bridge of the running loop."""
     loop = asyncio.get_running_loop()
     known = _bridges.get(id(loop))
     if known is not None and known[0] is loop:
@@ -35,7 +35,8 @@ def bridge() -> Bridge:
 
 
 async def arrival(called: tuple[Awaitable[Offer], Call]) -> Offer:
-    """Waits for dequeued messages. If the caller is cancelled, at whatever moment, they go back."""
+    """Waits for dequeued messages. If the caller is cancelled, at any moment, the messages go
+    back."""
     future, call = called
     try:
         return await future
@@ -43,5 +44,5 @@ async def arrival(called: tuple[Awaitable[Offer], Call]) -> Offer:
         call.leave()
         if isinstance(future, asyncio.Future) and future.done() and not future.cancelled():
             if future.exception() is None:
-                future.result().refuse()  # it came, and the cancellation came before it was looked at
+                future.result().refuse()  # cancelled before the caller read it
         raise

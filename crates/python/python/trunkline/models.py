@@ -1,4 +1,4 @@
-"""Models of pydantic: how they are written so that they can be read, and which cannot."""
+"""Writes and reads pydantic models, and refuses models that could not be read back."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Any, get_args
 
 
 def is_model(of: Any) -> bool:
-    """Whether it is the class of a model."""
+    """Returns whether ``of`` is a model class."""
     return isinstance(of, type) and hasattr(of, "model_fields")
 
 
 def codec_functions(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
-    """What writes and what reads a type. A type that loses something on the way raises a ``TypeError`` now."""
+    """Returns the functions that write and read a type. Raises a ``TypeError`` for a type whose
+    values would not come back complete."""
     pydantic: Any = import_module("pydantic")
     adapter = pydantic.TypeAdapter(of)
     names: dict[str, Any] = {"round_trip": True, "by_alias": _by_alias(of)}
     if tuple(int(part) for part in pydantic.VERSION.split(".")[:2]) >= (2, 8):
-        names["warnings"] = "error"  # of values that are not of the type
+        names["warnings"] = "error"  # about values that are not of the type
     write, read = adapter.dump_json, adapter.validate_json
     return lambda payload: write(payload, **names), read
 
 
 def _by_alias(of: Any) -> bool:
-    """Whether fields are written under their aliases: under what they are read by."""
+    """Returns whether fields must be written under their aliases to be readable."""
     all_by_name, all_by_alias = True, True
     for model, name, field in _fields(of, set()):
         where = f"{model.__qualname__}.{name}"
@@ -45,7 +46,7 @@ def _by_alias(of: Any) -> bool:
 
 
 def _fields(of: Any, seen: set[Any]) -> Iterator[tuple[Any, str, Any]]:
-    """The fields of all models within a type."""
+    """Yields the fields of all models within a type."""
     if is_model(of):
         if of in seen:
             return

@@ -1,4 +1,4 @@
-"""When a message is enqueued, again and again."""
+"""Schedules, which enqueue a message again and again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule of a name, one of all in the database.
+    """A schedule, whose name is unique in the database.
 
-    ``expression`` is five fields of cron, six with seconds first, ``@hourly``, ``@daily``, ``@weekly``, ``@monthly``, ``@yearly``,
-    or ``every 90 seconds`` (or minutes, hours, days). Fields mean the clock of ``zone``. ``missed`` says what becomes of ticks that
-    no process made in time: ``skip`` leaves them out, ``once`` makes the last, ``each`` makes each.
+    ``expression`` is five fields of cron, six with seconds first, ``@hourly``, ``@daily``,
+    ``@weekly``, ``@monthly``, ``@yearly``, or ``every 90 seconds`` (or minutes, hours, days). The
+    fields refer to the clock of ``zone``. ``missed`` decides about ticks that no process made in
+    time: ``skip`` makes none of them, ``once`` makes the last, ``each`` makes them all.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What is read without being dequeued, and what queues and schedules say about themselves."""
+"""Messages that are read without being dequeued, and the descriptions of queues and schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ State = Literal["due", "delayed", "retrying", "leased", "dead", "archived"]
 
 @dataclass(frozen=True)
 class Seen(Generic[T]):
-    """A message that was looked at. ``payload`` is ``None`` where it cannot be read, and ``problem`` says why."""
+    """A message that was read without being dequeued. If its payload cannot be read, ``payload`` is
+    ``None`` and ``problem`` says why."""
 
     id: int
     enqueued_at: datetime
@@ -32,7 +33,7 @@ class Seen(Generic[T]):
 
 @dataclass(frozen=True)
 class DeadLetter(Seen[T]):
-    """A message whose attempts are used up, with the error of the last one."""
+    """A message whose attempts are used up, with the error of the last attempt."""
 
     dead_at: datetime
     error: str
@@ -47,7 +48,7 @@ class Archived(Seen[T]):
 
 @dataclass(frozen=True)
 class Peeked(Seen[T]):
-    """A message that waits or is leased; ``due_at`` is when it may be dequeued (next)."""
+    """A message that is waiting or leased; ``due_at`` is when it may next be dequeued."""
 
     state: State
     due_at: datetime
@@ -56,7 +57,8 @@ class Peeked(Seen[T]):
 
 @dataclass(frozen=True)
 class Found(Seen[T]):
-    """A message wherever it is. ``due_at`` is ``None`` for what is dead or archived, ``ended_at`` for what is not."""
+    """A message in any state. ``due_at`` is ``None`` if it is dead or archived; otherwise
+    ``ended_at`` is ``None``."""
 
     state: State
     due_at: datetime | None
@@ -100,7 +102,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A schedule as the database has it."""
+    """A schedule as the database describes it."""
 
     name: str
     queue: str
@@ -118,12 +120,12 @@ class Scheduled:
 
 
 def record(kind: type[S], of: Mapping[str, Any]) -> S:
-    """A record from its fields."""
+    """Makes a record from its fields."""
     return kind(**{field.name: of[field.name] for field in fields(get_origin(kind) or kind)})  # type: ignore[arg-type]  # every kind is a dataclass
 
 
 def seen(kind: type[S], codec: Codec[Any], of: dict[str, Any]) -> S:
-    """A record with its payload, as far as that can be read."""
+    """Makes a record with its payload, or with the reason why the payload cannot be read."""
     raw, of["problem"] = of.get("payload"), of.get("problem")
     of["payload"] = None
     if raw is not None:

@@ -1,11 +1,13 @@
-"""The same names for programs without an event loop. Every call waits, and lets other threads run meanwhile; Ctrl-C ends a wait.
+"""The same names for programs without an event loop. Every call waits while other threads keep
+running; Ctrl-C ends a wait.
 
 >>> from trunkline.sync import Db
 >>> db = Db.connect("postgres:///app")
 >>> mails = db.queue("mails", Mail)
 >>> mails.enqueue(Mail(to="ada@example.org"))
 
-Calls of several threads share rows and commits, as concurrent tasks do. What the calls promise is said at :mod:`trunkline`.
+Calls of several threads share rows and commits, as concurrent tasks do. :mod:`trunkline` documents
+what the calls guarantee.
 """
 
 from __future__ import annotations
@@ -39,22 +41,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Draft(Drafted[T]):
-    """A message with options, of one queue: ``queue.draft(mail).after(minutes=5).enqueue()``."""
+    """A message with options, for one queue: ``queue.draft(mail).after(minutes=5).enqueue()``."""
 
     queue: Queue[T] = field(repr=False, compare=False)
 
     def enqueue(self) -> Enqueued:
-        """Enqueues it, and returns the id of the message that is there, and whether it is new."""
+        """Enqueues the message. Returns its id and outcome; with a unique key, the id may be
+        another message's."""
         return self.queue.enqueue(self)
 
 
 class Queue(Generic[T]):
-    """A queue of ``T``\\ s: see :class:`trunkline.Queue`. May be used by many threads."""
+    """A queue of ``T``\\ s: see :class:`trunkline.Queue`. Many threads can share one."""
 
     def __init__(self, native: NativeQueue, codec: Codec[T], schema: str) -> None:
         self.native = native
         self.codec = codec
-        #: The name of the schema that holds it.
+        #: The name of the schema that contains the queue.
         self.schema = schema
 
     def __repr__(self) -> str:
@@ -66,19 +69,19 @@ class Queue(Generic[T]):
         return self.native.name
 
     def enqueue(self, message: T | Drafted[T]) -> Enqueued:
-        """Enqueues a payload or a draft, and returns its id once it is committed."""
+        """Enqueues a payload or a draft, and returns its id after the commit."""
         return self.native.enqueue(None, encoded(self.codec, message))
 
     def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[Enqueued]:
-        """Enqueues all messages in one transaction, and returns their ids in their order."""
+        """Enqueues all messages in one transaction, and returns their ids in order."""
         return self.native.enqueue_many(None, [encoded(self.codec, message) for message in messages])
 
     def draft(self, payload: T) -> Draft[T]:
-        """A message with options, and then ``.enqueue()``."""
+        """Returns a message to which options can be added, before ``.enqueue()``."""
         return Draft(payload, Options(), self)
 
     def take(self, n: int) -> list[Message[T]]:
-        """Takes up to ``n`` messages, at most once; none where none is due."""
+        """Takes up to ``n`` messages, at most once. Returns an empty list if none is due."""
         return self.native.take(None, n).accept(self.codec.decode)
 
     def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
@@ -88,11 +91,11 @@ class Queue(Generic[T]):
     def consumer(
         self, wait: Wait = "adaptive", *, prefetch: int = 100, guarantee: Literal["at least once", "at most once"] = "at least once"
     ) -> Consumer[T]:
-        """A consumer that waits for messages: ``for message in queue.consumer()``."""
+        """Creates a consumer, which waits for messages: ``for message in queue.consumer()``."""
         return Consumer(self, wait, prefetch, takes=takes(guarantee))
 
     def ack(self, messages: Leases) -> None:
-        """Acknowledges messages: they are done and gone."""
+        """Acknowledges messages: they are done, and deleted."""
         self.native.ack(None, messages)
 
     def archive(self, messages: Leases) -> None:
@@ -100,74 +103,78 @@ class Queue(Generic[T]):
         self.native.archive(None, messages)
 
     def retry(self, messages: Leases, after: Duration = 0, error: str = "") -> None:
-        """Gives messages back after a failure: due again after a delay."""
+        """Returns messages to the queue after a failure: they are due again after a delay."""
         self.native.retry(None, messages, seconds(after), sendable(error))
 
     def bury(self, messages: Leases, reason: str) -> None:
-        """Makes messages dead letters at once."""
+        """Makes messages dead letters immediately."""
         self.native.bury(None, messages, sendable(reason))
 
     def extend(self, messages: Leases, by: Duration) -> None:
-        """Makes leases end that long from now."""
+        """Makes leases end after ``by`` from now."""
         self.native.extend(None, messages, seconds(by))
 
     def release(self, messages: Leases) -> None:
-        """Gives messages back unharmed, without counting an attempt."""
+        """Releases messages: they are due again immediately, and no attempt is counted."""
         self.native.release(None, messages)
 
     def stats(self) -> Stats:
-        """The counts of the queue now."""
+        """Returns the current counts of the queue."""
         return record(Stats, self.native.stats(None))
 
     def peek(self, n: int) -> list[Peeked[T]]:
-        """The first ``n`` messages in the order of their due times, without touching them."""
+        """Returns the first ``n`` messages by due time, without changing them."""
         return [seen(Peeked[T], self.codec, one) for one in self.native.peek(None, n)]
 
     def dead_letters(self, after: int = 0, n: int = 100) -> list[DeadLetter[T]]:
-        """A page of up to ``n`` dead letters, by id, after the id ``after``."""
+        """Returns up to ``n`` dead letters, by id, after the id ``after``."""
         return [seen(DeadLetter[T], self.codec, one) for one in self.native.dead_letters(None, after, n)]
 
     def replay(self, ids: Ids | Literal["all"]) -> int:
-        """Makes dead letters due again. Returns how many."""
+        """Makes dead letters due again. Returns their number."""
         return self.native.replay(None, None if ids == "all" else ids_of(ids))
 
     def discard(self, ids: Ids | Literal["all"]) -> int:
-        """Deletes dead letters for good. Returns how many."""
+        """Deletes dead letters permanently. Returns their number."""
         return self.native.discard(None, None if ids == "all" else ids_of(ids))
 
     def archived(self, after: int = 0, n: int = 100) -> list[Archived[T]]:
-        """A page of up to ``n`` archived messages, by id, after the id ``after``."""
+        """Returns up to ``n`` archived messages, by id, after the id ``after``."""
         return [seen(Archived[T], self.codec, one) for one in self.native.archived(None, after, n)]
 
     def prune(self, age: Duration) -> int:
-        """Deletes messages that were archived longer ago than ``age``. Returns how many."""
+        """Deletes messages that were archived longer ago than ``age``. Returns their number."""
         return self.native.prune(None, seconds(age))
 
     def purge(self) -> int:
-        """Empties the queue; dead letters and the archive stay. Returns how many messages."""
+        """Deletes all messages of the queue except dead letters and the archive. Returns their
+        number."""
         return self.native.purge(None)
 
     def find(self, id: int) -> Found[T] | None:
-        """Finds one message by its id, without touching it."""
+        """Finds one message by its id, without changing it. Returns ``None`` if it no longer
+        exists."""
         found = self.native.find(None, id)
         return seen(Found[T], self.codec, found[0]) if found else None
 
     def cancel(self, ids: Ids) -> list[int]:
-        """Deletes messages that wait or are leased. Returns the ids that are gone."""
+        """Deletes waiting and leased messages. Returns the ids of the deleted messages."""
         return self.native.cancel(None, ids_of(ids))
 
     def reschedule(self, ids: Ids, due: Duration | datetime) -> list[int]:
-        """Makes messages that wait due after a delay, or at a time; at once for 0, or if the time has passed. Returns the ids of the changed
-        messages."""
+        """Makes waiting messages due after a delay or at a time; immediately if the delay is 0 or
+        the time has passed. Returns the ids of the changed messages."""
         return self.native.reschedule(None, ids_of(ids), due_of(due))
 
     def schedule(self, schedule: Schedule, payload: T) -> bool:
-        """Enqueues the payload at every tick of the schedule. Returns whether something changed."""
+        """Stores a schedule, which enqueues the payload at every tick. Returns whether something
+        changed."""
         return self.native.schedule(None, schedule, self.codec.encode(payload))
 
 
 class Consumer(Generic[T]):
-    """Waits for messages of one queue: see :class:`trunkline.Consumer`. Make one for each thread that consumes."""
+    """Waits for messages of one queue: see :class:`trunkline.Consumer`. Each thread that consumes
+    needs its own."""
 
     def __init__(self, queue: Queue[T], wait: Wait, prefetch: int, takes: bool) -> None:
         self._queue = queue
@@ -178,11 +185,13 @@ class Consumer(Generic[T]):
         self._until = 0.0
 
     def take(self, n: int, within: Duration | None = None) -> list[Message[T]]:
-        """Waits, then takes up to ``n`` messages, at most once; none where none was due ``within`` that time."""
+        """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
+        due ``within`` that time."""
         return self._native.next(None, n, True, seconds_or_none(within)).accept(self._queue.codec.decode)
 
     def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
-        """Waits, then leases up to ``n`` messages; none where none was due ``within`` that time."""
+        """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``
+        that time."""
         return self._native.next(None, n, False, seconds_or_none(within)).accept(self._queue.codec.decode)
 
     def __iter__(self) -> Iterator[Message[T]]:
@@ -193,7 +202,8 @@ class Consumer(Generic[T]):
             if self._ahead and monotonic() > self._until:
                 self.close()
             if self._ahead:
-                # A signal's handler may raise behind each call, but not in here: the message is in the one place or the other.
+                # A signal handler may raise after any call, but not between these two lines: the
+                # message is either in the list or with the caller.
                 message = self._ahead[0]
                 del self._ahead[0]
                 return message
@@ -201,13 +211,14 @@ class Consumer(Generic[T]):
             self._until = monotonic() + self._queue.native.lease_seconds / 2
 
     def close(self) -> None:
-        """Gives back what was leased ahead, and waits for that. The consumer can be used again."""
+        """Releases the messages that were leased ahead, and waits for that. The consumer can be
+        used again."""
         if ahead := self._taken_ahead():
-            with suppress(TrunklineError):  # what cannot be given back now comes back when its lease ends
+            with suppress(TrunklineError):  # then it returns when its lease ends
                 self._queue.release(ahead)
 
     def _taken_ahead(self) -> list[Message[T]]:
-        """What is to be given back, and is not held any more."""
+        """Returns the messages to release, and forgets them."""
         ahead = [] if self._takes else list(self._ahead)
         self._ahead.clear()
         return ahead
@@ -226,24 +237,24 @@ class Consumer(Generic[T]):
 
 
 class Db:
-    """A database with Trunkline in it: see :class:`trunkline.Db`. May be used by many threads."""
+    """A database with Trunkline in it: see :class:`trunkline.Db`. Many threads can share one."""
 
     def __init__(self, native: NativeDb) -> None:
         self.native = native
 
     @classmethod
     def connect(cls, url: str = "") -> Db:
-        """Connects, with libpq's meaning of the string."""
+        """Connects to a database; ``url`` has the same meaning as in libpq."""
         logs.begin()
         return cls(NativeDb.connect(None, url))
 
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queues."""
+        """The name of the schema that contains the queues."""
         return self.native.schema
 
     def migrate(self) -> int:
-        """Brings the schema to this library's version. Returns how many steps were applied."""
+        """Migrates the schema to this library's version. Returns the number of applied steps."""
         return self.native.migrate(None)
 
     def create_queue(self, name: str, type: Any = Any, **named: Setting) -> None:
@@ -251,11 +262,11 @@ class Db:
         self.native.create_queue(None, name, codec_of(type).column, settings(named))
 
     def alter_queue(self, name: str, **named: Setting) -> None:
-        """Changes settings of a queue; those that are not named stay as they are."""
+        """Changes settings of a queue. Settings that are not named keep their values."""
         self.native.alter_queue(None, name, settings(named))
 
     def drop_queue(self, name: str) -> None:
-        """Drops a queue with all that is in it, dead letters and archive included."""
+        """Drops a queue with everything in it, including dead letters and archive."""
         self.native.drop_queue(None, name)
 
     @overload
@@ -265,27 +276,27 @@ class Db:
     @overload
     def queue(self, name: str, type: Codec[T]) -> Queue[T]: ...
     def queue(self, name: str, type: Any = Any) -> Queue[Any]:
-        """Opens a queue whose payloads are of a type, or have a codec."""
+        """Opens a queue whose payloads have the given type or codec."""
         codec = codec_of(type)
         native = self.native.queue(None, name)
         check_column(native, codec)
         return Queue(native, codec, self.schema)
 
     def list_queues(self) -> list[Description]:
-        """All queues, by name."""
+        """Returns the descriptions of all queues, by name."""
         return [record(Description, one) for one in self.native.list_queues(None)]
 
     def describe_queue(self, name: str) -> Description:
-        """One queue."""
+        """Returns the description of one queue."""
         (one,) = self.native.describe_queue(None, name)
         return record(Description, one)
 
     def pause_queue(self, name: str) -> None:
-        """Pauses a queue for everybody."""
+        """Pauses a queue for all consumers."""
         self.native.pause_queue(None, name)
 
     def resume_queue(self, name: str) -> None:
-        """Resumes a queue that was paused, and wakes its consumers."""
+        """Resumes a paused queue, and wakes its consumers."""
         self.native.resume_queue(None, name)
 
     def limit_queue(
@@ -298,11 +309,12 @@ class Db:
         key_per_second: float | None = None,
         key_burst: int | None = None,
     ) -> None:
-        """Sets how much of a queue may be dequeued, by all processes together; what is not named has no limit."""
+        """Sets the limits on dequeues from a queue, which apply to all processes together. A limit
+        that is not named is removed."""
         self.native.limit_queue(None, name, max_leased, (per_second, burst), (key_per_second, key_burst))
 
     def schedules(self) -> list[Scheduled]:
-        """All schedules, by name."""
+        """Returns all schedules, by name."""
         return [record(Scheduled, one) for one in self.native.schedules(None)]
 
     def pause_schedule(self, name: str) -> None:
@@ -314,7 +326,7 @@ class Db:
         self.native.resume_schedule(None, name)
 
     def drop_schedule(self, name: str) -> None:
-        """Drops a schedule. What it has enqueued stays."""
+        """Drops a schedule. Messages that it has enqueued stay."""
         self.native.drop_schedule(None, name)
 
     def fire_schedule(self, name: str) -> int:

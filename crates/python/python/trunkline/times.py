@@ -1,4 +1,4 @@
-"""Durations and times, as people write them and as the native module takes them."""
+"""Converts durations and times to the forms that the native module takes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ Duration = float | timedelta
 
 
 def seconds(duration: Duration) -> float:
-    """A duration in seconds."""
+    """Returns a duration in seconds."""
     return duration.total_seconds() if isinstance(duration, timedelta) else float(duration)
 
 
 def bounded(duration: Duration) -> float:
-    """A duration in seconds, at least zero and finite."""
+    """Returns a duration in seconds. Raises ``ValueError`` unless it is finite and at least
+    zero."""
     number = seconds(duration)
     if not 0 <= number < math.inf:
         raise ValueError(f"{number} seconds are out of bounds: a time is at least zero, and finite")
@@ -23,13 +24,13 @@ def bounded(duration: Duration) -> float:
 
 
 def seconds_or_none(duration: Duration | None) -> float | None:
-    """The same of one that may be left out."""
+    """Returns a duration in seconds, or ``None`` for ``None``."""
     return None if duration is None else seconds(duration)
 
 
 def checked_count(what: str, count: int, least: int = 1) -> int:
-    """A number of things, as the native module can take it."""
-    if not isinstance(count, int) or isinstance(count, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # for what is not checked
+    """Checks a count before the native module takes it."""
+    if not isinstance(count, int) or isinstance(count, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
         raise TypeError(f"{what} is a whole number, not {count!r:.50}")
     if not least <= count < 2**31:
         raise ValueError(f"{what} is from {least} to 2,147,483,647, not {count!r:.50}")
@@ -37,20 +38,21 @@ def checked_count(what: str, count: int, least: int = 1) -> int:
 
 
 def due_of(due: Duration | datetime) -> float | datetime:
-    """A delay in seconds, or a time, as the native module takes a due time."""
+    """Returns a due time as the native module takes it: a delay in seconds, or a time."""
     if isinstance(due, (int, float, timedelta)):
         return seconds(due)
     return aware(due)
 
 
-#: A time that has passed long ago: the native module has none before it.
+#: The earliest time that the native module supports; it has long passed.
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def aware(time: datetime) -> datetime:
-    """A time that says what it means, from 1970 on. One without a zone is the system's local time, as everywhere in Python."""
-    if not isinstance(time, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  # a date is none
+    """Returns a time with a zone, from 1970 on. A time without a zone is the system's local time,
+    as everywhere in Python."""
+    if not isinstance(time, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  # a date is not a datetime
         raise TypeError(f"{time!r:.50} is no datetime: say the time of the day, too")
-    if time.year < 1971:  # whose local time may have no form in UTC
+    if time.year < 1971:  # such a local time may have no form in UTC
         return _LONG_AGO
     return time if time.tzinfo is not None else time.astimezone()

@@ -1,4 +1,5 @@
-"""The trace that goes through messages, by OpenTelemetry where that is installed: W3C ``traceparent`` in their metadata."""
+"""Carries traces through messages, with OpenTelemetry if it is installed: the metadata contains the
+W3C ``traceparent``."""
 
 from __future__ import annotations
 
@@ -16,12 +17,13 @@ except ImportError:
 
 
 def is_traced() -> bool:
-    """Whether the caller runs within a span."""
+    """Returns whether the caller runs within a span."""
     return _api is not None and _api.get_current_span().get_span_context().is_valid
 
 
 def with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
-    """The metadata of a message that continues the current trace, unless its own names one."""
+    """Returns the metadata of a message that continues the current trace, unless the given metadata
+    names a trace."""
     carried = dict(metadata)
     if is_traced() and "traceparent" not in carried:
         _w3c.inject(carried)
@@ -30,7 +32,7 @@ def with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def handling(queue: str, metadata: Mapping[str, str], id: int, attempt: int) -> Generator[None, None, None]:
-    """A span ``handle {queue}`` around a handler, under the message's trace."""
+    """Opens a span ``handle {queue}`` around a handler, in the message's trace."""
     if _api is None:
         yield
         return
@@ -46,10 +48,11 @@ def handling(queue: str, metadata: Mapping[str, str], id: int, attempt: int) -> 
         yield
 
 
-#: Whether OpenTelemetry is there.
+#: Whether OpenTelemetry is installed.
 is_installed = _api is not None
 
 
 def is_recorded() -> bool:
-    """Whether OpenTelemetry is there, and a provider is set: spans that are not recorded cost more than a quick handler."""
+    """Returns whether OpenTelemetry is installed and has a provider. Without a provider, a span is
+    not recorded but still costs more than a quick handler."""
     return _api is not None and type(_api.get_tracer_provider()).__name__ not in ("ProxyTracerProvider", "NoOpTracerProvider")

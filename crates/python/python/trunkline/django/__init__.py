@@ -3,8 +3,9 @@
     INSTALLED_APPS = [..., "trunkline.django"]
     TRUNKLINE_APP = "shop.tasks:app"
 
-`manage.py trunkline_setup` makes the schema and the queues, `manage.py trunkline_worker` works, and the admin shows the dead letters.
-`trunkline.transaction.queue(connection, task)` enqueues with the rows of a view; :func:`enqueue_on_commit` after their commit.
+`manage.py trunkline_setup` creates the schema and the queues, `manage.py trunkline_worker` runs a
+worker, and the admin shows the dead letters. `trunkline.transaction.queue(connection, task)`
+enqueues in a view's transaction; :func:`enqueue_on_commit` enqueues after its commit.
 """
 
 from trunkline.django.app import App

@@ -1,4 +1,4 @@
-"""The admin's page of dead letters: by queue, a page at a time, to replay or to discard."""
+"""The admin's pages of each queue's dead letters, which can be replayed or discarded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from trunkline.django import dead_letters
 from trunkline.django.models import DeadLetter
 from trunkline.django.place import application
 
-#: A verb, the right that it needs, and what the page says behind it.
+#: Verbs, each with the permission that it needs and the words that the page shows afterwards.
 VERBS = {"replay": ("change", "due again"), "discard": ("delete", "discarded")}
 
 
 def _number(text: str) -> int | None:
-    """An id; ``None`` where a visitor has written something else."""
+    """Returns an id, or ``None`` if the text is not an id."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
@@ -56,7 +56,7 @@ class DeadLetterAdmin(_Admin):
         context: dict[str, Any] = {
             **self.admin_site.each_context(request),
             "title": "Dead letters",
-            "opts": model._meta,  # Django's own templates are given it so
+            "opts": model._meta,  # Django's own templates receive it under this name
             "counts": counts,
             "queue": queue,
             "shown": shown,

@@ -16,15 +16,17 @@ _applications: weakref.WeakSet[App] = weakref.WeakSet()
 
 
 def applications() -> list[App]:
-    """All applications of this process on databases of Django's."""
+    """Returns all applications of this process that use Django's databases."""
     return list(_applications)
 
 
 class App(worker.App):
-    """A `trunkline.App` on one of Django's databases, wherever the settings say that it is at the time: in Django's tests, in the test database.
+    """A `trunkline.App` on one of Django's databases. It reads the address from the current
+    settings, so in Django's tests it uses the test database.
 
-    The connections of handlers, those of threads and those behind the asynchronous ORM, are looked at before and behind each message as
-    Django does with each request, so that one that broke, or is older than `CONN_MAX_AGE`, is not used again.
+    The handlers' connections, in threads and behind the asynchronous ORM, are checked before and
+    after each message, as Django does for each request. So a connection that is broken, or older
+    than `CONN_MAX_AGE`, is not used again.
     """
 
     _remedy = "`manage.py trunkline_setup` creates it (in tests, `call_command('trunkline_setup')`), and so does a worker when it starts"
@@ -38,7 +40,7 @@ class App(worker.App):
 
     @property
     def url(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """That of Django's database, unless the program has said another."""
+        """The address of Django's database, unless the program has set another address."""
         return self._url or url(self.alias)
 
     @url.setter
@@ -60,7 +62,8 @@ class App(worker.App):
 
 
 def _set_up() -> None:
-    """Where `trunkline-worker` imports the tasks, Django is not set up yet; where Django itself does, it is about to be."""
+    """Sets up Django if `trunkline-worker` imports the tasks. If Django itself imports them, its
+    setup is already running."""
     apps: Any = import_module("django.apps").apps
     if not apps.ready and not apps.loading:
         import_module("django").setup()
@@ -69,7 +72,7 @@ def _set_up() -> None:
 def _looked_after(function: Callable[..., Any]) -> Callable[..., Any]:
     close_old_connections: Callable[[], None] = import_module("django.db").close_old_connections
     if inspect.iscoroutinefunction(function):
-        # In the thread where the asynchronous ORM has its connections.
+        # Runs in the thread in which the asynchronous ORM has its connections.
         close_there: Callable[[], Any] = import_module("asgiref.sync").sync_to_async(close_old_connections)
 
         @functools.wraps(function)

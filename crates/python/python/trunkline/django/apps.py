@@ -1,4 +1,4 @@
-"""What Django loads."""
+"""The app configuration, which Django loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters by Django's connection: pages of them, and what is done with them."""
+"""Lists, replays and discards dead letters on Django's connection."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ class Count:
 
 
 def counts(alias: str) -> list[Count]:
-    """Each queue with how many dead letters it has."""
+    """Returns each queue with the number of its dead letters."""
     asked = "select q.name, (select s.dead from trunkline.stats(q.name) s) from trunkline.queue q order by q.name"
     return [Count(*row) for row in _rows(alias, asked)]
 
 
 def page(alias: str, queue: str, after: int) -> list[Shown]:
-    """Up to `PAGE` and one more, by which one sees whether there is another page."""
+    """Returns up to `PAGE` dead letters, and one more if there is another page."""
     asked = "select id, dead_at, attempt, error, payload from trunkline.dead_letters(%s, %s, %s)"
     return [Shown(*row) for row in _rows(alias, asked, queue, after, PAGE + 1)]
 
 
 def replay(alias: str, queue: str, ids: Sequence[int]) -> int:
-    """Makes dead letters due again at once, with attempts forgiven. Returns their number; other ids are ignored."""
+    """Makes dead letters due again now, with a fresh count of attempts. Returns their number; other
+    ids are ignored."""
     return _done(alias, "replay", queue, ids)
 
 
 def discard(alias: str, queue: str, ids: Sequence[int]) -> int:
-    """Deletes dead letters for good. Returns their number; other ids are ignored."""
+    """Deletes dead letters permanently. Returns their number; other ids are ignored."""
     return _done(alias, "discard", queue, ids)
 
 

@@ -1,4 +1,5 @@
-"""No table: what makes the dead letters a thing that the admin shows and gives rights to."""
+"""A model without a table, so that the admin can show dead letters and grant permissions on
+them."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from django.db import models
 
 
 class DeadLetter(models.Model):
-    """A message whose attempts are used up. Kept by Trunkline, not by Django: nothing can be asked of `objects`."""
+    """A message whose attempts are used up. Trunkline stores it, not Django, so `objects` cannot be
+    queried."""
 
     class Meta:
         managed = False

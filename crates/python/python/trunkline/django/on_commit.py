@@ -1,4 +1,4 @@
-"""Enqueue behind the commit of Django's transaction, through the library."""
+"""Enqueues after the commit of Django's transaction, through the library."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ T = TypeVar("T")
 
 
 def enqueue_on_commit(task: Task[T], message: T | Drafted[T], alias: str = "default") -> None:
-    """Enqueues a payload or a draft once the current transaction has committed, at once where there is none, and never if it rolls back.
+    """Enqueues a payload or a draft after the current transaction has committed, and never if it
+    rolls back. Without a transaction, enqueues immediately.
 
-    It costs the transaction nothing, and concurrent threads share rows and commits. But a process that dies between the two commits has
-    lost the message, and an error of the enqueue is raised behind the commit: where the message must not be missed, enqueue in the
-    transaction, with `trunkline.transaction.queue(connection, task)`. A payload that cannot be written raises `BadPayload` at once.
+    It costs the transaction nothing, and concurrent threads share rows and commits. But if the
+    process dies between the two commits, the message is lost, and an error of the enqueue is raised
+    after the commit. If the message must not be missed, enqueue in the transaction, with
+    `trunkline.transaction.queue(connection, task)`. A payload that cannot be written immediately
+    raises `BadPayload`.
     """
     transaction: Any = import_module("django.db.transaction")
     of: Any = message

@@ -1,4 +1,4 @@
-"""Where Django's database is, and which application its settings name."""
+"""The address of Django's database, and the application that the settings name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from trunkline.worker import App
 
-#: Django's names of what a connection string says. They outdo what OPTIONS says, as they do in Django.
+#: Django's settings and the keywords of a connection string for them. They override OPTIONS, as in
+#: Django.
 _NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
-#: OPTIONS of Django and of the Python driver, which mean nothing on the library's own connections; and words of libpq for what these do not
-#: have: other encodings, Kerberos, compression.
+#: Ignored OPTIONS: those of Django and the Python driver, which mean nothing for the library's own
+#: connections, and keywords of libpq for features that these connections lack: other encodings,
+#: Kerberos, compression.
 _OF_OTHERS = {
     "autocommit", "client_encoding", "connection_factory", "context", "cursor_factory", "fallback_application_name", "gssdelegation",
     "gssencmode", "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",
@@ -19,16 +21,19 @@ _OF_OTHERS = {
 
 
 def settings_of(alias: str) -> dict[str, Any]:
-    """The settings of one of Django's databases as they are now: Django's tests change them, to the test database."""
+    """Returns the current settings of one of Django's databases. Django's tests change them to
+    those of the test database."""
     connections: Any = import_module("django.db").connections
     settings: dict[str, Any] = connections.settings[alias]
     return settings
 
 
 def url(alias: str = "default") -> str:
-    """The connection string of one of Django's databases, which must be a PostgreSQL: what its settings and its OPTIONS say, word by word.
+    """Returns the connection string of one of Django's databases, which must use PostgreSQL. It
+    contains the database's settings and OPTIONS.
 
-    Raises a `ValueError` for an option that cannot be said; an option that the library does not know is refused when it connects.
+    Raises a `ValueError` for an option that no connection string can express. An option that the
+    library does not support is refused when it connects.
     """
     connections: Any = import_module("django.db").connections
     vendor: str = connections[alias].vendor
@@ -53,7 +58,7 @@ def url(alias: str = "default") -> str:
 
 
 def application() -> App:
-    """The application that the setting `TRUNKLINE_APP` names, as `module:name`."""
+    """Returns the application that the setting `TRUNKLINE_APP` names as `module:name`."""
     settings: Any = import_module("django.conf").settings
     named: str | None = getattr(settings, "TRUNKLINE_APP", None)
     if not named or ":" not in named:

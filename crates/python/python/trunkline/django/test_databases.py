@@ -1,4 +1,5 @@
-"""Lets go of a test database before Django drops it, which PostgreSQL refuses while a connection is open."""
+"""Closes the connections to a test database before Django drops it, because PostgreSQL refuses the
+drop while a connection is open."""
 
 from __future__ import annotations
 
@@ -8,12 +9,13 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Protocol
 
-#: Seconds until the connections are gone; then Django finds out by itself.
+#: How many seconds to wait for the connections to close. After that, Django drops the database
+#: anyway and reports PostgreSQL's refusal itself.
 _LONGEST = 5.0
 
 
 class Closes(Protocol):
-    """An application."""
+    """An application with connections to one of Django's databases."""
 
     alias: str
 
@@ -23,7 +25,8 @@ class Closes(Protocol):
 
 
 def let_go_at_the_end(applications: Callable[[], Iterable[Closes]]) -> None:
-    """From now on, each end of a test database is an end of these applications' connections to it."""
+    """Makes Django close these applications' connections to a test database before it drops the
+    database."""
     creation: Any = import_module("django.db.backends.base.creation").BaseDatabaseCreation
     destroy: Any = creation.destroy_test_db
     if hasattr(destroy, "lets_go_of_trunkline"):

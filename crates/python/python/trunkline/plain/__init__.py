@@ -1,7 +1,10 @@
-"""Values of annotated types in JSON and back, with the standard library alone: each is checked on both ways.
+"""Converts values of annotated types to JSON and back, using only the standard library, and checks
+them in both directions.
 
-For dataclasses, typed dictionaries, enumerations, unions, and lists, tuples, sets and dictionaries of them. What would not come back as it
-was is refused: a type at its declaration, a value before it is enqueued. Pydantic models and msgspec structs are read by their own libraries.
+Supports dataclasses, typed dictionaries, enumerations, unions, and lists, tuples, sets and
+dictionaries of these. A type whose values would not come back unchanged is refused at its
+declaration, such a value before it is enqueued. Pydantic models and msgspec structs are read by
+their own libraries.
 """
 
 from .form import Form, form

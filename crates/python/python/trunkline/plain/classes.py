@@ -13,12 +13,14 @@ from .mismatch import Mismatch, wrong
 from .scalars import Check, Read
 from .shape import Fields, Shape
 
-#: What reads a class, and what checks it, once the forms of its fields can be made.
+#: Makes the functions that read and check a class, from a function that makes the forms of its
+#: fields.
 Complete = Callable[[Callable[[Any], Any]], tuple[Read, Check]]
 
 
 def class_form(of: type[Any]) -> tuple[Shape, Complete]:
-    """The shape of a class, and how the rest is made: the class may be within itself."""
+    """Returns the shape of a class, and a function that makes the rest later, because the class may
+    contain itself."""
     try:
         hints = get_type_hints(of, localns={of.__name__: of})
     except NameError as error:
@@ -50,7 +52,7 @@ def _fields(of: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def _tags(hints: Mapping[str, Any], always: frozenset[str]) -> dict[str, frozenset[object]]:
-    """Fields that have few values, and are always there."""
+    """Returns the fields that are always present and have a fixed set of values."""
     tags: dict[str, frozenset[object]] = {}
     for name in always:
         hint = hints[name]
@@ -84,7 +86,7 @@ def _reader(of: type[Any], forms: Mapping[str, Any], required: frozenset[str]) -
         for field, member in values.items():
             reader = readers.get(field)
             if reader is None:
-                continue  # of a newer program
+                continue  # a newer program wrote it
             try:
                 made[field] = reader(member)
             except Mismatch as mismatch:
@@ -99,7 +101,8 @@ def _dataclass(
 ) -> tuple[Read, Check]:
     fields_of, checks = _reader(of, forms, required), [(name, form.check) for name, form in forms.items()]
     made_later = [field.name for field in fields if not field.init]
-    # What is set behind the constructor is as it was when the value was written.
+    # Fields that are set after the constructor have the values that they had when the object was
+    # written.
     again = [field.name for field in fields] if hasattr(of, "__post_init__") else made_later
 
     def read(value: Any) -> Any:

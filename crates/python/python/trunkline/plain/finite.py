@@ -1,4 +1,4 @@
-"""Types of few values: enumerations and literals, looked up by what they are in JSON."""
+"""Types with a fixed set of values: enumerations and literals, looked up by their JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .write import write
 
 
 def in_json(value: Any, of: object) -> Any:
-    """What a value is once it was written and read."""
+    """Returns a value after it was written as JSON and read back."""
     try:
         return json.loads(write(value))
     except (TypeError, ValueError) as error:
@@ -22,7 +22,8 @@ def in_json(value: Any, of: object) -> Any:
 
 
 def table(values: Iterable[Any], of: object) -> dict[object, Any]:
-    """Values by what they are in JSON."""
+    """Returns the values by their JSON. Raises ``TypeError`` if two values look the same in
+    JSON."""
     found: dict[object, Any] = {}
     for value in values:
         known = found.setdefault(key_of(in_json(value, of)), value)
@@ -40,7 +41,8 @@ def _shapes(values: Iterable[Any], of: object, meaning: Callable[[Any], object])
 
 
 def enumeration(kind: type[enum.Enum]) -> tuple[Read, Check, tuple[Shape, ...]]:
-    """Returns what reads and checks members of an enumeration, and their shapes in JSON.
+    """Returns the functions that read and check members of an enumeration, and the members' shapes
+    in JSON.
 
     Raises ``TypeError`` if a member cannot be written, or if two members look the same in JSON.
     """
@@ -52,7 +54,7 @@ def enumeration(kind: type[enum.Enum]) -> tuple[Read, Check, tuple[Shape, ...]]:
         if found is not None:
             return found
         try:
-            return kind(value)  # flags together, and what the class itself makes of values that it does not know
+            return kind(value)  # combined flags, and unknown values that the class itself accepts
         except (ValueError, TypeError) as error:
             raise Mismatch(str(error)) from None
 
@@ -66,7 +68,7 @@ def enumeration(kind: type[enum.Enum]) -> tuple[Read, Check, tuple[Shape, ...]]:
 
 
 def one_of(values: Iterable[Any], name: str) -> Check:
-    """Checks that a value is one of few, and of the same type."""
+    """Returns a check that a value is one of ``values``, and of the same type."""
     known: set[tuple[type, Any]] = {(type(value), value) for value in values}
 
     def check(value: Any) -> None:
@@ -74,14 +76,15 @@ def one_of(values: Iterable[Any], name: str) -> Check:
             if (type(value), value) in known:
                 return
         except TypeError:
-            pass  # it cannot be hashed, so it is none of them
+            pass  # it cannot be hashed, so it is not one of the values
         raise Mismatch(f"{name} expected, not {value!r}")
 
     return check
 
 
 def literal(values: tuple[Any, ...]) -> tuple[Read, Check, tuple[Shape, ...]]:
-    """Returns what reads and checks the values of a literal, and their shapes in JSON. Raises ``TypeError`` like ``enumeration``."""
+    """Returns the functions that read and check the values of a literal, and the values' shapes in
+    JSON. Raises ``TypeError`` like ``enumeration``."""
     name = f"one of {list(values)}"
     known = table(values, name)
 

@@ -1,4 +1,4 @@
-"""The form of a type in JSON: how it is read, what it takes, and its shapes."""
+"""The form of a type in JSON: its reader, its check and its shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .shape import ANY, KINDS, Shape, can_be_confused
 
 @dataclass
 class Form:
-    """How a type is read from JSON, what checks a value before it is written, and the shapes that it has there."""
+    """The function that reads a type from JSON, the check before a value is written, and the type's
+    shapes in JSON."""
 
     read: Read
     check: Check
@@ -31,7 +32,8 @@ _known: dict[Any, Form] = {}
 
 
 def form(of: Any) -> Form:
-    """The form of a type. A type whose values would not all come back as they were raises a ``TypeError`` now."""
+    """Returns the form of a type. Raises a ``TypeError`` if some values of the type would not come
+    back unchanged."""
     try:
         return _known[of]
     except (KeyError, TypeError):
@@ -39,12 +41,12 @@ def form(of: Any) -> Form:
     try:
         _known[of] = made
     except TypeError:
-        pass  # of a type that cannot be hashed
+        pass  # the type cannot be hashed
     return made
 
 
 class _Maker:
-    """Makes the form of one type, and of all within it, which may contain itself."""
+    """Makes the form of a type and of all types within it. The type may contain itself."""
 
     def __init__(self) -> None:
         self._begun: dict[Any, Form] = {}
@@ -56,7 +58,7 @@ class _Maker:
             if of in SCALARS:
                 return Form(*SCALARS[of])
         except TypeError:
-            pass  # of a type that cannot be hashed
+            pass  # the type cannot be hashed
         if isinstance(of, typing.NewType):
             return self.make(of.__supertype__)
         origin, arguments = get_origin(of), get_args(of)
@@ -92,7 +94,8 @@ class _Maker:
         )
 
     def _once(self, of: Any, shapes: tuple[Shape, ...], make: Callable[[], Form]) -> Form:
-        """One that may contain itself: within itself it is what it will be."""
+        """Makes the form of a type that may contain itself. Within itself, a placeholder stands for
+        the form until it is complete."""
         begun = self._begun.get(of)
         if begun is not None:
             known = begun
@@ -182,7 +185,8 @@ class _Maker:
         if len(forms) == 2 and type(None) in arguments:
             (inner,) = [one for one, argument in zip(forms, arguments) if argument is not type(None)]
             return Form(_optional(inner.read), _optional(inner.check), sum((one.shapes for one in forms), ()))
-        # Those that write a value so come first; others may read it all the same, as a number of an SQL statement for a Decimal.
+        # Types that write this kind of JSON are tried first. Other types may read it, too: for
+        # example, a Decimal reads a number that an SQL statement wrote.
         by_kind = {
             kind: [one.read for one in sorted(forms, key=lambda one: all(shape.kind not in (kind, "any") for shape in one.shapes))]
             for kind in KINDS.values()

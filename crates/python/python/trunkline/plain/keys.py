@@ -1,4 +1,4 @@
-"""Keys of dictionaries, which JSON has as texts."""
+"""Keys of dictionaries, which are strings in JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _BOOLS = {"true": True, "false": False}
 
 
 def key_form(of: Any) -> tuple[Read, Check, Shape]:
-    """How a key is read, what checks it, and its shape. Of those that Python writes as a text which says what they were."""
+    """Returns the reader, the check and the shape of a key. Supports the types that Python writes
+    as strings from which the key can be read back."""
     if of is str or of is Any or of is object:
         return as_is, SCALARS[str][1] if of is str else as_is, Shape("text")
     if isinstance(of, typing.NewType):

@@ -1,10 +1,10 @@
-"""What is wrong with a value, and where."""
+"""The error for a value that is not of its type."""
 
 from __future__ import annotations
 
 
 class Mismatch(ValueError):
-    """A value is not of its type; says where."""
+    """A value is not of its type. The text says where in the payload."""
 
     def __init__(self, what: str, path: str = "") -> None:
         super().__init__(f"at {path.lstrip('.') or 'the top'}: {what}")

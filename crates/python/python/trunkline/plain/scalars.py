@@ -1,4 +1,4 @@
-"""Types of one value."""
+"""Types that contain no other types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 from .mismatch import Mismatch, wrong
 from .shape import PLAIN, Shape
 
-#: Reads a value from JSON; checks that one which is to be written will be read.
+#: Reads a value from JSON; checks before the write that a value can be read back.
 Read = Callable[[Any], Any]
 Check = Callable[[Any], object]
 
@@ -22,7 +22,8 @@ def as_is(value: Any) -> Any:
 
 
 def exactly(kind: type, name: str) -> Read:
-    """Returns what reads values of exactly one class, and raises ``Mismatch`` for others, subclasses included."""
+    """Returns a function that reads values of exactly one class. It raises ``Mismatch`` for other
+    values, including those of subclasses."""
 
     def read(value: Any) -> Any:
         if type(value) is not kind:
@@ -33,7 +34,8 @@ def exactly(kind: type, name: str) -> Read:
 
 
 def instance(kind: type | tuple[type, ...], name: str, but: type | None = None) -> Check:
-    """Returns what checks for instances of ``kind``, except instances of ``but``, and raises ``Mismatch`` for others."""
+    """Returns a check that accepts instances of ``kind``, except instances of ``but``, and raises
+    ``Mismatch`` for other values."""
 
     def check(value: Any) -> None:
         if not isinstance(value, kind) or but is not None and isinstance(value, but):
@@ -49,7 +51,7 @@ def _float(value: Any) -> Any:
         number = float(value)
     except OverflowError:
         return value
-    return number if number == value else value  # a large int, which passes for a float
+    return number if number == value else value  # a large int is not exact as a float
 
 
 def _parsed(parse: Callable[[str], Any], name: str) -> Read:
@@ -99,7 +101,7 @@ SCALARS: dict[Any, tuple[Read, Check, tuple[Shape, ...]]] = {
     Decimal: (_decimal, instance(Decimal, "a Decimal"), _text_of(Decimal)),
     UUID: (_parsed(UUID, "a UUID"), instance(UUID, "a UUID"), _text_of(UUID)),
     datetime: (_parsed(_instant, "a time"), instance(datetime, "a datetime"), _text_of(datetime)),
-    # A datetime is a date to Python, and its text is none.
+    # In Python a datetime is a date, but its text cannot be read as a date.
     date: (_parsed(date.fromisoformat, "a date"), instance(date, "a date", but=datetime), _text_of(date)),
     time: (_parsed(time.fromisoformat, "a time of day"), instance(time, "a time of day"), _text_of(time)),
     timedelta: (_duration, instance(timedelta, "a timedelta"), (Shape("float", timedelta), Shape("text", timedelta))),

@@ -1,19 +1,20 @@
-"""The shapes that a type has in JSON, and whether two types can be told apart by them."""
+"""The shapes that a type has in JSON, by which two types can be distinguished."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-#: The meaning of JSON's own values: a text is read as a text.
+#: The meaning of JSON's own values: a string is read as a string.
 PLAIN = "plain"
-#: The kinds of JSON's values by Python's types of them.
+#: The kinds of JSON values, by their types in Python.
 KINDS: dict[type, str] = {type(None): "null", bool: "bool", int: "int", float: "float", str: "text", list: "list", dict: "object"}
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The names in an object: all, those that are always there, and of some of these the only values."""
+    """The fields of an object: all names, the required names, and the possible values of some
+    required fields."""
 
     names: frozenset[str]
     required: frozenset[str]
@@ -22,13 +23,14 @@ class Fields:
 
 @dataclass(frozen=True)
 class Shape:
-    """One kind of JSON that a type is written in, and what is made of it: two of one kind and one meaning are read alike."""
+    """A kind of JSON in which a type is written, and its meaning. Shapes of the same kind and
+    meaning are read in the same way."""
 
     kind: str
     meaning: object = PLAIN
-    #: The only values, where there are few.
+    #: The possible values, if they are a fixed set.
     only: frozenset[object] | None = None
-    #: The shapes of members, by place.
+    #: The shapes of members, by position.
     members: tuple[tuple[Shape, ...], ...] = ()
     fields: Fields | None = None
 
@@ -37,7 +39,7 @@ ANY = (Shape("any"),)
 
 
 def can_be_confused(one: Sequence[Shape], other: Sequence[Shape]) -> bool:
-    """Whether a value of one type may be read as another value of the other."""
+    """Returns whether a value of one type could be read as a different value of the other type."""
     return any(_clash(a, b) for a in one for b in other)
 
 
@@ -57,7 +59,8 @@ def _clash(a: Shape, b: Shape) -> bool:
 
 
 def _are_apart(a: Fields, b: Fields) -> bool:
-    """By the values of a field that both have, or because each has one that the other does not know and cannot do without."""
+    """Returns whether two objects can be distinguished: by the values of a common field, or because
+    each requires a field that the other does not have."""
     for name, values in a.tags.items():
         if name in b.tags and values.isdisjoint(b.tags[name]):
             return True
@@ -65,7 +68,7 @@ def _are_apart(a: Fields, b: Fields) -> bool:
 
 
 def key_of(value: object) -> object:
-    """A value from JSON, to look up: 1, 1.0 and true are three."""
+    """Returns a hashable key for a value from JSON. 1, 1.0 and true have different keys."""
     if isinstance(value, (list, dict)):
         import json
 

@@ -1,4 +1,4 @@
-"""Values as JSON has them."""
+"""Writes values as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def writable(value: Any) -> object:
-    """What JSON has no form of its own for."""
+    """Returns the JSON form of a value for which JSON has no form of its own."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, (datetime, date, time)):
@@ -34,9 +34,10 @@ def writable(value: Any) -> object:
 
 
 def _seconds(value: timedelta) -> float | str:
-    """A number, or a text where a number is not exact: beyond some thousand years, or some hundred with microseconds."""
+    """Returns a duration as a number, or as a string if a number is not exact: from some thousand
+    years on, or from some hundred with microseconds."""
     seconds = value.total_seconds()
-    with suppress(OverflowError):  # of the longest of all, rounded up
+    with suppress(OverflowError):  # the longest duration, rounded up, overflows
         if timedelta(seconds=seconds) == value:
             return seconds
     count = value // _MICROSECOND
@@ -45,7 +46,8 @@ def _seconds(value: timedelta) -> float | str:
 
 
 def _writer() -> Callable[[Any], str]:
-    """Writes JSON. ``json.JSONEncoder`` makes a new encoder for each value, which is half of its time; this one is made once."""
+    """Returns a function that writes JSON. ``json.JSONEncoder`` spends half of its time on a new
+    encoder for each value; this encoder is made once."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=writable).encode
@@ -55,13 +57,14 @@ def _writer() -> Callable[[Any], str]:
 
 
 _write = _writer()
-#: Texts, so that they are passed over, and numbers with a positive exponent.
+#: Matches strings, so that their contents are skipped, and numbers with a positive exponent.
 _LARGE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
 
 
 def write(value: Any) -> str:
-    """JSON. Floats that Python writes with an exponent get their digits and a point: ``jsonb`` has no exponents, and without the point a float
-    would come back as an int."""
+    """Returns a value as JSON. Floats that Python writes with an exponent are written as digits
+    with a point: ``jsonb`` has no exponents, and without the point a float would come back as an
+    int."""
     text = _write(value)
     return _LARGE.sub(_with_digits, text) if "e+" in text else text
 

@@ -1,8 +1,9 @@
-"""For the tests of programs: a PostgreSQL of their own, a clock that can be moved, and assertions.
+"""Helpers for a program's tests: a private PostgreSQL, a clock that can be moved, and assertions.
 
-With the package installed, pytest knows the fixtures ``trunkline_url`` (the address of a new, empty database) and ``trunkline_db``
-(a :class:`trunkline.sync.Db` on it, migrated). The server is found on the machine, or fetched into the user's cache; it starts with
-the first test that wants it and ends with the process.
+If the package is installed, pytest has the fixtures ``trunkline_url`` (the address of a new, empty
+database) and ``trunkline_db`` (a migrated :class:`trunkline.sync.Db` on such a database). The
+PostgreSQL is one of the machine, or is downloaded into the user's cache. The server starts with the
+first test that uses it and stops with the process.
 """
 
 from .asserts import assert_enqueued, assert_not_enqueued, enqueued

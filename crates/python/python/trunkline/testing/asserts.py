@@ -1,4 +1,4 @@
-"""What a queue should hold, and what it should not."""
+"""Assertions about the messages of a queue."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from ..worker import Task
 
 T = TypeVar("T")
 
-#: Messages listed at most.
+#: The maximum number of messages that a failure lists.
 _LISTED = 20
 
 
 async def enqueued(queue: Queue[T] | Task[T]) -> list[Peeked[T]]:
-    """All messages that a queue, or a task's, holds, waiting and leased ones, in the order of their ids. Nothing is touched."""
+    """Returns all waiting and leased messages of a queue, or of a task's queue, by id. Changes
+    nothing."""
     opened: Queue[T] = await queue.app.queue(queue) if isinstance(queue, Task) else queue
     messages = {message.id: message for message in await opened.peek(2**31)}
     return [messages[id] for id in sorted(messages)]
 
 
 async def assert_enqueued(queue: Queue[T] | Task[T], expected: T | Callable[[Peeked[T]], bool]) -> Peeked[T]:
-    """Asserts that a queue holds a message with that payload, or one of which the function says yes, and returns the first."""
+    """Asserts that a queue contains a message with the given payload, or a message for which the
+    given function returns true. Returns the first such message."""
     messages = await enqueued(queue)
     for message in messages:
         if _is(message, expected):
@@ -33,7 +35,7 @@ async def assert_enqueued(queue: Queue[T] | Task[T], expected: T | Callable[[Pee
 
 
 async def assert_not_enqueued(queue: Queue[T] | Task[T], unexpected: T | Callable[[Peeked[T]], bool]) -> None:
-    """Asserts that a queue holds no such message."""
+    """Asserts that a queue contains no such message."""
     held = await enqueued(queue)
     if unreadable := [message for message in held if message.problem is not None and not callable(unexpected)]:
         raise AssertionError(f"{queue!r} holds what cannot be read, so it may be what should not be there; {_listed(unreadable)}")

@@ -6,6 +6,7 @@ from .._trunkline import test_database
 
 
 def database() -> str:
-    """The address of a new, empty database, on a server that the tests of this process share. The first call takes a second or two,
-    each further one some hundredths. The server flushes nothing to disk, and ends with the process."""
+    """Creates an empty database on a server that the tests of this process share, and returns its
+    address. The first call takes a second or two, each later call some hundredths of a second. The
+    server flushes nothing to disk, and stops with the process."""
     return test_database()

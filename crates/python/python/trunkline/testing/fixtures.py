@@ -10,13 +10,13 @@ from .database import database
 
 @pytest.fixture
 def trunkline_url() -> str:
-    """The address of a database of the test's own, new and empty."""
+    """The address of a new, empty database for this test."""
     return database()
 
 
 @pytest.fixture
 def trunkline_db(trunkline_url: str) -> Db:
-    """A database of the test's own, migrated."""
+    """A new, migrated database for this test."""
     db = Db.connect(trunkline_url)
     db.migrate()
     return db

@@ -1,4 +1,4 @@
-"""Time that passes in an instant."""
+"""Simulates the passing of time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from ..times import Duration, seconds
 
 
 async def shift(queue: Queue[Any], by: Duration) -> int:
-    """Lets that much time pass for one queue: what is due within it is due now, and a lease that would end within it has run out.
-    Consumers and workers that wait are woken. Returns how many messages the queue holds. For queues of :mod:`trunkline.sync`, see
-    :func:`shift_sync`."""
+    """Simulates that the time ``by`` passes for one queue: messages that would become due within
+    this time are due now, and leases that would end within it have expired. Wakes waiting consumers
+    and workers. Returns the number of messages in the queue. For queues of :mod:`trunkline.sync`,
+    see :func:`shift_sync`."""
     return await queue.native.shift(bridge(), seconds(by))
 
 
 def shift_sync(queue: sync.Queue[Any], by: Duration) -> int:
-    """The same for a queue of :mod:`trunkline.sync`."""
+    """Does the same as :func:`shift`, for a queue of :mod:`trunkline.sync`."""
     return queue.native.shift(None, seconds(by))

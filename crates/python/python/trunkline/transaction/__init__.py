@@ -1,4 +1,4 @@
-"""Enqueue and acknowledge in your own transaction, on a connection of your own driver.
+"""Enqueues and acknowledges in your own transaction, on a connection of your own driver.
 
     import psycopg
     from trunkline import transaction
@@ -8,8 +8,9 @@
         transaction.queue(connection, "mails", Mail).enqueue(Mail(to="ada@example.org"))
     # the commit: the user is there and the mail is enqueued, or neither
 
-psycopg 3 (both faces), asyncpg, SQLAlchemy 2 (connections and sessions, both faces) and Django's ORM. None of them is a dependency of this
-package. Each verb is one statement that calls an SQL function; payloads are written as the rest of the package writes them.
+Supports psycopg 3 (sync and async), asyncpg, SQLAlchemy 2 (connections and sessions, sync and
+async) and Django's ORM. None of them is a dependency of this package. Each verb is one statement
+that calls an SQL function; payloads are written in the same way as in the rest of the package.
 """
 
 from trunkline.transaction.async_queue import AsyncDraft, AsyncQueue

@@ -1,8 +1,9 @@
-"""The calls of the SQL functions: a text with a `?` for each value, and the values.
+"""The calls of the SQL functions: each is a statement with a `?` for each value, and the values.
 
-Each value travels as a `varchar`, and so does each column of an answer: a call means the same through every driver, whatever the user has
-taught theirs about numbers, times, JSON and `text`. Lists travel as array literals, metadata as JSON, bytes as hexadecimal digits whatever
-`bytea_output` is. Functions and types are those of `pg_catalog`, whatever others are in the search path.
+Each value and each column of an answer travels as a `varchar`. So a call means the same through
+every driver, no matter which converters the user has set for numbers, times, JSON and `text`. Lists
+travel as array literals, metadata as JSON, bytes as hexadecimal digits regardless of
+`bytea_output`. Functions and types are those of `pg_catalog`, regardless of the search path.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ class Call:
 
     @property
     def texts(self) -> tuple[str | None, ...]:
-        """The values as they travel."""
+        """Returns the values as text."""
         return tuple(None if value is None else value if isinstance(value, str) else repr(value).lower() for value in self.values)
 
     def written(self, placeholders: Iterable[str]) -> str:
-        """The text with a driver's placeholders."""
+        """Returns the statement with a driver's placeholders."""
         parts = self.text.split("?")
         marks = iter(placeholders)
         return parts[0] + "".join(next(marks) + part for part in parts[1:])
@@ -38,26 +39,27 @@ class Call:
 
 @dataclass(frozen=True)
 class Written:
-    """A message: its payload as text, its metadata with the trace's, and the rest of its options."""
+    """A message: its payload as text, its metadata with the trace, and its other options."""
 
     payload: str
     metadata: Mapping[str, str] | None
     options: Options
 
     def kind(self) -> object:
-        """What the messages of one call have in common."""
+        """Returns the options that all messages of one call must share."""
         of = self.options
         return of.after, of.at, of.priority, of.within, of.replaces
 
     def delay(self) -> tuple[str, Value]:
-        """Counted from the call, as the functions do. A time becomes a delay by the server's clock."""
+        """Returns the delay, which counts from the call as in the SQL functions. A time becomes a
+        delay by the server's clock."""
         if self.options.at is None:
             return _SECONDS, self.options.after or 0.0
         return f"greatest(interval '0', {_value('timestamptz')} operator(pg_catalog.-) pg_catalog.clock_timestamp())", self.options.at.isoformat()
 
 
 def _value(kind: str) -> str:
-    """A place for a value of a type."""
+    """Returns a placeholder for a value of a type."""
     return f"cast(cast(? as pg_catalog.varchar) as pg_catalog.{kind})"
 
 
@@ -68,7 +70,8 @@ _OUTCOME = "cast(id as pg_catalog.varchar), cast(outcome as pg_catalog.varchar)"
 
 
 def enqueue(schema: str, queue: str, message: Written) -> Call:
-    """The call that enqueues one message. It returns a row with the id and, if the message has a unique key, the outcome."""
+    """Makes the call that enqueues one message. It returns a row with the id and, if the message
+    has a unique key, the outcome."""
     (due, delay), of = message.delay(), message.options
     if of.unique is not None:
         return Call(
@@ -82,7 +85,8 @@ def enqueue(schema: str, queue: str, message: Written) -> Call:
 
 
 def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
-    """The call that enqueues messages of one kind. It returns rows like those of `enqueue`, in order."""
+    """Makes the call that enqueues messages of one kind. It returns rows like those of `enqueue`,
+    in order."""
     (due, delay), of = messages[0].delay(), messages[0].options
     payloads, documents = array(one.payload for one in messages), any_of([document(one.metadata) for one in messages])
     unique = any_of([one.options.unique for one in messages])
@@ -98,7 +102,8 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
 
 
 def _delivered(payload: str) -> str:
-    """The columns of a delivery, with the time in seconds since 1970, and the payload as the codec's column has it."""
+    """Returns the columns of a delivery, with the time in seconds since 1970, and the payload as
+    the expression `payload`."""
     columns = ["id", "attempt", "extract(epoch from enqueued_at)", payload, "metadata"]
     return ", ".join(f"cast({column} as pg_catalog.varchar)" for column in columns)
 
@@ -110,12 +115,14 @@ def _counted(n: int) -> int:
 
 
 def take(schema: str, queue: str, n: int, payload: str) -> Call:
-    """The call that takes at most `n` messages, oldest first. Raises `ValueError` unless `n` is from 0 to 2,147,483,647."""
+    """Makes the call that takes at most `n` messages, oldest first. Raises `ValueError` unless `n`
+    is from 0 to 2,147,483,647."""
     return Call(f"select {_delivered(payload)} from {schema}.take({_TEXT}, {_INT})", (queue, _counted(n)))
 
 
 def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) -> Call:
-    """The call that leases at most `n` messages for `seconds`; `None` means the queue's lease time.
+    """Makes the call that leases at most `n` messages for `seconds`; `None` means the queue's lease
+    time.
 
     Raises `ValueError` unless `n` is from 0 to 2,147,483,647.
     """
@@ -123,7 +130,8 @@ def lease(schema: str, queue: str, n: int, seconds: float | None, payload: str) 
 
 
 def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **options: Value) -> Call:
-    """What ends leases, or renews them: the deliveries, and what the verb takes besides. Seconds are named `delay` or `lease`."""
+    """Makes the call that ends or renews the leases of deliveries. `options` are the verb's other
+    arguments; the names of durations in seconds are `delay` and `lease`."""
     spans = {"delay", "lease"}
     more = "".join(f", {name} => {_SECONDS if name in spans else _TEXT}" for name in options)
     ids, attempts = array(str(one.id) for one in deliveries), array(str(one.attempt) for one in deliveries)
@@ -134,21 +142,21 @@ def end(schema: str, verb: str, queue: str, deliveries: Sequence[Delivery], **op
 
 
 def document(metadata: Mapping[str, str] | None) -> str | None:
-    """Metadata as JSON; `None` stays `None`."""
+    """Returns metadata as JSON; `None` stays `None`."""
     return None if metadata is None else json.dumps(dict(metadata), ensure_ascii=False)
 
 
 def array(texts: Iterable[str | None]) -> str:
-    """A list as PostgreSQL reads an array."""
+    """Returns a list as an array literal of PostgreSQL."""
     quoted = ("NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts)
     return "{" + ",".join(quoted) + "}"
 
 
 def any_of(texts: Sequence[str | None]) -> str | None:
-    """The list, or none where it says nothing."""
+    """Returns the list as an array literal, or `None` if all its elements are `None`."""
     return array(texts) if any(text is not None for text in texts) else None
 
 
 def identifier(schema: str) -> str:
-    """A name as a quoted SQL identifier."""
+    """Returns a name as a quoted SQL identifier."""
     return '"' + schema.replace('"', '""') + '"'

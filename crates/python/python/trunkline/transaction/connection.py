@@ -1,4 +1,4 @@
-"""Which driver a connection is of, without importing any."""
+"""Finds out to which driver a connection belongs, without importing any driver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ KNOWN = "a connection of psycopg 3, asyncpg, SQLAlchemy 2 (or a session) or Djan
 
 
 def runner(connection: object) -> Run | None:
-    """What runs a call on a connection that blocks; none where it awaits."""
+    """Returns the function that runs a call on a connection that blocks, or `None` for any other
+    connection."""
     names = _names(connection)
     if ("psycopg", "Connection") in names:
         from trunkline.transaction import on_psycopg
@@ -33,7 +34,8 @@ def runner(connection: object) -> Run | None:
 
 
 def async_runner(connection: object) -> RunAsync | None:
-    """What runs a call on a connection that awaits; none where it blocks."""
+    """Returns the function that runs a call on a connection that awaits, or `None` for any other
+    connection."""
     names = _names(connection)
     if ("psycopg", "AsyncConnection") in names:
         from trunkline.transaction import on_psycopg
@@ -51,5 +53,5 @@ def async_runner(connection: object) -> RunAsync | None:
 
 
 def _names(connection: object) -> set[tuple[str, str]]:
-    """The classes of an object, each by its package and its name."""
+    """Returns the classes of an object, each as its package and its name."""
     return {(of.__module__.partition(".")[0], of.__name__) for of in type(connection).__mro__}

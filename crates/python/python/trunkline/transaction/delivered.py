@@ -1,4 +1,4 @@
-"""Messages from rows, apart from those whose payload cannot be read."""
+"""Decodes messages from rows, and separates those whose payload cannot be read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Delivered(Generic[T]):
     unreadable: list[tuple[Lease, str]]
 
     def all(self) -> list[Message[T]]:
-        """The messages, or an error for the first that cannot be read: what was taken is to be rolled back then."""
+        """Returns the messages. Raises an error for the first unreadable message; the caller then
+        rolls the `take` back."""
         for lease, why in self.unreadable:
             raise BadPayload(
                 f"the payload of message {lease.id} cannot be read: {why}; roll back, and then "
@@ -36,7 +37,7 @@ class Delivered(Generic[T]):
 
 
 def delivered(rows: Sequence[Sequence[Any]], payloads: PayloadText[T]) -> Delivered[T]:
-    """Decodes the rows of a call. A payload that cannot be read goes to `unreadable`."""
+    """Decodes the rows of a call. Messages whose payload cannot be read go to `unreadable`."""
     read: Delivered[T] = Delivered([], [])
     for id_text, attempt_text, seconds, text, metadata in rows:
         id, attempt = int(id_text), int(attempt_text)

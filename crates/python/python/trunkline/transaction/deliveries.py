@@ -1,4 +1,4 @@
-"""One delivery or several, where either may be given."""
+"""The argument of verbs that take one delivery or several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, cast
 
 class Delivery(Protocol):
-    """What names one delivery: a message that was leased, here or by the library, or its lease."""
+    """The name of one delivery: a message that was leased here or by the library, or its lease."""
 
     @property
     def id(self) -> int:

@@ -1,4 +1,4 @@
-"""What is to be enqueued, as the calls take it."""
+"""Converts payloads and drafts to the calls that enqueue them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ PLAIN = Options()
 
 
 def written(message: T | Drafted[T], payloads: PayloadText[T]) -> Written:
-    """A payload, or a draft with its options. Within a trace, the message continues it."""
+    """Converts a payload, or a draft with its options. Within a trace, the message continues the
+    trace."""
     draft: Drafted[T] = cast("Drafted[T]", message) if isinstance(message, Drafted) else Drafted(message, PLAIN)
     check(draft.options)
     return Written(payloads.write(draft.payload), with_trace(draft.options.metadata) or None, draft.options)
 
 
 def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloads: PayloadText[T]) -> list[tuple[list[int], Call]]:
-    """As few calls as there are kinds of options, each with the places of its messages."""
+    """Returns one call for each kind of options, with the positions of its messages."""
     groups: dict[object, tuple[list[int], list[Written]]] = {}
     for place, message in enumerate(messages):
         one = written(message, payloads)
@@ -36,12 +37,13 @@ def calls_of(schema: str, queue: str, messages: Iterable[T | Drafted[T]], payloa
 
 
 def outcome(row: Sequence[Any]) -> Enqueued:
-    """The outcome in a row of an enqueue. A message without a unique key is new, and its row has the id alone."""
+    """Returns the outcome in a row of an enqueue. A message without a unique key is new, and its
+    row has only the id."""
     id, *named = row
     return Enqueued.of(int(id), *named)
 
 
 def in_order(places: Sequence[Sequence[int]], outcomes: Sequence[Sequence[Enqueued]]) -> list[Enqueued]:
-    """The outcomes of all calls in the order of the messages."""
+    """Returns the outcomes of all calls in the order of the messages."""
     found = sorted((place, one) for at, given in zip(places, outcomes) for place, one in zip(at, given))
     return [one for _, one in found]

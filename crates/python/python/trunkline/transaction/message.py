@@ -1,4 +1,4 @@
-"""A message as the SQL functions hand it over."""
+"""A message as the SQL functions return it."""
 
 from __future__ import annotations
 
@@ -24,5 +24,6 @@ class Message(Generic[T]):
 
     @property
     def lease(self) -> Lease:
-        """The name of this delivery, without the payload: what the verbs of `trunkline.Queue` take, too."""
+        """The name of this delivery, without the payload. The verbs of `trunkline.Queue` take it,
+        too."""
         return Lease(self.id, self.attempt)

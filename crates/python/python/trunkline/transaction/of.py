@@ -1,4 +1,4 @@
-"""The one way in: a queue on a connection."""
+"""The entry point: opens a queue on a connection."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class _Rows(Protocol):
 
 
 class Blocking(Protocol):
-    """A connection of psycopg, a connection or session of SQLAlchemy."""
+    """A connection of psycopg, or a connection or session of SQLAlchemy."""
 
     def execute(self, *args: Any, **kwargs: Any) -> _Rows:
-        """Runs a statement, and waits for it."""
+        """Runs a statement, and waits for its result."""
         ...
 
 
 class Awaiting(Protocol):
-    """A connection of psycopg (async) or asyncpg, an async connection or session of SQLAlchemy."""
+    """An async connection of psycopg or asyncpg, or an async connection or session of
+    SQLAlchemy."""
 
     def execute(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
         """Runs a statement, and returns an awaitable."""
@@ -45,7 +46,7 @@ class OfDjango(Protocol):
 
 
 class OfLibrary(Protocol[T]):
-    """A queue of the library, of either face: it has the name and the codec."""
+    """A queue of the library, sync or async, with its name and codec."""
 
     @property
     def name(self) -> str:
@@ -57,7 +58,7 @@ class OfLibrary(Protocol[T]):
         ...
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queue."""
+        """The name of the schema that contains the queue."""
         ...
 
 
@@ -74,10 +75,14 @@ def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str | N
 @overload
 def queue(connection: OfDjango, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 def queue(connection: Any, name: Any, type: Any = Any, *, schema: str | None = None) -> Any:
-    """A queue in the transaction of a connection: with the verbs of `SyncQueue`, or of `AsyncQueue` where the connection awaits.
+    """Opens a queue in a connection's transaction. Returns a `SyncQueue`, or an `AsyncQueue` if the
+    connection awaits.
 
-    name, type: as `Db.queue` takes them; or a queue that it opened, or a task, which have both. schema: the one that holds the queues, by default
-    that of the queue or of the task's application, or what TRUNKLINE_SCHEMA says. Costs nothing until a verb is called. A connection that commits by itself commits each verb by itself. Raises `TypeError` for any other connection.
+    `name` and `type` are as in `Db.queue`. Instead of both, pass a queue that `Db.queue` opened, or
+    a task. `schema` is the schema that contains the queues. Its default is the schema of the queue
+    or of the task's application, or the value of TRUNKLINE_SCHEMA. The call costs nothing until a
+    verb is called. On a connection with autocommit, each verb is a transaction. Raises `TypeError`
+    for any other connection.
     """
     codec = codec_of(type) if isinstance(name, str) else name.codec
     named = name if isinstance(name, str) else name.queue if isinstance(name, Task) else name.name

@@ -1,4 +1,4 @@
-"""asyncpg: a connection, or one that a pool lent."""
+"""Connections of asyncpg, also from a pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""psycopg 3, both faces. Cursors of our own, because the user's connection may make others: of dictionaries, or with other placeholders."""
+"""Connections of psycopg 3, sync and async. Uses its own cursors, because the user's connection may
+create cursors that return dictionaries or have other placeholders."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def _text(call: Call) -> str:
 
 
 def _plain(cursor: Any) -> None:
-    """Texts travel as they are, whatever the user's connection makes of them."""
+    """Makes the cursor pass texts unchanged, regardless of the converters of the user's
+    connection."""
     string: Any = import_module("psycopg.types.string")
     cursor.adapters.register_dumper(str, string.StrDumper)
     cursor.adapters.register_loader("varchar", string.TextLoader)

@@ -1,4 +1,4 @@
-"""SQLAlchemy 2: connections and sessions, both faces, on whatever driver the engine has."""
+"""Connections and sessions of SQLAlchemy 2, sync and async, on any driver of the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Payloads as PostgreSQL reads and writes them in a statement: texts, of the same bytes that the package's codecs make."""
+"""Converts payloads between the bytes of the package's codecs and the text that PostgreSQL reads
+and writes in a statement."""
 
 from __future__ import annotations
 
@@ -27,18 +28,19 @@ _TO_BYTES: dict[str, Callable[[str], bytes]] = {
     "int8": lambda text: int(text).to_bytes(8, "big", signed=True),
     "uuid": lambda text: UUID(text).bytes,
 }
-#: What makes the text of the column `payload`. Bytes come as PostgreSQL writes them under the session's `bytea_output`; it reads both ways.
+#: The expressions that return the column `payload` as text. `encode` makes the text of bytes
+#: independent of the session's `bytea_output`.
 _COLUMN = {"bytea": "pg_catalog.encode(cast(payload as pg_catalog.bytea), 'hex')"}
 
 
 class PayloadText(Generic[T]):
-    """A codec, by way of text."""
+    """A codec that converts payloads to and from text."""
 
     def __init__(self, codec: Codec[T]) -> None:
         if codec.column not in _TO_TEXT:
             raise WrongType(f"a codec for {codec.column} cannot be used in your transaction: only for {', '.join(_TO_TEXT)}")
         self._codec = codec
-        #: The expression for a payload in a statement, whose text `read` reads.
+        #: The expression for a payload in a statement; `read` reads its text.
         self.column = _COLUMN.get(codec.column, "payload")
         self._to_text, self._to_bytes = _TO_TEXT[codec.column], _TO_BYTES[codec.column]
 

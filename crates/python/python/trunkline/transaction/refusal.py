@@ -1,4 +1,5 @@
-"""What the functions refuse, as our errors; what else fails stays the driver's."""
+"""Converts the error for a lost lease to the package's own error; all other errors stay the
+driver's."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ LEASE_LOST = "TL001"
 
 @contextmanager
 def refused(error_of_the_driver: type[Exception]) -> Generator[None, None, None]:
-    """A context in which the driver's error for a lost lease becomes `LeaseLost`. Other errors pass unchanged."""
+    """Opens a context in which the driver's error for a lost lease becomes `LeaseLost`. Other
+    errors pass unchanged."""
     try:
         yield
     except error_of_the_driver as error:
@@ -22,7 +24,7 @@ def refused(error_of_the_driver: type[Exception]) -> Generator[None, None, None]
 
 
 def sqlstate(error: BaseException | None) -> str | None:
-    """The SQLSTATE of a driver's error, or of the one that SQLAlchemy or Django wraps."""
+    """Returns the SQLSTATE of a driver's error, or of the error that SQLAlchemy or Django wraps."""
     seen = 0
     while error is not None and seen < 8:
         for name in ("sqlstate", "pgcode"):
@@ -35,5 +37,6 @@ def sqlstate(error: BaseException | None) -> str | None:
 
 
 def _bare(error: BaseException) -> BaseException:
-    """Without the statement and its values, which SQLAlchemy writes into its message: payloads are not for logs."""
+    """Returns the error without the statement and its values, which SQLAlchemy includes in its
+    message: payloads must not reach logs."""
     return getattr(error, "orig", None) or error

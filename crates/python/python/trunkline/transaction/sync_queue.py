@@ -24,14 +24,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SyncDraft(Drafted[T]):
-    """A message with options, of one queue in your transaction: `queue.draft(mail).after(minutes=5).enqueue()`."""
+    """A message with options, for one queue in your transaction:
+    `queue.draft(mail).after(minutes=5).enqueue()`."""
 
     queue: SyncQueue[T] = field(repr=False, compare=False)
 
     def enqueue(self) -> Enqueued:
-        """Enqueues it, and returns the id of the message that is there, and whether it is new.
+        """Enqueues the message, and returns its id and outcome.
 
-        With a unique key, it may be another's id. Waits for the end of another transaction that has claimed the key.
+        With a unique key, the id may be another message's. Waits for the end of another transaction
+        that has claimed the key.
         """
         return self.queue.enqueue(self)
 
@@ -39,8 +41,9 @@ class SyncDraft(Drafted[T]):
 class SyncQueue(Generic[T]):
     """A queue in your transaction, on a connection that blocks.
 
-    Nothing that it does is seen by others before your commit, and a rollback undoes it. It neither begins nor ends a transaction. What
-    the database refuses has aborted your transaction: roll back. Made by `trunkline.transaction.queue`.
+    No other session sees its changes before your commit, and a rollback undoes them. It neither
+    begins nor ends a transaction. If a call fails in the database, your transaction is aborted:
+    roll back. Created by `trunkline.transaction.queue`.
     """
 
     def __init__(self, connection: object, run: Run, schema: str, name: str, payloads: PayloadText[T]) -> None:
@@ -54,38 +57,45 @@ class SyncQueue(Generic[T]):
         return self._run_call(self._connection, call)
 
     def draft(self, payload: T) -> SyncDraft[T]:
-        """A message with options: `.after(minutes=5)`, `.at(time)`, `.key(k)`, `.priority(p)`, `.unique(k, ttl)`, `.metadata({})`, and
-        then `.enqueue()`. A delay is counted from the call and not from the commit."""
+        """Returns a message to which options can be added: `.after(minutes=5)`, `.at(time)`,
+        `.key(k)`, `.priority(p)`, `.unique(k, ttl)`, `.metadata({})`. Then call `.enqueue()`. A
+        delay counts from the call and not from the commit."""
         return SyncDraft(payload, PLAIN, self)
 
     def enqueue(self, message: T | Drafted[T]) -> Enqueued:
-        """Enqueues a payload or a draft, which consumers see with your commit, and returns its id. Consumers that wait are woken at
-        the commit. Raises `BadPayload` before anything is sent where the payload cannot be written."""
+        """Enqueues a payload or a draft, and returns its id. Consumers see the message after your
+        commit, which wakes them if they are waiting. Raises `BadPayload` before anything is sent if
+        the payload cannot be written."""
         call = calls.enqueue(self._schema, self.name, written(message, self._payloads))
         return outcome((self._run(call))[0])
 
     def enqueue_many(self, messages: Iterable[T | Drafted[T]]) -> list[Enqueued]:
-        """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids in their order.
+        """Enqueues messages together, up to the queue's `max_batch` in a row, and returns their ids
+        in order.
 
-        One statement, or one for each delay, time, priority or rule of uniqueness among drafts.
+        Runs one statement, or one for each different delay, time, priority or rule of uniqueness
+        among the drafts.
         """
         made = calls_of(self._schema, self.name, messages, self._payloads)
         outcomes = [[outcome(row) for row in self._run(call)] for _, call in made]
         return in_order([places for places, _ in made], outcomes)
 
     def take(self, n: int = 1) -> list[Message[T]]:
-        """Takes up to n messages that are due, oldest first: exactly once for effects in your transaction.
+        """Takes up to n messages that are due, oldest first. Effects in your transaction happen
+        exactly once.
 
-        A rollback brings them back at once, without counting an attempt: see `charge`. The rest of a row that is cut is hidden from
-        others until your commit. Raises `BadPayload`, which names the message, where a payload cannot be read.
+        A rollback immediately brings the messages back, without counting an attempt: see `charge`.
+        If the call splits a row, the rest of the row is hidden from other sessions until your
+        commit. Raises `BadPayload`, which names the message, if a payload cannot be read.
         """
         return delivered(self._run(calls.take(self._schema, self.name, n, self._payloads.column)), self._payloads).all()
 
     def lease(self, n: int = 1, for_: Duration | None = None) -> list[Message[T]]:
         """Leases up to n messages that are due, oldest first, for the queue's lease time, or for `for_`: at most 365 days.
 
-        Commit at once: before that no other session sees the lease, nor the rest of a row. A payload that cannot be read fails its attempt with
-        that error; the others are returned.
+        Commit immediately: before your commit no other session sees the lease, nor the rest of a
+        row that the call split. A payload that cannot be read fails its attempt with that error;
+        the other messages are returned.
         """
         read = delivered(self._run(calls.lease(self._schema, self.name, n, None if for_ is None else bounded(for_), self._payloads.column)), self._payloads)
         for lease, why in read.unreadable:
@@ -93,37 +103,44 @@ class SyncQueue(Generic[T]):
         return read.messages
 
     def ack(self, messages: Deliveries) -> None:
-        """Acknowledges messages that are leased, here or by the library: their end and your effects commit together.
+        """Acknowledges messages that were leased here or by the library. The acknowledgement and
+        your effects commit together.
 
-        Raises `LeaseLost` where one is not leased any more; then roll back, and none of your effects remain.
+        Raises `LeaseLost` if one of the leases was lost; then roll back, and none of your effects
+        remain.
         """
         self._end("ack", messages)
 
     def archive(self, messages: Deliveries) -> None:
-        """Acknowledges messages and keeps them in the queue's archive. Raises as `ack`."""
+        """Acknowledges messages and keeps them in the queue's archive. Raises the same errors as
+        `ack`."""
         self._end("archive", messages)
 
     def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
-        """Gives messages back after a failure: due again after a delay of at most 365 days, or dead letters after their last attempt.
-        Raises as `ack`."""
+        """Returns messages to the queue after a failure: they are due again after a delay of at
+        most 365 days, or dead letters after their last attempt. Raises the same errors as `ack`."""
         self._end("retry", messages, delay=bounded(after), error=sendable(error))
 
     def bury(self, messages: Deliveries, reason: str) -> None:
-        """Makes messages dead letters at once. Raises as `ack`."""
+        """Makes messages dead letters immediately. Raises the same errors as `ack`."""
         self._end("bury", messages, reason=sendable(reason))
 
     def extend(self, messages: Deliveries, by: Duration) -> None:
-        """Makes leases end that long from now; more than zero, at most 365 days. Raises as `ack`."""
+        """Makes leases end after `by` from now: more than zero, at most 365 days. Raises the same
+        errors as `ack`."""
         self._end("extend", messages, lease=bounded(by))
 
     def release(self, messages: Deliveries) -> None:
-        """Gives messages back unharmed: due again at once, without counting an attempt. Raises as `ack`."""
+        """Releases messages: they are due again immediately, and no attempt is counted. Raises the
+        same errors as `ack`."""
         self._end("release", messages)
 
     def charge(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
-        """After a rollback, charges an attempt for messages that were taken in it, so that one which always fails becomes a dead letter.
+        """Counts an attempt for messages whose `take` was rolled back, so that a message which
+        always fails becomes a dead letter.
 
-        They are due again after the delay. Raises `LeaseLost` where another consumer has one.
+        Call it after the rollback. The messages are due again after the delay. Raises `LeaseLost`
+        if another consumer has one of them.
         """
         self._end("charge", messages, delay=bounded(after), error=sendable(error))
 

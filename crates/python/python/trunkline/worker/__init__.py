@@ -1,4 +1,4 @@
-"""Workers: a function, run for every message of a queue, at least once."""
+"""Workers, which run a function for every message of a queue, at least once."""
 
 from .app import App
 from .backoff import Backoff, Bury, Fixed, RetryAfter

@@ -1,4 +1,4 @@
-"""An application: its database, its tasks, and their worker."""
+"""An application, with its database, its tasks and their worker."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ from .task import Place, Task
 
 T = TypeVar("T")
 
-#: The key of the database among what was opened: no queue has this name.
+#: The key of the database among the opened handles: no queue has this name.
 _DB = ""
 
 
 class App:
-    """Tasks of one database.
+    """The tasks of one database.
 
     >>> app = trunkline.App("postgres:///app")
     >>> @app.task(queue="mails", retry=trunkline.Backoff(max_attempts=5), timeout=30)
     ... async def send(mail: Mail): ...
     >>> await send.enqueue(Mail(...))
 
-    ``trunkline-worker module:app`` works on them; :meth:`drain` does in tests.
+    ``trunkline-worker module:app`` runs the tasks; in tests, :meth:`drain` does.
     """
 
-    #: What makes a queue that is not there.
+    #: How a missing queue is created, for error messages.
     _remedy = "`await app.setup()` creates it, and so does a worker when it starts"
 
     def __init__(self, url: str = "") -> None:
-        #: Where the database is. One that is changed holds from the next use on: in the tests of a program, for example.
+        #: The address of the database. A change takes effect at the next use, for example in a
+        #: program's tests.
         self.url = url
-        #: By the names of their queues.
+        #: The tasks, by the names of their queues.
         self.tasks: dict[str, Task[Any]] = {}
-        #: Names of schedules, each with the task that declares it.
+        #: The tasks that declare schedules, by the names of the schedules.
         self._schedules: dict[str, Task[Any]] = {}
         self._opened = Opened()
-        # A coroutine holds its own: where it is dropped, nothing stays.
+        # Weak, because each coroutine owns its run: if the coroutine is dropped, the run
+        # disappears.
         self._runs: WeakSet[_Run] = WeakSet()
 
     @overload
@@ -93,14 +95,19 @@ class App:
         weight: int = 1,
         **settings: Setting,
     ) -> Any:
-        """Makes a function the handler of a queue, which is named after it unless ``queue`` says otherwise.
+        """Makes a function the handler of a queue. The queue is named after the function unless
+        ``queue`` is given.
 
-        - Its first parameter is the payload, whose annotation decides how it is stored and checked; a parameter annotated with
-          :class:`Context` gets that. With ``batch`` it gets a list of up to ``batch`` payloads (or ``Message``\\ s), and may return a list
-          with an exception, or ``None``, for each.
-        - ``async`` functions run in the event loop, others in threads, or in processes with ``place="process"``.
-        - What it raises is tried again as ``retry`` says; :class:`RetryAfter` and :class:`Bury` decide by themselves. After ``timeout``
-          seconds it has failed; it is cancelled then, but a thread or a process goes on until it ends.
+        - The function's first parameter is the payload, whose annotation decides how it is stored
+          and checked. A parameter annotated with :class:`Context` receives the context. With
+          ``batch`` the function receives a list of up to ``batch`` payloads (or ``Message``\\ s),
+          and may return a list with an exception, or ``None``, for each of them.
+        - ``async`` functions run in the event loop, other functions in threads, or with
+          ``place="process"`` in processes.
+        - If the function raises an exception, its message is retried as ``retry`` says;
+          :class:`RetryAfter` and :class:`Bury` override ``retry``. After ``timeout`` seconds the
+          call has failed. A coroutine is then cancelled and a process is killed, but a thread runs
+          until it ends.
         - ``settings`` are those of :meth:`Db.create_queue`.
         """
 
@@ -137,13 +144,14 @@ class App:
         key: str | None = None,
         priority: int = 0,
     ) -> Callable[[Task[T]], Task[T]]:
-        """Enqueues the payload for a task at every tick: see :class:`Schedule`. Put in force by :meth:`setup`. It stands above ``task``.
+        """Enqueues the payload for a task at every tick: see :class:`Schedule`. :meth:`setup`
+        stores the schedule. Write this decorator above ``task``.
 
-        Its name is the function's unless ``name`` says otherwise: a second schedule of a task, or of a function of the same name in another
-        module, needs one."""
+        The schedule is named after the function unless ``name`` is given. A second schedule of a
+        task, or of a function of the same name in another module, needs a ``name``."""
 
         def decorate(task: Task[T]) -> Task[T]:
-            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # what is not checked may stand the other way round
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # without a type checker, the order may be wrong
                 raise TypeError(f"a schedule stands above the task: @app.schedule({expression!r}) first, and @app.task() below it")
             said = checked_name("schedule", name or task.__name__.lower())
             if (other := self._schedules.get(said)) is not None:
@@ -153,28 +161,31 @@ class App:
                 )
             self._schedules[said] = task
             declared = Schedule(said, expression, zone, missed, priority=priority, key=key)
-            task.codec.encode(payload)  # what cannot be written fails here, and not with the first worker
+            task.codec.encode(payload)  # fail here, and not in the first worker
             task.schedules.append((declared, payload))
             return task
 
         return decorate
 
     async def db(self) -> Db:
-        """The database, connected to with the first use in each process."""
+        """Returns the database. The first use in each process connects."""
         known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
         return (known or await self._opening_of_db(self.url).arrival())[0]
 
     def db_sync(self) -> sync.Db:
-        """The same for a thread: for the verbs of :mod:`trunkline.sync`, on the same connections."""
+        """Does the same for a thread: returns the database with the verbs of :mod:`trunkline.sync`,
+        on the same connections."""
         return self._db_of(self.url)
 
     async def queue(self, task: Task[T]) -> Queue[T]:
-        """The queue of a task. Opened once in each process, however many ask for it at the same time; a failure is not kept."""
+        """Returns the queue of a task. Each process opens it once, even if several callers ask at
+        the same time; a failure is not kept."""
         known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
         return (known or await self._opening_of(task).arrival())[0]
 
     def queue_sync(self, task: Task[T]) -> sync.Queue[T]:
-        """The same for a thread: ``app.queue_sync(send).enqueue(mail)``. It waits, so not in an event loop."""
+        """Does the same for a thread: ``app.queue_sync(send).enqueue(mail)``. It blocks, so do not
+        call it in an event loop."""
         known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
         return (known or self._opening_of(task).result())[1]
 
@@ -203,21 +214,24 @@ class App:
 
     @property
     def schema(self) -> str:
-        """The name of the schema that holds the queues: what the database said where it was connected to, else what the address or the
-        environment says."""
+        """The name of the schema that contains the queues: the opened database's schema, or before
+        the first connection the one that the address or the environment names."""
         known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
         return known[0].schema if known else schema_of(self.url)
 
     def close(self) -> None:
-        """Lets go of the connections: those that nothing else uses are closed. The next use connects again."""
+        """Releases the connections: connections that nothing else uses are closed. The next use
+        connects again."""
         self._opened.forget()
 
     async def setup(self, *, queues: Iterable[str] | None = None, as_permitted: bool = False, drop_schedules: bool = False) -> None:
-        """Migrates the schema, creates the queues of all tasks, or of some, and puts their schedules in force. Does nothing where all is there.
+        """Migrates the schema, creates the queues of all tasks, or of ``queues``, and stores their
+        schedules. Does nothing if everything exists.
 
-        It takes the role that owns the schema. With ``as_permitted`` what the role may not do is logged and left, as a worker of
-        ``trunkline-worker`` does, whose role may be a consumer's. A schedule of one of these queues that no task declares is logged, too;
-        ``drop_schedules`` drops it."""
+        It needs the role that owns the schema. With ``as_permitted``, steps that the role may not
+        do are logged and skipped; ``trunkline-worker`` uses this, because its role may be that of a
+        consumer. Schedules of these queues that no task declares are also logged;
+        ``drop_schedules`` drops them."""
         tasks = [self.tasks[name] for name in self._named(queues)]
         await Setup(await self.db(), tasks, set(self._schedules), as_permitted).done(drop_schedules)
 
@@ -231,13 +245,17 @@ class App:
         processes: int | None = None,
         reports: bool = False,
     ) -> Coroutine[Any, Any, Summary]:
-        """Works until it is cancelled, or until :meth:`stop`; then ends in order: what runs may end within ``shutdown_after``, and is given
-        back after that, without counting an attempt. Returns the counts of what it did. ``processes`` is how many handlers of tasks with ``place="process"`` run
-        at a time, each in a process of its own: one for each processor if not set.
+        """Runs a worker until the call is cancelled, or until :meth:`stop`. Then it shuts down
+        gracefully: running handlers may finish within ``shutdown_after``; after that their messages
+        are released, without counting an attempt. Returns the counts of outcomes. ``processes`` is
+        the maximum number of running handlers of tasks with ``place="process"``, each in a process
+        of its own; the default is one per processor.
 
-        With ``reports`` it tells of itself every ten seconds, in a row of the table ``trunkline.worker`` for each queue: what it handled, what
-        failed, how long its handlers took, how many run. The console and ``trunkline doctor`` show it. A database that does not take the row
-        stops no work: the logger ``trunkline.worker.tell`` says so, once."""
+        With ``reports``, the worker writes a row into the table ``trunkline.worker`` for each queue
+        every ten seconds: the number of messages handled and failed, the handlers' times, and the
+        number of running handlers. The console and ``trunkline doctor`` show these rows. If the
+        database refuses a row, the worker keeps working, and the logger ``trunkline.worker.tell``
+        reports it once."""
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
@@ -248,18 +266,21 @@ class App:
         return working()
 
     def stop(self) -> None:
-        """Lets :meth:`run` and :meth:`drain` end in order, from their call on. From the thread of their event loop."""
+        """Makes :meth:`run` and :meth:`drain` shut down gracefully, even if they have not started
+        to work yet. Call it in the thread of their event loop."""
         for run in list(self._runs):
             run.stop()
 
     @property
     def is_running(self) -> bool:
-        """Whether :meth:`run` or :meth:`drain` is under way."""
+        """True while :meth:`run` or :meth:`drain` is running."""
         return bool(self._runs)
 
     def running(self) -> list[Running]:
-        """The messages that this process handles at present, each with how long it has and what it told by :meth:`Context.progress`; but for
-        those in batches, in no order. From the thread of its event loop: for a page that shows what a worker does."""
+        """Returns the messages that this process is handling, except those in batches, in no
+        particular order. Each has the time since its handler started and its last
+        :meth:`Context.progress`. Call it in the thread of the event loop, for example for a page
+        that shows what a worker does."""
         return [one for run in self._runs if run.life is not None for one in run.life.running()]
 
     def drain(
@@ -271,8 +292,9 @@ class App:
         processes: int | None = None,
         reports: bool = False,
     ) -> Coroutine[Any, Any, Summary]:
-        """Works until nothing is due and no handler runs, or until :meth:`stop`: for tests, and for programs that are started every so
-        often. The options are those of :meth:`run`."""
+        """Works until nothing is due and no handler runs, or until :meth:`stop`. It is for tests,
+        and for programs that are started from time to time. The options are those of
+        :meth:`run`."""
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
@@ -284,7 +306,8 @@ class App:
                         lambda: self._life(concurrency, names, "adaptive", shutdown_after, processes, drains=True, reports=reports)
                     )
                     total += summary
-                    # What a handler of one queue enqueued for another may have come after that was empty.
+                    # A handler of one queue may have enqueued into another queue after that queue
+                    # was empty.
                     if summary.is_nothing or run.is_stopped or len(names) == 1:
                         return total
 
@@ -307,7 +330,7 @@ class App:
         return Life(tasks, opened, concurrency, wait, seconds_or_none(shutdown_after) or 0.0, processes, drains, reports)
 
     def _named(self, queues: Iterable[str] | None) -> list[str]:
-        """Queues of tasks: each once, all where none is named."""
+        """Returns the names of the tasks' queues, each once; all queues if none is named."""
         names = list(self.tasks) if queues is None else list(dict.fromkeys([queues] if isinstance(queues, str) else queues))
         unknown = [name for name in names if name not in self.tasks]
         if unknown:
@@ -316,7 +339,7 @@ class App:
 
 
 def _checked(concurrency: int, processes: int | None, shutdown_after: Duration) -> None:
-    """Refuses what no worker can have, where it is said."""
+    """Refuses options that no worker supports, where they are set."""
     checked_count("concurrency", concurrency)
     if processes is not None:
         checked_count("processes", processes)
@@ -324,7 +347,8 @@ def _checked(concurrency: int, processes: int | None, shutdown_after: Duration) 
 
 
 class _Run:
-    """A call of :meth:`App.run` or :meth:`App.drain`, which may be stopped before it has begun to work."""
+    """A call of :meth:`App.run` or :meth:`App.drain`, which may be stopped before it starts to
+    work."""
 
     def __init__(self, runs: WeakSet[_Run]) -> None:
         self._runs = runs
@@ -347,7 +371,7 @@ class _Run:
             self.life = life = await opening
         except asyncio.CancelledError:
             if self.is_stopped:
-                return Summary()  # the database did not answer yet
+                return Summary()  # the database has not answered yet
             raise
         finally:
             self._opening = None
@@ -367,9 +391,10 @@ class _Run:
 
 
 class _Decorator:
-    """What ``task`` returns, for type checkers: functions of a payload, with or without a context, and of nothing."""
+    """The type of ``task``'s result, for type checkers: it accepts functions of a payload, with or
+    without a context, and functions without parameters."""
 
-    # A context is no payload, which type checkers cannot be told.
+    # A context is not a payload, but the type system cannot express this.
     @overload
     def __call__(self, function: Callable[[Context], Any], /) -> Task[None]: ...  # pyright: ignore[reportOverlappingOverload]
     @overload

@@ -1,4 +1,4 @@
-"""When a failed message is tried again."""
+"""Policies for retrying failed messages."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from ..times import Duration, checked_count, seconds
 
-#: Seconds that a message may wait at most.
+#: The maximum delay of a message, in seconds.
 MOST = 365 * 86400.0
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """``first`` after the first attempt, then twice as long each time, ``most`` at most; of each, a random part between half and all,
-    so that what failed together does not come back together. The queue's own ``max_attempts`` holds beside it."""
+    """A delay of ``first`` seconds after the first attempt, doubling with each attempt up to
+    ``most``. The actual delay is a random part of it, between half and all, so that messages which
+    failed together do not return together. The queue's own ``max_attempts`` also applies."""
 
     first: Duration = 1.0
     most: Duration = 3600.0
@@ -24,20 +25,22 @@ class Backoff:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Always that long."""
+    """The same delay after every attempt."""
 
     delay: Duration
     max_attempts: int | None = None
 
 
-#: A policy of your own: given the attempt that failed (1 for the first) and its error, how long the message waits, at most 365 days;
-#: ``None`` makes it a dead letter. One that raises, or returns anything else, has the message tried again after the default delays.
+#: A policy of your own: a function that takes the number of the failed attempt (1 for the first)
+#: and its error, and returns the delay, at most 365 days. ``None`` makes the message a dead letter.
+#: If the function raises, or returns anything else, the message is retried after the default
+#: delays.
 Custom = Callable[[int, BaseException], Duration | None]
 Retry = Backoff | Fixed | Custom
 
 
 class RetryAfter(Exception):
-    """Raised by a handler: try again after that long, at most 365 days."""
+    """Raised by a handler to retry the message after a delay of at most 365 days."""
 
     def __init__(self, delay: Duration, reason: str = "") -> None:
         super().__init__(reason or f"to be tried again after {seconds(delay):g} s")
@@ -48,13 +51,14 @@ class RetryAfter(Exception):
 
 
 class Bury(Exception):
-    """Raised by a handler: do not try again. The message is a dead letter at once."""
+    """Raised by a handler to make the message a dead letter immediately, without a retry."""
 
 
 def delay_of(value: object) -> float:
-    """A delay in seconds, if it is one that a message can wait. Raises a ``ValueError`` otherwise."""
+    """Returns a delay in seconds. Raises a ``ValueError`` for a delay that a message cannot
+    have."""
     try:
-        delay = seconds(value)  # type: ignore[arg-type]  # which is what is tried
+        delay = seconds(value)  # type: ignore[arg-type]  # the ``except`` below handles other types
     except Exception:
         delay = math.nan
     if isinstance(value, (str, bytes)) or not 0 <= delay <= MOST:
@@ -63,7 +67,8 @@ def delay_of(value: object) -> float:
 
 
 def as_native(retry: Retry) -> tuple[bool, float, float, int | None]:
-    """As the native module takes a policy; one of the user's own is asked before. Raises where it is none."""
+    """Returns a policy as the native module takes it. A user's own policy is called before the
+    native module. Raises if ``retry`` is not a policy."""
     if isinstance(retry, (Fixed, Backoff)) and retry.max_attempts is not None:
         checked_count("max_attempts", retry.max_attempts)
     if isinstance(retry, Fixed):

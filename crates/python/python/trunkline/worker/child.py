@@ -1,4 +1,5 @@
-"""A process for handlers: it does call after call, until the worker's end of the pipe is closed."""
+"""A process for handlers. It runs one call after another, until the worker's end of the pipe is
+closed."""
 
 from __future__ import annotations
 
@@ -17,16 +18,17 @@ from . import forks
 from .ending import check_finished, reason_of
 
 
-#: What a terminal or a service manager sends to all processes of a group.
+#: The signals that a terminal or a service manager sends to all processes of a group.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(pipe: Connection, modules: list[str]) -> None:
-    """The process."""
-    # The worker ends it. A signal to the whole group is the worker's to answer; ignored ones would be inherited by the user's commands.
+    """Runs the process."""
+    # The worker ends this process, and responds to signals to the whole group. Signals are not
+    # ignored, because the user's commands would inherit that.
     for number in SIGNALS:
         signal.signal(number, _leave_to_the_worker)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked while it started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # blocked during the start
     threading.Thread(target=_until_orphaned, daemon=True).start()
     try:
         for module in modules:
@@ -49,7 +51,7 @@ def _leave_to_the_worker(number: int, frame: FrameType | None) -> None:
 
 
 def _until_orphaned() -> None:
-    """Ends the process when its worker is gone: no answer would reach it."""
+    """Exits when the worker is gone, because no answer could reach it."""
     worker = multiprocessing.parent_process()
     if worker is not None:
         worker.join()
@@ -57,7 +59,8 @@ def _until_orphaned() -> None:
 
 
 def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> tuple[str, Any]:
-    """What became of a call. A child that it forked answers nothing: the pipe is this process'."""
+    """Runs a call and returns its outcome. A child that the call forked returns nothing, because
+    the pipe belongs to this process."""
     try:
         module, name, is_batch, pickled = pickle.loads(request)
         result = _function(module, name)(*pickle.loads(pickled))
@@ -72,7 +75,7 @@ def _done(request: bytes, end_fork: Callable[[BaseException | None], None]) -> t
 
 
 def _function(module: str, name: str) -> Any:
-    """The function, which its module has under the task's name."""
+    """Returns the function, which its module contains under the task's name."""
     found: Any = import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -80,14 +83,14 @@ def _function(module: str, name: str) -> Any:
 
 
 def outcomes(result: object) -> Sequence[object]:
-    """What a handler of batches returned, if it is a list."""
+    """Returns the result of a batch handler if it is a list, and raises ``TypeError`` otherwise."""
     if not isinstance(result, (list, tuple)):
         raise TypeError(f"a handler of batches returns nothing, or a list with None or an error for each; not a {type(result).__name__}")
     return cast(Sequence[object], result)
 
 
 def error_in(outcome: object) -> BaseException | None:
-    """The error of one message of a batch: what is no error is done."""
+    """Returns the error of one message of a batch. An outcome that is not an error means done."""
     if isinstance(outcome, BaseException):
         return outcome
     if isinstance(outcome, type):
@@ -105,7 +108,7 @@ def _outcome(outcome: object) -> tuple[str, bytes | None] | None:
 
 
 def _written(error: BaseException) -> tuple[str, bytes | None]:
-    """Its reason, and the error itself where it comes out of a pickle as it went in."""
+    """Returns the error's reason, and the pickled error if it survives pickling."""
     try:
         pickled = pickle.dumps(error)
         is_whole = type(pickle.loads(pickled)) is type(error)

@@ -1,4 +1,4 @@
-"""What a handler knows of its delivery."""
+"""The context of a handler, which describes its delivery."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ _logger = logging.getLogger("trunkline.worker")
 
 @dataclass(frozen=True)
 class Running:
-    """A message whose handler runs in this process."""
+    """A message whose handler is running in this process."""
 
     queue: str
     id: int
     attempt: int
-    #: Since its handler was called.
+    #: The time since its handler was called.
     seconds: float
-    #: The last :meth:`Context.progress`: done, and of how much. ``None`` before the first.
+    #: The arguments ``done`` and ``of`` of the last :meth:`Context.progress`; ``None`` before the
+    #: first call.
     done: float | None
     of: float | None
     note: str
 
 
 class Context:
-    """One delivery of one message. A handler gets it by a parameter that is annotated with it, or by :func:`current`."""
+    """One delivery of one message. A handler receives it through a parameter annotated with this
+    class, or from :func:`current`."""
 
     __slots__ = ("_delivery", "_is_cancelled", "_loop", "_message", "_progress", "_told", "_waiter", "began", "queue")
 
@@ -64,78 +66,84 @@ class Context:
 
     @property
     def attempt(self) -> int:
-        """Deliveries so far, this one included."""
+        """The number of deliveries so far, including this one."""
         attempt: int = self._of().attempt
         return attempt
 
     @property
     def attempts(self) -> int:
-        """Attempts that count, this one included: 1 where a handler meets a message for the first time."""
+        """The number of counted attempts, including this one: 1 when a handler receives a message
+        for the first time."""
         return self._delivery.attempts
 
     @property
     def lease(self) -> Lease:
-        """The name of this delivery: what SQL and the other verbs take."""
+        """The name of this delivery, for SQL and the other verbs."""
         lease: Lease = self._of().lease
         return lease
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The metadata that was enqueued with it."""
+        """The metadata that was enqueued with the message."""
         return self._delivery.metadata
 
     @property
     def enqueued_at(self) -> datetime:
-        """When it was enqueued, by the server's clock."""
+        """When the message was enqueued, by the server's clock."""
         at: datetime = self._of().enqueued_at
         return at
 
     @property
     def key(self) -> str | None:
-        """Its key, where the queue's messages have keys."""
+        """The message's key, if the queue's messages have keys."""
         key: str | None = self._of().key
         return key
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the message was cancelled, its lease is lost, or the worker gives up on the handler at its end. Whatever the
-        handler answers then is discarded. Told within a second; a handler in a thread should look at it now and then."""
+        """True if the message was cancelled, its lease is lost, or the worker is ending and has
+        given up on the handler. The handler's result will then be discarded. It is set within a
+        second; a handler in a thread should check it from time to time."""
         return self._is_cancelled
 
     def wait_cancelled(self, longest: Duration) -> bool:
-        """For a handler in a thread: sleeps until it is cancelled, or the time is up. Returns whether it is cancelled."""
+        """Sleeps until the handler is cancelled, or until ``longest`` has passed. Returns whether
+        it is cancelled. For handlers in threads."""
         if self._waiter is None:
             self._waiter = threading.Event()
         return self._is_cancelled or self._waiter.wait(seconds(longest))
 
     def cancel(self) -> None:
-        """Tells the handler that its answer will be discarded."""
+        """Marks the handler as cancelled: its result will be discarded."""
         self._is_cancelled = True
         if self._waiter is not None:
             self._waiter.set()
 
     async def extend(self, by: Duration) -> None:
-        """Makes the lease end that long from now. The worker renews leases by itself while a handler runs; this is for code that will
-        keep its event loop from doing so."""
+        """Makes the lease end after ``by`` from now. The worker renews leases itself while a
+        handler runs. This method is for code that will block the worker's event loop."""
         await self._delivery.extend(bridge(), seconds(by))
 
     async def release(self) -> None:
-        """Gives the message back unfinished, without counting an attempt; whatever the handler answers then does not count."""
+        """Releases the unfinished message, without counting an attempt. The handler's result is
+        then ignored."""
         await self._delivery.release(bridge())
 
     async def ends_elsewhere(self) -> None:
-        """Says that the handler acknowledges the message itself, in a transaction on a connection of its own, with the SQL function
-        ``ack``. Call it before; then the worker leaves the message alone if the handler returns without an error. If that transaction
-        is not committed, the message comes back when its lease ends."""
+        """Declares that the handler acknowledges the message itself, in a transaction on its own
+        connection, with the SQL function ``ack``. Call this method before that transaction. The
+        worker then leaves the message alone if the handler returns without an error. If the
+        transaction is not committed, the message returns when its lease ends."""
         await self._delivery.ends_elsewhere(bridge())
 
     def ends_elsewhere_in_thread(self) -> None:
-        """As :meth:`ends_elsewhere`, for a handler in a thread."""
+        """Does the same as :meth:`ends_elsewhere`, for a handler in a thread."""
         self._delivery.ends_elsewhere(None)
 
     def progress(self, done: float, of: float = 1.0, note: str = "") -> None:
-        """Tells how far the handler is: to :meth:`App.running`, and to the log, once a second at most. It is not stored: what is to be seen
-        from other processes, or after a crash, belongs into a table of yours. From any thread."""
+        """Reports the handler's progress to :meth:`App.running`, and to the log at most once a
+        second. Progress is not stored: if other processes need it, or it must survive a crash,
+        store it in a table of your own. Can be called from any thread."""
         self._progress = done, of, note
         now = time.monotonic()
         if now - self._told >= 1.0 or done >= of:
@@ -145,16 +153,16 @@ class Context:
 
 
     def running(self) -> Running:
-        """What it does at present."""
+        """Returns the handler's current state."""
         done, of, note = self._progress or (None, None, "")
         return Running(self.queue, self.id, self.attempt, time.monotonic() - self.began, done, of, note)
 
 
 def current() -> Context:
-    """The context of the handler that runs. Raises a ``LookupError`` outside of one."""
+    """Returns the context of the running handler. Raises a ``LookupError`` outside a handler."""
     return _current.get()
 
 
 def enter(context: Context) -> None:
-    """Makes it the current one of this task."""
+    """Makes ``context`` the current context of this task."""
     _current.set(context)

@@ -1,5 +1,6 @@
-"""How the lease of a message ends. Everything but "done" is decided here, and nothing here raises: what describes a failure may fail itself,
-because an error's text, a retry policy and the handlers of ``logging`` are the user's code."""
+"""Decides how the lease of a message ends, unless the message is done. Nothing here raises,
+although an error's text, a retry policy and the handlers of ``logging`` are the user's code and may
+fail."""
 
 from __future__ import annotations
 
@@ -15,30 +16,33 @@ from .backoff import Backoff, Bury, Fixed, Retry, RetryAfter, delay_of
 
 _logger = logging.getLogger("trunkline.worker")
 
-#: How a message ended: ``None`` is done; else the kind ("retry", "after", "dead", "release"), the seconds, and the reason.
+#: How a message ended: ``None`` if it is done; otherwise the kind ("retry", "after", "dead",
+#: "release"), the seconds, and the reason.
 Ending = tuple[str, float, str] | None
-#: What holds until a handler has ended.
+#: The ending of a message until its handler has ended.
 UNENDED: Ending = ("retry", 0.0, "the handler did not end")
-#: Given back, and the attempt is not counted.
+#: The ending of a released message, whose attempt is not counted.
 RELEASED: Ending = ("release", 0.0, "the worker ended")
 
-#: Characters of an error's text and of a reason that are kept; from the middle of a longer one some are left out.
+#: The maximum number of characters of an error's text and of a reason. Longer texts are shortened
+#: in the middle.
 _TEXT, _REASON = 2_000, 8_000
 _HERE = str(Path(__file__).parent)
-#: Where a process leaves the reason that it wrote while the traceback was there.
+#: The attribute for the reason that a process wrote while it still had the traceback.
 WRITTEN = "__trunkline_reason__"
 
 
 class Unfinished(TypeError):
-    """A handler returned what it should have run."""
+    """A handler returned an object that it should have run or awaited."""
 
 
 def check_finished(result: object) -> None:
-    """Raises where a handler returned a coroutine or a generator: its work has not begun."""
+    """Raises if a handler returned a coroutine or a generator, because then its work has not
+    started."""
     if result is None or isinstance(result, (bool, int, str, bytes, list, tuple, dict)):
         return
     if inspect.iscoroutine(result):
-        result.close()  # else Python warns that nothing awaited it
+        result.close()  # otherwise Python warns that it was never awaited
         raise Unfinished("the handler returned a coroutine that was not awaited: make it async, or await in it")
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise Unfinished("the handler returned a generator, whose body has not run: a handler must not yield")
@@ -47,7 +51,7 @@ def check_finished(result: object) -> None:
 
 
 def text_of(error: BaseException, most: int = _TEXT) -> str:
-    """An error's text, whatever it is made of; of a long one its head and its tail."""
+    """Returns an error's text, even if making it fails. A long text is shortened."""
     try:
         text = "".join((str(error), ""))
     except BaseException as own:
@@ -56,7 +60,8 @@ def text_of(error: BaseException, most: int = _TEXT) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text that can be stored. Of a longer one the head, the tail, and how much there is between them."""
+    """Returns a text that can be stored. A longer text is reduced to its head, its tail, and the
+    number of characters left out."""
     if len(text) > most:
         tail = most // 4
         head = most - tail
@@ -65,7 +70,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """What is kept with the message: in a line the error, where it was raised, and its cause; then the traceback."""
+    """Returns the reason that is kept with the message: one line with the error, where it was
+    raised and its cause; then the traceback."""
     try:
         written = getattr(error, WRITTEN, None)
         if type(written) is str:
@@ -102,14 +108,14 @@ def _named(error: BaseException) -> str:
 
 
 def _theirs(trace: TracebackType | None) -> TracebackType | None:
-    """Behind the frames of this package."""
+    """Returns the traceback without the leading frames of this package."""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
         trace = trace.tb_next
     return trace
 
 
 def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float, str]:
-    """How a message ends whose handler raised an error."""
+    """Returns the ending of a message whose handler raised an error."""
     try:
         if isinstance(error, Bury):
             return "dead", 0.0, text_of(error, _REASON) or "the handler gave it up"
@@ -129,12 +135,12 @@ def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float
 
 
 def unreadable(error: BaseException) -> tuple[str, float, str]:
-    """How a message ends whose payload cannot be read."""
+    """Returns the ending of a message whose payload cannot be read."""
     return "retry", 0.0, f"the payload cannot be read: {reason_of(error)}"
 
 
 def log(level: int, text: str, *arguments: Any, error: BaseException | None = None, about: Callable[[], dict[str, Any]] = dict) -> None:
-    """To the log, whose handlers may raise."""
+    """Logs a text. Does not raise, even if a handler of the log does."""
     try:
         if _logger.isEnabledFor(level):
             _logger.log(level, text, *arguments, exc_info=error, extra=about())

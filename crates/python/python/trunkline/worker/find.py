@@ -10,11 +10,12 @@ from .app import App
 
 
 class NoApp(Exception):
-    """There is none of that name."""
+    """There is no application of that name."""
 
 
 def app_of(target: str) -> App:
-    """The application that ``module:name`` names; ``app`` where no name is said. The working directory is looked into first."""
+    """Returns the application that ``module:name`` names; the default name is ``app``. The working
+    directory is searched first."""
     module, _, name = target.partition(":")
     if "" not in sys.path and "." not in sys.path:
         sys.path.insert(0, "")

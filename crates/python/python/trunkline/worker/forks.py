@@ -1,7 +1,7 @@
-"""What becomes of a child that a handler forked, where it comes back out of the handler.
+"""Ends a child that a handler forked, when it returns from the handler.
 
-Nothing of a worker is the child's: its event loop, its pipes and its connections are the parent's, which goes on with them. So the child ends
-there, as it would at the end of a program.
+Nothing of the worker belongs to the child: the event loop, the pipes and the connections belong to
+the parent, which keeps using them. So the child exits there, as at the end of a program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 import traceback
 from collections.abc import Callable
 
-#: How many forks lie between the first process and this one. Looked at for each message, so it is no call of the system.
+#: The number of forks between the first process and this one. It is read for each message, so it is
+#: a counter and not a system call.
 _count = 0
 
 
@@ -24,7 +25,8 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def ending() -> Callable[[BaseException | None], None]:
-    """What is to be called behind each handler, with what it raised: ends the process where that is a fork of the one which called this."""
+    """Returns a function to call after each handler, with the handler's exception. It ends the
+    process if this is a fork of the process that called ``ending``."""
     own = _count
 
     def end(error: BaseException | None) -> None:

@@ -1,4 +1,5 @@
-"""The life of a worker in one event loop: calls come in, handlers run, answers go back many at a time."""
+"""Runs a worker in one event loop: receives calls, runs handlers, and returns answers many at a
+time."""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ class Summary:
 
     #: Handled and acknowledged.
     done: int = 0
-    #: Failed, and to be tried again.
+    #: Failed, and will be retried.
     retried: int = 0
-    #: Dead at once, because the handler or the retry policy said so.
+    #: Buried immediately, because the handler or the retry policy decided so.
     dead: int = 0
-    #: Handled or failed, but the lease was lost by then.
+    #: Handled or failed, but the lease had already been lost.
     lost: int = 0
-    #: Given back unfinished, without counting an attempt.
+    #: Released unfinished, without counting an attempt.
     released: int = 0
 
     def __add__(self, other: Summary) -> Summary:
@@ -55,7 +56,7 @@ class Summary:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there was nothing to do."""
+        """True if there was nothing to do."""
         return self == Summary()
 
 
@@ -76,14 +77,15 @@ class Life:
         self.tasks = tasks
         in_processes = [task for task in tasks if task.place == "process"]
         count = max(default_count() if processes is None else processes, len(in_processes))
-        # No more messages are begun than there are processes: all tasks share them, or each has its part where each drains by itself.
+        # The number of running messages is limited to the number of processes. All tasks share the
+        # processes; in a drain each task has an equal part.
         each = count // max(1, len(in_processes)) if drains else count
         options = [
             {
                 "queue": queue.native,
                 "weight": task.weight,
                 "batch": task.batch,
-                # A process may have to be started first: its handler's time begins behind that.
+                # A process may have to be started first, and the handler's time starts after that.
                 "timeout": None if task.place == "process" else task.timeout,
                 "lease": task.lease,
                 "shutdown_after": shutdown_after,
@@ -105,7 +107,7 @@ class Life:
         self._starts: list[Callable[[Delivery], None]] = [self._start_of(task) for task in tasks]
 
     async def live(self) -> Summary:
-        """Works until the caller is cancelled, then ends in order."""
+        """Works until the caller is cancelled, then shuts down gracefully."""
         try:
             if self._processes is not None and (failure := await self._processes.start()) is not None:
                 self._fail(failure)
@@ -128,16 +130,17 @@ class Life:
                 self._processes.close()
 
     def stop(self) -> None:
-        """Begins the orderly end."""
+        """Starts the graceful shutdown."""
         self._ends = True
         self._station.stop()
 
     def running(self) -> list[Running]:
-        """The messages that are handled at present, but for those in batches."""
+        """Returns the messages that are being handled, except those in batches."""
         return [context.running() for _, context, _ in self._running.values() if context is not None]
 
     def _fail(self, failure: BaseException) -> None:
-        """Ends in order, and with this failure; one that comes while it ends has ended nothing."""
+        """Shuts down gracefully with this failure. During a shutdown, further failures are
+        ignored."""
         if not self._ends:
             log(logging.ERROR, "the worker ends: %s", failure)
             self._failure = failure
@@ -147,7 +150,7 @@ class Life:
         return Summary(**await self._station.run(bridge()))
 
     def _news(self) -> None:
-        self._end_fork(None)  # one that a handler made would take the parent's news
+        self._end_fork(None)  # a fork of a handler would take the parent's news
         for one in self._station.news():
             if isinstance(one, Delivery):
                 self._starts[one.task](one)
@@ -161,13 +164,15 @@ class Life:
                 running.add_done_callback(partial(self._forget, nr))
 
     def _forget(self, nr: int, _: object) -> None:
-        """One that was cancelled before its first step has not come to its own end."""
+        """Removes a handler that was cancelled before its first step, because it did not remove
+        itself."""
         self._running.pop(nr, None)
 
     def _release_unbegun(self) -> None:
-        """A handler that was cancelled before its first step, as with the whole event loop, has not answered.
+        """Releases the messages of handlers that were cancelled before their first step, for
+        example with the whole event loop, and so have not answered.
 
-        Its cancellation may still be due in this turn of the loop, behind this call.
+        Such a cancellation may still be due in this turn of the loop, after this call.
         """
         unbegun: list[Delivery] = []
         for task, _, delivery in self._running.values():
@@ -189,7 +194,8 @@ class Life:
         return start
 
     def _handler(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
-        """The life of one delivery. It ends once: done behind the last line that can raise, else as a failure or a release."""
+        """Returns a coroutine function that handles one delivery. A delivery ends once: as done
+        after the last line that can raise, otherwise as a failure or a release."""
         decode, call, is_traced, takes_messages = task.codec.decode, self._call(task), is_recorded(), task.takes_messages
         is_logged = _logger.isEnabledFor(logging.DEBUG)
 
@@ -222,7 +228,8 @@ class Life:
         return handle
 
     def _batches(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
-        """The same of several messages: each ends as its own outcome says, and all that have none as the call ended."""
+        """Does the same for batches. Each message ends as its own outcome says; without such an
+        outcome, it ends as the call did."""
         decode, call, takes_messages = task.codec.decode, self._call(task), task.takes_messages
 
         async def handle(delivery: Delivery, _: object) -> None:
@@ -260,7 +267,7 @@ class Life:
         return handle
 
     def _outcome(self, task: Task[Any], attempts: int, outcome: object) -> Ending:
-        """How one message of a batch ends."""
+        """Returns the ending of one message of a batch."""
         try:
             error = error_in(outcome)
         except BaseException as own:
@@ -268,21 +275,22 @@ class Life:
         return None if error is None else failed(task.retry, attempts, error)
 
     def _failed(self, task: Task[Any], attempts: int, error: BaseException, is_read: bool) -> Ending:
-        """How a message ends whose call raised."""
+        """Returns the ending of a message whose call raised an error."""
         self._end_fork(error)
         if isinstance(error, ProcessFailed):
             self._fail(error)
             return RELEASED
         if isinstance(error, asyncio.CancelledError):
-            # By the end of the event loop, which is known once the worker itself is cancelled; or by the handler's own doing.
+            # Either the event loop is ending, which is known once the worker itself is cancelled,
+            # or the handler cancelled itself.
             return _CANCELLED
         if isinstance(error, KeyboardInterrupt) and (task.place == "loop" or not is_read):
-            self._fail(error)  # in this thread it may be the user's, which is not to be swallowed
+            self._fail(error)  # in this thread, the user may have pressed Ctrl-C
             return RELEASED
         return failed(task.retry, attempts, error) if is_read else unreadable(error)
 
     def _call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
-        """Calls the function where it runs."""
+        """Returns a function that calls the handler in its place: loop, thread or process."""
         function, name, takes_payload = task.function, task.context, task.takes_payload
         if task.place == "process":
             assert self._processes is not None
@@ -310,7 +318,8 @@ class Life:
         return in_thread
 
     def _tell(self, task: Task[Any], context: Context, error: BaseException, ending: Ending) -> None:
-        """Logs a failure; with its traceback, unless the handler decided by itself."""
+        """Logs a failure, with its traceback unless the handler raised ``Bury`` or
+        ``RetryAfter``."""
         if ending is None or ending is RELEASED or ending is _CANCELLED:
             return
         kind, _, reason = ending
@@ -328,22 +337,23 @@ class Life:
     def _answer(self, delivery: Delivery, ending: Ending | list[Ending]) -> None:
         self._end_fork(None)
         self._running.pop(delivery.nr, None)
-        if not self._answers and not self._loop.is_closed():  # closed, its handlers are thrown away, and the worker with them
+        if not self._answers and not self._loop.is_closed():  # in a closed loop, nothing more runs
             self._loop.call_soon(self._settle)
         self._answers.append((delivery, ending))
 
     def _settle(self) -> None:
         answers, self._answers = self._answers, []
-        # Those that were cancelled: whatever cancels the worker with its handlers has reached it by now.
+        # If the worker was cancelled together with its handlers, `_ends` is set by now. It decides
+        # the endings of cancelled handlers.
         self._station.settle(answers, self._ends)
 
 
-#: Of a handler that was cancelled: a release if the worker ends, else a failure.
+#: The ending of a cancelled handler: a release if the worker is ending, otherwise a failure.
 _CANCELLED: Ending = ("cancelled", 0.0, "the handler was cancelled")
 
 
 async def _wait_for(run: asyncio.Future[Summary]) -> None:
-    """Until it has ended, whatever else is cancelled meanwhile; cancelled again, not any longer."""
+    """Waits until the run has ended. A second cancellation ends the wait."""
     await asyncio.wait([run])
     if not run.cancelled() and run.exception() is not None:
-        raise run.exception()  # type: ignore[misc]  # it is one
+        raise run.exception()  # type: ignore[misc]  # it is not None

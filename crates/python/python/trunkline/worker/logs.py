@@ -1,4 +1,4 @@
-"""Logs of the worker program: lines for people, or JSON for machines."""
+"""Formats the worker program's logs as lines for people or as JSON for machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class AsJson(logging.Formatter):
-    """One object a line, with whatever was given as ``extra``."""
+    """Formats each record as one JSON object per line, with the fields of ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the record as one JSON object: time in UTC, level, logger, message, the extra fields, and the exception."""

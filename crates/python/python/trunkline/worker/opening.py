@@ -1,4 +1,4 @@
-"""What an application opens once in each process, whichever event loops and threads ask for it."""
+"""Handles that an application opens once in each process, for all event loops and threads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ T = TypeVar("T")
 
 
 class Opening(Generic[T]):
-    """One opening. It runs in a thread of its own: no caller that is cancelled, and no event loop that ends, takes it away from the others."""
+    """One opening. It runs in its own thread, so that neither a cancelled caller nor the end of an
+    event loop stops it for other callers."""
 
     def __init__(self) -> None:
         self._future: Future[T] = Future()
-        # One for each event loop, so that many callers cost one wake-up.
+        # One event per event loop, so that many callers cost one wake-up.
         self._events: dict[asyncio.AbstractEventLoop, asyncio.Event] = {}
 
     def begin(self, open: Callable[[], T], failed: Callable[[], object]) -> None:
-        """Opens. ``failed`` is called before the callers get the error, so that the next call opens again."""
+        """Starts the opening. ``failed`` is called before the callers receive the error, so that
+        the next call opens again."""
 
         def run() -> None:
             try:
@@ -35,13 +37,13 @@ class Opening(Generic[T]):
 
         try:
             threading.Thread(target=run, name="trunkline-open", daemon=True).start()
-        except BaseException:  # no more threads, or the interpreter ends
+        except BaseException:  # no more threads, or the interpreter is exiting
             failed()
             self._future.set_exception(RuntimeError("no thread could be started that connects to the database"))
             raise
 
     async def arrival(self) -> T:
-        """What was opened, for a caller in an event loop."""
+        """Waits for the opened handle, in an event loop."""
         if not self._future.done():
             loop = asyncio.get_running_loop()
             event = self._events.get(loop)
@@ -52,10 +54,10 @@ class Opening(Generic[T]):
         return self.result()
 
     def result(self) -> T:
-        """What was opened, for a thread that may wait."""
+        """Waits for the opened handle, in a thread."""
         error = self._future.exception()
         if error is not None:
-            raise error.with_traceback(None)  # of all callers, whose frames it would collect
+            raise error.with_traceback(None)  # otherwise it would collect the frames of all callers
         return self._future.result()
 
 
@@ -68,19 +70,20 @@ def _waker(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> Callable[[o
 
 
 class Opened:
-    """What was opened, by a key; of each process and each address. It has no lock that a fork could leave taken."""
+    """The opened handles by key, for each process and each address. There is no lock that a fork
+    could leave locked."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, str], dict[str, Any]] = {}
         self._openings: dict[tuple[int, str, str], Opening[Any]] = {}
 
     def known(self, url: str, key: str) -> Any:
-        """What was opened before; ``None`` where nothing was."""
+        """Returns the handle that was opened before, or ``None``."""
         kept = self._kept.get((os.getpid(), url))
         return None if kept is None else kept.get(key)
 
     def opening(self, url: str, key: str, open: Callable[[], T]) -> Opening[T]:
-        """The opening that is under way, or a new one."""
+        """Returns the opening in progress, or starts a new one."""
         at = os.getpid(), url, key
         own: Opening[T] = Opening()
         shared = cast("Opening[T]", self._openings.setdefault(at, own))
@@ -90,15 +93,15 @@ class Opened:
 
     def _kept_or(self, at: tuple[int, str, str], open: Callable[[], T]) -> T:
         process, url, key = at
-        known = self.known(url, key)  # the opening before this one may just have ended
+        known = self.known(url, key)  # an earlier opening may just have ended
         opened: T = open() if known is None else known
         self._kept.setdefault((process, url), {})[key] = opened
         for other in list(self._kept):
             if other[0] == process and other[1] != url:
-                self._kept.pop(other, None)  # the application is elsewhere now: in each test of a program, for example
+                self._kept.pop(other, None)  # the address changed, as between tests
         self._openings.pop(at, None)
         return opened
 
     def forget(self) -> None:
-        """Forgets everything: what nothing else holds closes its connections."""
+        """Forgets all handles. A handle that nothing else references closes its connections."""
         self._kept.clear()

@@ -1,4 +1,4 @@
-"""Handlers in processes of their own."""
+"""Runs handlers in separate processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ProcessDied(Exception):
-    """The process of a handler was killed, or ended itself."""
+    """A handler's process was killed, or exited."""
 
 
 class ProcessFailed(RuntimeError):
@@ -31,18 +31,20 @@ class ProcessFailed(RuntimeError):
 
 
 class HandlerError(Exception):
-    """An error of a handler in a process that could not be pickled: its text."""
+    """The text of a handler's error that could not be pickled in its process."""
 
 
 class _Process:
     """One process, and the pipe to it."""
 
     def __init__(self, modules: list[str]) -> None:
-        # Forked, it would share this process' threads and connections, which do not come along.
+        # A forked process would inherit this process's threads and connections in an unusable
+        # state.
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=main, args=(theirs, modules), name="trunkline-handlers")
-        # A signal to the group waits until the process has its handlers. Multiprocessing's own process unblocks signals as it starts.
+        # Signals are blocked until the process has installed its signal handlers. The resource
+        # tracker unblocks signals when it starts, so it must already run.
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
@@ -52,7 +54,7 @@ class _Process:
         theirs.close()
 
     def ready(self) -> None:
-        """Waits until the modules of the handlers are imported there."""
+        """Waits until the process has imported the modules of the handlers."""
         try:
             said = self._receive()
         except ProcessDied as error:
@@ -61,11 +63,11 @@ class _Process:
             raise ProcessFailed(f"a process for handlers did not start: {said}")
 
     def exchange(self, request: bytes) -> Any:
-        """Has a call done there."""
+        """Runs a call in the process, and returns the answer."""
         try:
             self._pipe.send_bytes(request)
         except OSError:
-            pass  # it died; which is seen below
+            pass  # it died; `_receive` notices that
         return self._receive()
 
     def _receive(self) -> Any:
@@ -84,12 +86,14 @@ class _Process:
         self._process.kill()
 
     def join(self) -> None:
-        """Waits for its end. The pipe is closed with the last reference: a thread may still read from it."""
+        """Waits until the process has ended. The pipe is closed with its last reference, because a
+        thread may still read from it."""
         self._process.join()
 
 
 class Processes:
-    """A process for each handler that may run at a time. One that dies is replaced, and takes its own message along, no other."""
+    """The processes, one for each handler that may run at the same time. A process that dies is
+    replaced, and fails only its own message."""
 
     def __init__(self, count: int, tasks: list[Task[Any]], threads: Threads) -> None:
         self._count, self._threads = count, threads
@@ -98,17 +102,19 @@ class Processes:
         self._all: set[_Process] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._starting: set[asyncio.Task[None]] = set()
-        #: Why one did not start: then none is started any more.
+        #: The reason why a process did not start. After that, no process is started.
         self._failure: ProcessFailed | None = None
         self._is_closed = False
 
     async def start(self) -> ProcessFailed | None:
-        """Starts all, and waits until each is ready, so that a first failure costs no message anything. Returns that failure."""
+        """Starts all processes, and waits until each is ready, so that a failure at the start costs
+        no message an attempt. Returns that failure."""
         await asyncio.gather(*(self._start() for _ in range(self._count)))
         return self._failure
 
     def call(self, task: Task[Any]) -> Callable[[Any, Any], Awaitable[Any]]:
-        """What calls the task's function there. Its payload is pickled, and there is no context."""
+        """Returns a function that calls the task's function in a process. The payload is pickled,
+        and there is no context."""
         place = task.__module__, task.function.__qualname__, task.batch is not None
         timeout, loop = task.timeout, asyncio.get_running_loop()
 
@@ -136,13 +142,13 @@ class Processes:
                 if is_whole:
                     self._give_back(process)
                 else:
-                    self._replace(process)  # it died, was killed, or its answer is not waited for any more
+                    self._replace(process)  # it died, was killed, or its caller left
             return _result_of(said)
 
         return call
 
     def close(self) -> None:
-        """Kills all: what still runs there is given back already."""
+        """Kills all processes. The messages that they still handle have already been released."""
         self._is_closed = True
         for starting in self._starting:
             starting.cancel()
@@ -164,7 +170,7 @@ class Processes:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
                 else:
-                    self._wake()  # it was woken, and takes nothing
+                    self._wake()  # it was woken, but takes no process
                 raise
         return self._idle.popleft()
 
@@ -189,7 +195,7 @@ class Processes:
         starting.add_done_callback(self._starting.discard)
 
     async def _start(self, before: _Process | None = None) -> None:
-        """Starts one, in the place of another that was killed."""
+        """Starts a process, which may replace one that was killed."""
         made: list[_Process] = []
 
         def begin() -> None:
@@ -215,7 +221,7 @@ class Processes:
 
 
 def _result_of(said: Any) -> Any:
-    """What the function returned there; raises what it raised."""
+    """Returns the function's result from the process, or raises its error."""
     kind, value = said
     if kind == "failed":
         raise _error_of(value)
@@ -225,7 +231,7 @@ def _result_of(said: Any) -> Any:
 
 
 def _error_of(written: tuple[str, bytes | None]) -> BaseException:
-    """The error itself if it comes out of its pickle, with the reason that was written there."""
+    """Returns the error itself if it can be unpickled, with the reason that its process wrote."""
     reason, pickled = written
     error: BaseException = HandlerError(reason.partition("\n")[0])
     if pickled is not None:
@@ -233,7 +239,7 @@ def _error_of(written: tuple[str, bytes | None]) -> BaseException:
             found = pickle.loads(pickled)
             error = found if isinstance(found, BaseException) else error
         except BaseException:
-            pass  # its class may need what only that process has
+            pass  # its class may exist only in that process
     try:
         setattr(error, WRITTEN, reason)
     except BaseException:
@@ -242,7 +248,7 @@ def _error_of(written: tuple[str, bytes | None]) -> BaseException:
 
 
 def default_count() -> int:
-    """Processes where none are said: one for each processor."""
+    """Returns the default number of processes: one per processor."""
     return os.cpu_count() or 1
 
 

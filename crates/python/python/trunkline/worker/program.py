@@ -1,4 +1,5 @@
-"""``trunkline-worker module:app``: works on the queues of an application until it is told to stop."""
+"""``trunkline-worker module:app`` works on the queues of an application until it receives a
+signal."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ from .supervisor import supervise
 from .threads import TooManyHang
 
 _logger = logging.getLogger("trunkline.worker")
-#: Set in the processes of a supervisor: its process id.
+#: An environment variable, which a supervisor sets for its processes: the supervisor's process id.
 SUPERVISOR = "TRUNKLINE_WORKER_SUPERVISOR"
 
 
 def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
-    """What was said on the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(
         prog="trunkline-worker",
         description="Works on the queues of an application until SIGTERM or SIGINT; then ends in order: what runs may end, the rest is "
@@ -58,28 +59,29 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _count(said: str) -> int:
-    """A number of the command line that is at least one."""
+    """Parses a number of at least one."""
     if not said.isascii() or not said.isdigit() or not 0 < int(said) < 2**31:
         raise argparse.ArgumentTypeError(f"{said!r} is no number from 1 to 2,147,483,647")
     return int(said)
 
 
 def _seconds(said: str) -> float:
-    """A time of the command line."""
+    """Parses a duration in seconds."""
     try:
         return bounded(float(said))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{said!r} are no seconds: a number of at least zero") from None
 
 
-#: Seconds within which signals are one: a terminal, a service manager or a supervisor may send the same one to a process twice.
+#: Signals within this number of seconds count as one, because a terminal, a service manager or a
+#: supervisor may send the same signal to a process twice.
 _ONE = 1.0
-#: Seconds that threads and tasks have which a handler started, at the program's end.
+#: How many seconds the program's end waits for threads and tasks that a handler started.
 _LAST = 5.0
 
 
 async def work(app: App, said: argparse.Namespace) -> Summary:
-    """Until a signal, or until nothing is due with ``--drain``."""
+    """Works until a signal arrives, or with ``--drain`` until nothing is due."""
     ending = _Ending(SUPERVISOR in os.environ)
     running = asyncio.ensure_future(_work(app, said))
     orphaned = asyncio.ensure_future(_until_orphaned())
@@ -87,11 +89,11 @@ async def work(app: App, said: argparse.Namespace) -> Summary:
     is_cancelled = False
     try:
         await asyncio.wait([running, orphaned, told], return_when=asyncio.FIRST_COMPLETED)
-    except asyncio.CancelledError:  # by a handler's doing: the worker ends in order all the same
+    except asyncio.CancelledError:  # a handler did this; shut down gracefully anyway
         is_cancelled = True
     app.stop()
     if not running.done() and not app.is_running:
-        running.cancel()  # it is still being set up
+        running.cancel()  # the setup is still running
     try:
         summary = await running
         if is_cancelled:
@@ -129,7 +131,8 @@ async def _work(app: App, said: argparse.Namespace) -> Summary:
 
 
 class _Ending:
-    """What signals do: the first begins the orderly end, another ends at once."""
+    """Handles signals: the first starts the graceful shutdown, a later one ends the process
+    immediately."""
 
     def __init__(self, is_supervised: bool) -> None:
         self.begun = asyncio.Event()
@@ -137,7 +140,9 @@ class _Ending:
         self._since: float | None = None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            # The event loop's way wakes it. What counts is done by a handler of Python's, which runs where a handler stops the loop, too.
+            # `add_signal_handler` wakes the event loop and sets `begun`. The work is done by
+            # `_came`, a plain Python signal handler, because it runs even while a task handler
+            # blocks the loop.
             loop.add_signal_handler(number, self.begun.set)
             signal.signal(number, self._came)
 
@@ -146,13 +151,13 @@ class _Ending:
         if self._since is None:
             self._since = now
             log(logging.INFO, "%s: ending in order", name)
-        elif now - self._since >= _ONE and not self._is_supervised:  # a supervisor kills by itself
+        elif now - self._since >= _ONE and not self._is_supervised:  # its supervisor kills it
             log(logging.WARNING, "%s again: ending at once; messages come back when their leases end", name)
             os._exit(1)
 
 
 async def _until_orphaned() -> None:
-    """Until the supervisor is gone, where there is one."""
+    """Waits until the supervisor is gone; without a supervisor, waits without end."""
     supervisor = os.environ.get(SUPERVISOR)
     while supervisor is None or os.getppid() == int(supervisor):
         await asyncio.sleep(1)
@@ -160,7 +165,7 @@ async def _until_orphaned() -> None:
 
 
 def main(of: Sequence[str] | None = None) -> None:
-    """The program."""
+    """Runs the program."""
     said = arguments(of)
     begin(said.log_level, said.log_json)
     if SUPERVISOR not in os.environ and (said.processes > 1 or said.reload):
@@ -172,14 +177,16 @@ def main(of: Sequence[str] | None = None) -> None:
         _logger.error("%s", error)
         sys.exit(2)
     except TooManyHang:
-        sys.exit(1)  # which was logged
+        sys.exit(1)  # it was logged
     told = asdict(summary)
     _logger.info("ended: %s", ", ".join(f"{count} {name}" for name, count in told.items() if count) or "nothing to do", extra=told)
 
 
 def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
-    """As ``asyncio.run``, but what a handler throws out of the loop, or stops it by, has the worker end in order; and no thread of the loop's own
-    executor, nor a task that does not end, is waited for without a bound: a handler may have left either."""
+    """Runs the worker like ``asyncio.run``, with two differences, because handlers may misbehave.
+    If a handler raises an error out of the loop or stops the loop, the worker shuts down
+    gracefully. And it does not wait for threads of the loop's executor, and only for a limited time
+    for tasks that do not end."""
     loop = asyncio.new_event_loop()
     worker = loop.create_task(work)
     try:
@@ -203,7 +210,8 @@ def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
 
 
 def console(program: Callable[[], object] = main) -> None:
-    """The program as a shell starts it: it ends though a thread that a handler started does not."""
+    """Runs the program as a shell starts it. The process ends even if a thread that a handler
+    started does not."""
     code: object = 1
     try:
         program()
@@ -220,7 +228,7 @@ def console(program: Callable[[], object] = main) -> None:
                 _logger.warning("thread %s still runs: ending without it", thread.name)
                 logging.shutdown()
                 os._exit(code if isinstance(code, int) else 0 if code is None else 1)
-    sys.exit(code)  # type: ignore[arg-type]  # as it was
+    sys.exit(code)  # type: ignore[arg-type]  # the code of the program, unchanged
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Brings the database to what an application declares."""
+"""Creates in the database what an application declares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .task import Task
 _logger = logging.getLogger("trunkline.worker")
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,47}")
 _DENIED = "42501"
-#: What a role needs for schedules.
+#: The remedy for a role that may not manage schedules.
 _OPERATOR = (
     "run App.setup as the role that owns the schema, or give this role the rights of an operator of all queues: "
     "`select trunkline.grant_rights('ROLE', 'operator')` in SQL"
@@ -24,11 +24,11 @@ _OPERATOR = (
 
 
 class UnknownQueue(ValueError):
-    """No task of the application has a queue that was named."""
+    """A queue was named for which the application has no task."""
 
 
 def checked_name(what: str, name: str) -> str:
-    """A name as the database takes it."""
+    """Checks that the database accepts a name, and returns it."""
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"a {what} cannot be named {name!r}: a name has 1 to 48 characters, a lower-case letter, then a-z, 0-9, '_', '.' or '-'; "
@@ -38,13 +38,13 @@ def checked_name(what: str, name: str) -> str:
 
 
 def schema_of(url: str) -> str:
-    """The schema that an address names, or the environment."""
+    """Returns the schema that an address or the environment names."""
     named = re.search(r"(?:^|[\s?&])schema\s*=\s*'?(\w+)", url)
     return named[1] if named else os.environ.get("TRUNKLINE_SCHEMA") or "trunkline"
 
 
 class Setup:
-    """What an application declares, to be made in one database."""
+    """The declarations of an application, to be created in one database."""
 
     def __init__(self, db: Db, tasks: Sequence[Task[Any]], declared: Set[str], as_permitted: bool) -> None:
         self._db, self._tasks, self._as_permitted = db, tasks, as_permitted
@@ -54,8 +54,8 @@ class Setup:
     async def done(self, drop_schedules: bool) -> None:
         """Migrates the schema, and creates the tasks' queues and schedules.
 
-        With `drop_schedules`, drops schedules of these queues that no task declares. What the role may not do raises `TrunklineError`, or
-        is logged if the setup is `as_permitted`.
+        With `drop_schedules`, drops schedules of these queues that no task declares. If the role
+        may not do a step, raises `TrunklineError`, or logs it if the setup is `as_permitted`.
         """
         try:
             await self._db.migrate()
@@ -88,7 +88,8 @@ class Setup:
                 self._left(error, f"schedule {schedule.name!r} of queue {task.queue!r} cannot be put in force", _OPERATOR)
 
     async def _undeclared(self, drop: bool) -> None:
-        """Schedules of the tasks' queues that no task declares: of an older program, or made by hand."""
+        """Logs or drops schedules of the tasks' queues that no task declares, for example those of
+        an older program."""
         ours = {task.queue for task in self._tasks}
         try:
             there = await self._db.schedules()
@@ -97,7 +98,7 @@ class Setup:
                 raise
             if drop:
                 self._left(error, "schedules cannot be dropped", _OPERATOR)
-            return  # a consumer may not look
+            return  # a consumer may not list schedules
         for schedule in there:
             if schedule.queue not in ours or schedule.name in self._declared:
                 continue
@@ -113,7 +114,7 @@ class Setup:
                 )  # fmt: skip
 
     def _left(self, error: TrunklineError, what: str, remedy: str) -> None:
-        """What the role may not do: logged, or raised."""
+        """Logs or raises an error about a step that the role may not do."""
         if error.sqlstate != _DENIED:
             raise error
         if not self._as_permitted:

@@ -1,4 +1,5 @@
-"""Several processes of the worker: one that dies is replaced; all restart when the program changes."""
+"""Runs several processes of the worker. A process that dies is replaced; all restart when the
+program changes."""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ from types import FrameType
 
 _logger = logging.getLogger("trunkline.worker")
 
-#: Seconds between looks at the processes and files.
+#: The number of seconds between checks of the processes and files.
 _LOOK = 0.25
-#: Seconds within which signals are one.
+#: Signals within this number of seconds count as one.
 _ONE = 1.0
-#: A process that lived shorter is replaced after a pause, which doubles from the first to the second.
+#: A process that lived at most `_SHORT` seconds is replaced after a pause, which doubles from the
+#: first value of `_PAUSE` up to the second.
 _SHORT, _PAUSE = 5.0, (0.5, 30.0)
 
 
@@ -31,7 +33,7 @@ class _Place:
         self._began = 0.0
         self.process: subprocess.Popen[bytes] | None = None
         self.code = 0
-        #: It ended by itself, and well.
+        #: True if the process ended on its own, with code 0.
         self.is_done = False
 
     def begin(self) -> None:
@@ -39,7 +41,8 @@ class _Place:
         self.process = subprocess.Popen(self._command, env=self._environment)
 
     def look(self, drains: bool) -> None:
-        """Replaces what died, when its pause is over; where processes drain, one that ended well has done so."""
+        """Replaces a process that died, after its pause. If processes drain, a process that ended
+        with code 0 is done."""
         if self.is_done:
             return
         now = time.monotonic()
@@ -66,22 +69,23 @@ class _Place:
 
 
 def _changes(folder: Path) -> Iterator[bool]:
-    """Whether a Python file below the folder changed since the last look."""
+    """Yields whether a Python file below the folder has changed since the last check."""
     seen: dict[str, float] | None = None
     while True:
         now: dict[str, float] = {}
-        for path, _, names in os.walk(folder):  # which passes over a folder that is gone when it comes to it, as `rglob` does not
+        for path, _, names in os.walk(folder):  # unlike `rglob`, it skips a folder that disappears
             for name in names:
                 if name.endswith(".py"):
                     file = os.path.join(path, name)
-                    with suppress(OSError):  # it was there a moment ago
+                    with suppress(OSError):  # it was deleted in the meantime
                         now[file] = os.stat(file).st_mtime
         yield seen is not None and now != seen
         seen = now
 
 
 def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drains: bool = False) -> int:
-    """Until a signal, which is passed on, or until all have drained. Returns the worst code of the processes."""
+    """Runs until a signal, which is passed on, or until all processes have drained. Returns the
+    highest exit code of the processes."""
     environment = {**os.environ, mark: str(os.getpid())}
     places = [_Place(command, environment) for _ in range(max(1, count))]
     told: list[int] = []
@@ -92,7 +96,7 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
         now = time.monotonic()
         if not told:
             since = now
-        elif now - since >= _ONE:  # what comes within is the same signal, sent to the group and to this process
+        elif now - since >= _ONE:  # earlier, it is the same signal again
             number = signal.SIGKILL
         else:
             return
@@ -104,8 +108,9 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
         signal.signal(number, tell)
     changes = _changes(Path.cwd())
     if reloads:
-        next(changes)  # before anything begins: what changes while it does counts
-        # Compiled files know their source by whole seconds and its size, so a change within a second would not be seen.
+        next(changes)  # before the processes start: later changes count
+        # Compiled files identify their source by its size and a time in whole seconds, so a change
+        # within a second could go unnoticed.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
     for place in places:
         place.begin()
@@ -127,10 +132,10 @@ def supervise(command: Sequence[str], count: int, reloads: bool, mark: str, drai
                 place.look(drains)
         if not reloads and all(place.is_done for place in places):
             return 0
-    # One that began while the signal came has not got it.
+    # A process that started while the signal arrived has not received it.
     for place in places:
         place.tell(told[0])
-    # One that had just begun ends by the signal itself.
+    # A process that has just started is ended by the signal itself.
     codes = [place.ended() for place in places]
     if signal.SIGKILL in told:
         return 1

@@ -1,4 +1,4 @@
-"""A task: a function, and the queue of what it is called with."""
+"""A task, which is a function and the queue of its payloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Where a handler runs: in the event loop, in a thread, or in a process of its own.
+#: The place where a handler runs: the event loop, a thread, or a separate process.
 Place = Literal["loop", "thread", "process"]
 
 
@@ -33,7 +33,7 @@ class TaskDraft(Drafted[T]):
     task: Task[T] = field(repr=False, compare=False)
 
     async def enqueue(self) -> Enqueued:
-        """Enqueues it, and returns the id of the message that is there, and whether it is new."""
+        """Enqueues the message, and returns its id and outcome."""
         return await self.task.enqueue(self)
 
     def __await__(self) -> Generator[Any, None, Enqueued]:
@@ -41,7 +41,8 @@ class TaskDraft(Drafted[T]):
 
 
 class Task(Generic[T]):
-    """A function that is run for every message of a queue. Called, it is the function; ``enqueue`` sends it a payload."""
+    """A function that is run for every message of a queue. A direct call runs the function itself;
+    ``enqueue`` sends it a payload."""
 
     def __init__(
         self,
@@ -58,12 +59,13 @@ class Task(Generic[T]):
         weight: int,
         settings: dict[str, Setting],
     ) -> None:
-        # A decorator that wraps an async function returns its coroutine, or has run it.
+        # If a decorator wraps an async function, the wrapper returns the function's coroutine, or
+        # has already run it.
         inner = inspect.unwrap(function)
         is_async = inspect.iscoroutinefunction(inner)
         if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in (function, inner)):
             raise TypeError(f"{function.__qualname__} yields, so calling it runs nothing: a handler must not be a generator")
-        as_native(retry)  # raises where it is no policy
+        as_native(retry)  # raises if it is not a policy
         if is_async and place in ("thread", "process"):
             raise TypeError(f"{function.__qualname__} is async, so it runs in the event loop, not in a {place}")
         if not is_async and place == "loop":
@@ -84,7 +86,7 @@ class Task(Generic[T]):
         checked_count("weight", weight)
         self.app = app
         self.function = function
-        #: Whether it may return what is to be awaited.
+        #: True if the function may return an awaitable.
         self.is_wrapped = is_async and not inspect.iscoroutinefunction(function)
         self.queue = queue
         self.retry = retry
@@ -98,7 +100,7 @@ class Task(Generic[T]):
         parameters = _Parameters(function, batch is not None)
         self.takes_payload = parameters.takes_payload
         self.takes_messages = parameters.takes_messages
-        #: The name of the parameter that gets the context.
+        #: The name of the parameter that receives the context.
         self.context = parameters.context
         if self.context is not None and place == "process":
             raise TypeError(f"{function.__qualname__} runs in a process, where there is no context")
@@ -115,7 +117,8 @@ class Task(Generic[T]):
         return f"Task({self.__name__!r}, queue={self.queue!r})"
 
     async def enqueue(self, payload: T | Drafted[T]) -> Enqueued:
-        """Enqueues a message for it, and returns its id once it is committed. See :meth:`Queue.enqueue`."""
+        """Enqueues a message for the task, and returns its id after the commit. See
+        :meth:`Queue.enqueue`."""
         return await (await self.app.queue(self)).enqueue(payload)
 
     async def enqueue_many(self, payloads: Iterable[T | Drafted[T]]) -> list[Enqueued]:
@@ -123,12 +126,12 @@ class Task(Generic[T]):
         return await (await self.app.queue(self)).enqueue_many(payloads)
 
     def draft(self, payload: T) -> TaskDraft[T]:
-        """A message with options, and then ``.enqueue()``."""
+        """Returns a message to which options can be added, before ``.enqueue()``."""
         return TaskDraft(payload, Options(), self)
 
 
 class _Parameters:
-    """What a handler is to be called with, by its signature."""
+    """The parameters of a handler, from its signature."""
 
     def __init__(self, function: Callable[..., Any], is_of_batches: bool) -> None:
         hints = get_type_hints(function)

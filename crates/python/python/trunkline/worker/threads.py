@@ -12,20 +12,22 @@ from typing import Any
 from . import forks
 from .ending import log
 
-#: How a function ended: whether it returned, and what it returned or raised. An error is a value here: a ``StopIteration`` that is raised
-#: into a future never arrives.
+#: How a function ended: whether it returned, and its result or error. An error is passed as a
+#: value, because a future cannot raise a ``StopIteration``.
 Outcome = tuple[bool, Any]
-#: Threads that may hang in handlers that outlived their timeouts, at any concurrency.
+#: The minimum number of threads, at any concurrency, that may hang in handlers after their
+#: timeouts.
 _LEAST = 16
 
 
 class TooManyHang(RuntimeError):
-    """Too many handlers outlived their timeouts; the worker ends, to be restarted."""
+    """Too many handlers exceeded their timeouts; the worker ends, so that it can be restarted."""
 
 
 class Threads:
-    """As many threads as functions run at a time. A thread whose function outlived its timeout is replaced, so nothing waits behind it; where
-    too many hang, ``exhausted`` is called. The threads keep no interpreter from exiting."""
+    """One thread for each running function. A thread whose function exceeded its timeout is
+    replaced, so no other function waits for it. If too many threads hang, ``exhausted`` is called.
+    The threads do not keep the interpreter from exiting."""
 
     def __init__(self, concurrency: int, exhausted: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,10 +37,10 @@ class Threads:
         self._is_closed = False
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """Runs it in a thread; returns or raises what it does."""
+        """Runs a function in a thread. Returns its result or raises its error."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
         work = self._idle.pop() if self._idle else self._start()
-        state = [False]  # whether it hangs
+        state = [False]  # true if the thread hangs
 
         def ended(outcome: Outcome) -> None:
             self._ended(work, state, future, outcome)
@@ -57,10 +59,10 @@ class Threads:
                 raise RuntimeError("the handler raised StopIteration") from result
             raise result
         finally:
-            del result  # it holds this frame
+            del result  # it references this frame
 
     def close(self) -> None:
-        """Ends the threads that do nothing; the others end with what they do."""
+        """Ends the idle threads. The other threads end after their functions."""
         self._is_closed = True
         while self._idle:
             self._idle.pop().put(None)

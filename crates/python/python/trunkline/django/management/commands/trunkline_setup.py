@@ -1,4 +1,5 @@
-"""`manage.py trunkline_setup`: the schema, the queues of the tasks and their schedules. Run it where you run `migrate`."""
+"""`manage.py trunkline_setup` creates the schema, the tasks' queues and their schedules. Run it
+where you run `migrate`."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
 
     def handle(self, *arguments: Any, **options: Any) -> None:
-        """Sets up the application of the settings, and prints its queues."""
+        """Runs the setup of the application that the settings name, and prints its queues."""
         app = application()
         asyncio.run(app.setup(drop_schedules=bool(options.get("drop_schedules"))))
         self.stdout.write(f"{len(app.tasks)} queues: {', '.join(sorted(app.tasks))}")

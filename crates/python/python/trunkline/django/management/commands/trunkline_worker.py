@@ -1,4 +1,5 @@
-"""`manage.py trunkline_worker`: what `trunkline-worker` does, on the application of the settings."""
+"""`manage.py trunkline_worker` does the same as `trunkline-worker`, for the application that the
+settings name."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from trunkline.django.place import application
 from trunkline.worker import program
 
-#: Options of `trunkline-worker` that have a value; given on as they are.
+#: Options of `trunkline-worker` that have a value; they are passed on unchanged.
 VALUES = ("concurrency", "processes", "handler_processes", "shutdown_after", "log_level")
 FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 
@@ -29,12 +30,13 @@ class Command(BaseCommand):
         parser.add_argument("--queue", action="append", default=[], help="only this queue; may be said several times")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Runs the command as a shell starts it: it ends even if a thread of a handler still runs."""
+        """Runs the command as a shell starts it: the process ends even if a handler's thread is
+        still running."""
         program.console(lambda: super(Command, self).run_from_argv(argv))
 
     def handle(self, *arguments: Any, **options: Any) -> None:
-        """Works on the application of the settings until SIGTERM or SIGINT."""
-        application()  # says what is wrong with the setting
+        """Runs a worker for the application that the settings name, until SIGTERM or SIGINT."""
+        application()  # raises if the setting is wrong
         given = [f"--{name.replace('_', '-')}={options[name]}" for name in VALUES if options[name] is not None]
         given += [f"--{name.replace('_', '-')}" for name in FLAGS if options[name]]
         given += [f"--queue={queue}" for queue in options["queue"]]
