@@ -29,7 +29,7 @@ pub struct Args {
     /// Messages to show
     #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
     n: usize,
-    /// Begin after this id: the last one of the page before
+    /// Start after this id: the last id of the previous page
     #[arg(long, value_name = "ID", default_value = "0")]
     after: Id,
     /// A line of JSON for each message, with its whole payload

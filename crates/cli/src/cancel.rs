@@ -19,7 +19,7 @@ Example:
 pub struct Args {
     /// The queue
     queue: String,
-    /// Ids of messages; others are passed over
+    /// Ids of messages; other ids are skipped
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Id>,
 }

@@ -27,11 +27,11 @@ pub struct Args {
     /// The address to listen on: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
     #[arg(value_name = "LISTEN", value_parser = listen)]
     listen: String,
-    /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder
+    /// The server: HOST:PORT, or FOLDER:PORT if its socket is in a folder
     /// (/var/run/postgresql:5432)
     #[arg(value_name = "SERVER")]
     server: String,
-    /// The delay each way; fractions are possible, and other units (1s)
+    /// The delay in each direction; fractions and other units are possible (1s)
     #[arg(value_name = "MILLISECONDS", value_parser = milliseconds, allow_negative_numbers = true)]
     delay: Duration,
 }

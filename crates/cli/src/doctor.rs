@@ -34,16 +34,16 @@ Examples:
   trunkline doctor --skip-check bloat,versions --skip-queue 'nightly_*'
   trunkline doctor --json | jq -r 'select(.severity == \"wrong\") | .mend'")]
 pub struct Args {
-    /// The time for which a transaction may be open, a slot unread and a message due
+    /// The time for which a transaction may be open, a slot unread and a message due without a finding
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     patience: Duration,
-    /// Leave out these checks, by the names in brackets
+    /// Leave out these checks, by the names in square brackets
     #[arg(long, value_name = "CHECKS", value_delimiter = ',')]
     skip_check: Vec<String>,
-    /// Leave out these queues; a * at the end of a name stands for any end
+    /// Leave out these queues; a * at the end of a name matches any ending
     #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
     skip_queue: Vec<String>,
-    /// End with code 4 where there is advice, and nothing worse
+    /// Exit with code 4 if there is advice, and nothing worse
     #[arg(long)]
     strict: bool,
     /// A line of JSON for each finding

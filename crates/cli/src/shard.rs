@@ -15,7 +15,7 @@ use crate::{
 /// The verbs of `trunkline shard`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
-    /// The servers that are named, with their shards' names and what is left on each
+    /// List the servers, with their shards' names and the messages left on each
     #[command(after_help = "\
 Example:
   trunkline shard list --database-url postgres://db1/app --database-url postgres://db2/app")]
@@ -24,8 +24,8 @@ Example:
         #[arg(long)]
         json: bool,
     },
-    /// Take a server out: nothing is enqueued there any more, and what is there is consumed, or
-    /// moved
+    /// Take a server out of service: nothing more is enqueued on it, and its messages are consumed
+    /// or moved
     #[command(after_help = "\
 Name all servers with --database-url, and the one that is to be drained as `shard list` prints it.
 Producers see within five seconds that it drains, and enqueue on the others; consumers and workers go
@@ -46,25 +46,25 @@ Examples:
   trunkline shard drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app
   trunkline shard drain --move 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
     Drain {
-        /// The shard, as `shard list` prints it
+        /// The shard, as printed by `shard list`
         #[arg(value_name = "SHARD")]
         shard: shards::Id,
-        /// Move what waits there to the other servers
+        /// Move the waiting messages to the other servers
         #[arg(long = "move")]
         moves: bool,
     },
-    /// Let a server that drains, or is drained, take messages again
+    /// Let a server that is draining or drained accept messages again
     #[command(after_help = "\
 Example:
   trunkline shard resume 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
     Resume {
-        /// The shard, as `shard list` prints it
+        /// The shard, as printed by `shard list`
         #[arg(value_name = "SHARD")]
         shard: shards::Id,
     },
 }
 
-/// The time between two lines about the progress of a drain.
+/// The interval between reports of a drain's progress.
 const TELL: Duration = Duration::from_secs(2);
 
 pub async fn run(verb: Verb, database: &Database) -> Result<()> {

@@ -75,31 +75,34 @@ pub struct Args {
     /// The command to run for each message
     #[arg(long, value_name = "COMMAND")]
     exec: String,
-    /// Commands that run at the same time; as many as there are processors if not set
+    /// The number of commands that run at the same time; as many as there are processors if not set
     #[arg(long, value_name = "N", value_parser = number::more_than_zero)]
     concurrency: Option<NonZeroUsize>,
-    /// The time that a command may take; then it is ended, and has failed. No limit if not set
+    /// The maximum duration of a command; after it, the command is ended and has failed. No limit
+    /// if not set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
-    /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own
-    /// maximum of attempts holds beside it
+    /// The number of retries after the first failed attempt; messages given back at an orderly end
+    /// do not count. The queue's own maximum of attempts applies as well
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     retries: Option<u32>,
-    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says
-    /// how soon messages come back after a crash
+    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it
+    /// determines how soon messages come back after a crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
-    /// End when nothing is due any more; what failed and waits for its next try is not waited for
+    /// Exit when nothing is due any more; does not wait for failed messages that wait for their
+    /// next attempt
     #[arg(long)]
     drain: bool,
-    /// The time that an orderly end waits for running commands, before it ends them
+    /// The time for which an orderly end waits for running commands before it ends them
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::duration)]
     shutdown_after: Duration,
-    /// Write every ten seconds what was handled, what failed and how long it took, for `trunkline
-    /// console` to show
+    /// Write a report every ten seconds, for `trunkline console` to show: what was handled, what
+    /// failed, and how long it took
     #[arg(long)]
     report: bool,
-    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are kept from it otherwise
+    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are otherwise removed from its
+    /// environment
     #[arg(long)]
     pass_credentials: bool,
 }
@@ -178,8 +181,8 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let job = Arc::new(job);
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
-    // Normally the commands end and their messages are given back before this limit, which is for
-    // everything that hangs.
+    // Normally the commands end and their messages are given back before this limit. The limit is
+    // for anything that hangs.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |shard: Option<shards::Id>, queue: Queue<Text>| {
@@ -208,7 +211,7 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     }
 }
 
-/// Returns the last line of the program.
+/// Returns the summary that the program prints last.
 fn told(queue: &str, summary: &Summary) -> String {
     let mut told = format!("{queue}: {} done", thousands(summary.done));
     let others = [
@@ -218,7 +221,7 @@ fn told(queue: &str, summary: &Summary) -> String {
         (summary.lost, "discarded because the lease was lost"),
     ];
     for (count, what) in others.into_iter().filter(|(count, what)| *count > 0 || *what == "failed") {
-        let _ = write!(told, ", {} {what}", thousands(count)); // a String takes everything
+        let _ = write!(told, ", {} {what}", thousands(count)); // writing to a String cannot fail
     }
     told
 }
