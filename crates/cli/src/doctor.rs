@@ -34,7 +34,8 @@ Examples:
   trunkline doctor --skip-check bloat,versions --skip-queue 'nightly_*'
   trunkline doctor --json | jq -r 'select(.severity == \"wrong\") | .mend'")]
 pub struct Args {
-    /// The time for which a transaction may be open, a slot unread and a message due without a finding
+    /// The time for which a transaction may be open, a slot unread and a message due without a
+    /// finding
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     patience: Duration,
     /// Leave out these checks, by the names in square brackets

@@ -1,4 +1,4 @@
--- Indexes that are many times as large as their entries. An entry of these takes some 40 bytes; pages are half full at worst.
+-- Finds indexes that are many times larger than their entries need. An entry takes some 40 bytes; in the worst case pages are half full.
 select 'advice', substr(t.relname, strpos(t.relname, '_') + 1),
        format('index %I has %s for %s rows', i.relname, pg_size_pretty(pg_relation_size(i.oid)), s.n_live_tup + s.n_dead_tup), null::timestamptz,
        'Pages that became empty are used again only for entries that belong there. A long snapshot leaves an index like this behind.',

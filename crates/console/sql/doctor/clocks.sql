@@ -1,4 +1,4 @@
--- Times of a queue that cannot be right: a clock wrote them that was ahead. Of its messages those are looked at that are due last.
+-- Finds times of a queue that cannot be right, because a clock that was ahead wrote them. Examines only the messages that are due last.
 select 'wrong', {name}, left(string_agg(t.what, '; ' order by t.what), 500), null::timestamptz,
        'The server''s clock was ahead, and was set back. What it has written means a time that is still to come: messages wait for it, lanes, keys and limits are held until then.',
        format('select trunkline.repair_times(%L);', {name})

@@ -1,4 +1,4 @@
--- Whether what is due is consumed. The oldest message is found along the queue's index from its floor on.
+-- Checks that due messages are consumed. The oldest message is found along the queue's index, from the floor on.
 select case when q.paused then 'advice' else 'wrong' end, q.name,
        format('the oldest due message has waited for %s, and %s', date_trunc('second', now() - o.due_at),
               case when q.paused then 'the queue is paused'

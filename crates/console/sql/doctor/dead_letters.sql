@@ -1,4 +1,4 @@
--- Dead letters wait until a person decides. Those that died within the last hour are news. No more than the 10,000 newest are read, and no payload.
+-- Reports dead letters, which wait until a person decides. Letters that died within the last hour are news. Reads at most the 10,000 newest, and no payload.
 select case when d.fresh >= 10 then 'wrong' else 'advice' end, {name}::text,
        pg_catalog.format('%s%s dead letter%s, of which %s died within the last hour; the last error is: %s', case when d.n = 10000 then 'at least ' else '' end,
                          d.n, case when d.n = 1 then '' else 's' end, d.fresh, pg_catalog.left(pg_catalog.regexp_replace(d.error, '\s+', ' ', 'g'), 200)),

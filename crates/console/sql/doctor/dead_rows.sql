@@ -1,5 +1,6 @@
--- What died and was not cleaned away, where it is much beside what lives. Many rows die between two vacuums of a queue that works: so they count only where the
--- last vacuum, or the queue's creation, is longer ago than the patience, or where a vacuum came and something that began before it holds them.
+-- Reports dead rows that were not cleaned away and are many compared with the live ones. In a busy queue many rows die between two vacuums. So the rows count
+-- only if the last vacuum, or the queue's creation, is longer ago than the patience, or if a vacuum ran and a transaction that is older than it holds the
+-- rows.
 select 'wrong', substr(s.relname, strpos(s.relname, '_') + 1),
        format('table %I has %s dead rows beside %s live ones, about %s', s.relname, s.n_dead_tup, s.n_live_tup,
               pg_size_pretty((pg_table_size(s.relid) * (s.n_dead_tup::float8 / greatest(s.n_dead_tup + s.n_live_tup, 1)))::bigint)),

@@ -1,4 +1,5 @@
--- Of a queue with uniqueness: unique keys that belong to messages which are gone, among the 10,000 oldest. Enqueues pass over them; they only take up room.
+-- For queues with uniqueness: finds unique keys that belong to messages which are gone, among the 10,000 oldest. Enqueues ignore such keys, which only take up
+-- space.
 select 'advice', {name}, format('%s unique keys belong to messages that are gone', count(*)), null::timestamptz,
        'They take up room until another message gets the key. A restore of parts of the database leaves them behind, or a hand in the tables.',
        format('select * from trunkline.rebuild(%L);', {name})

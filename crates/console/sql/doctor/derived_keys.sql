@@ -1,5 +1,6 @@
--- Of a queue with keys, what is derived from its messages: a backlog that no worker finds, because it is not in the list of those; rows in a partition that the queue does
--- not have, or in that of another key. By some probes of the index for each backlog, up to 1,000, and by the 1,000 oldest rows.
+-- For queues with keys: checks the data that is derived from the messages. Finds a backlog that no worker finds because it is missing from the list of
+-- backlogs, and rows in a partition that the queue does not have or that belongs to another key. Takes a few probes of the index per backlog, up to 1,000
+-- backlogs, and the 1,000 oldest rows.
 with recursive backlog as (
     (select q.lane, q.line from trunkline.{queue} q order by q.lane, q.line limit 1)
     union all

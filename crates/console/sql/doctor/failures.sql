@@ -1,4 +1,4 @@
--- Workers that report, and of whose messages many fail: they are tried again or dead, so that the queue looks busy and gets nowhere.
+-- Finds reporting workers many of whose messages fail. Such messages are tried again or dead, so the queue looks busy and makes no progress.
 select case when w.failed * 2 >= w.handled then 'wrong' else 'advice' end, w.queue,
        pg_catalog.format('of %s messages that its workers handled within %s, %s failed', w.handled, greatest(interval '{patience}', interval '1 minute'), w.failed),
        w.since,

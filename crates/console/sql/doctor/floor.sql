@@ -1,4 +1,4 @@
--- The place from which a new process looks for what is due. Consumers write it every ten seconds where it helps.
+-- Checks the floor, from which a new process searches for due messages. Consumers write it every ten seconds if that helps.
 select 'advice', f.queue,
        format('the kept floor of the queue is %s behind its oldest message', date_trunc('second', o.due_at - f.reached)), f.reached,
        'A process that begins reads over everything that died since then. Consumers keep the floor; those with rights that were given by hand, or in transactions of another isolation level, do not.',

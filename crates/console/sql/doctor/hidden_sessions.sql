@@ -1,4 +1,4 @@
--- Who may not read the sessions of others would find none of them, and think that all is well.
+-- A role that may not see other sessions would find none, and its report would look healthy.
 select 'unchecked', null::text,
        format('%s sessions of other roles hide what they do from role %s', count(*), current_user), null::timestamptz,
        'One of them may hold a transaction open, and nothing here would tell.',

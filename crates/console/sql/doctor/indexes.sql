@@ -1,4 +1,4 @@
--- Indexes that are there and not used, as an interrupted `reindex concurrently` leaves them, and those that are not there.
+-- Finds indexes that exist but are not used, as an interrupted `reindex concurrently` leaves them, and indexes that are missing.
 select 'wrong', substr(t.relname, strpos(t.relname, '_') + 1), format('index %I is not valid', i.relname), null::timestamptz,
        'Postgres writes it and reads nothing by it.',
        format('reindex index concurrently trunkline.%I; -- or drop it, if its name ends with _ccnew or _ccold', i.relname)

@@ -1,4 +1,4 @@
--- Notifications wait until the slowest listener of the server has read them; once there is no room, every enqueue fails.
+-- Notifications wait until the server's slowest listener has read them. Once their queue is full, every enqueue fails.
 select 'wrong', null::text,
        format('the notification queue is %s %% full', round(100 * pg_notification_queue_usage()::numeric, 1)),
        (select min(a.xact_start) from pg_stat_activity a where a.state like 'idle in transaction%'),

@@ -1,4 +1,4 @@
--- What is counted and cannot be counted on without end.
+-- Finds counters that approach their limits.
 select 'wrong', n.name,
        format('sequence %I has used %s %% of its numbers', s.sequencename, round(100.0 * s.last_value / s.max_value)), null::timestamptz,
        'Nothing can be enqueued once they are used up.',

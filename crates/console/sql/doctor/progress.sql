@@ -1,4 +1,4 @@
--- Workers that report: those whose handlers run and never end, and queues whose workers have all vanished.
+-- Finds reporting workers whose running handlers never end, and queues whose workers have all vanished.
 with worker as (
     select distinct on (w.worker) w.*, format('%s at %s, process %s', w.name, coalesce(host(w.address), 'this machine'), w.process) as who
     from trunkline.worker w order by w.worker, w.at desc

@@ -1,5 +1,5 @@
--- Relays that have vanished, and those that a broker keeps from going on. A relay that ends in order takes its row away; one that works writes it every ten
--- seconds. Where another one has taken over, nothing is wrong.
+-- Finds relays that have vanished, and relays that their broker blocks. A relay that ends in order deletes its row; a working relay writes it every ten
+-- seconds. If another relay has taken over, nothing is wrong.
 select 'wrong', r.queue,
        pg_catalog.format('relay %s has reported nothing for %s, and did not end in order', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,

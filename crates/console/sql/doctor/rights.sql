@@ -1,4 +1,4 @@
--- What the role that asks may not do, so that the checks of its queues do not look like a clean bill.
+-- Reports what the doctor's role may not do, so that skipped checks do not look like a clean bill of health.
 select 'unchecked', q.name, format('role %s may not read table %I', current_user, 'queue_' || q.name), null::timestamptz,
        'Whether anybody consumes this queue was not looked at.',
        format('select trunkline.grant_rights(%L, ''operator'', %L);', quote_ident(current_user), q.name)

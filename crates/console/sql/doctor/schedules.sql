@@ -1,4 +1,4 @@
--- Schedules whose ticks fail, and those whose time has passed without a tick.
+-- Finds schedules whose ticks fail, and schedules whose time has passed without a tick.
 select 'wrong', s.queue,
        format('schedule %s could not make its last tick: %s', s.name, left(s.problem, 300)), coalesce(s.owed_at, s.last_at, s.created_at),
        case when s.owed_at is not null then 'The tick is tried again, at least each five minutes. Until one succeeds the queue gets no message of it.'

@@ -1,5 +1,5 @@
--- A sequence behind its queue, dead letters or archive, as after a restore of data alone or a switch to a logical replica: by the number that it gives out next. What is
--- beyond half of all numbers was never given out: see trunkline.repair_sequence.
+-- Finds a sequence that is behind its queue, dead letters or archive, judged by the next number that it returns. This happens after a restore of data alone,
+-- or a switch to a logical replica. Numbers beyond half of the range were never handed out: see trunkline.repair_sequence.
 select 'wrong', {name}, format('the sequence of ids gives out %s next, and message %s exists', s.next_id, m.id), null::timestamptz,
        'Enqueues fail with a duplicate key, or give the ids of dead letters and archived messages again.',
        format('select * from trunkline.rebuild(%L);', {name})

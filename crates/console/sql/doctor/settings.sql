@@ -1,4 +1,4 @@
--- Settings of the server or of this role and database that cost durability or speed.
+-- Finds settings of the server, the role or the database that cost durability or speed.
 select f.severity, null::text, format('%s is %s%s', s.name, s.setting, coalesce(' (set in ' || nullif(s.source, 'default') || ')', '')), null::timestamptz, f.why,
        format('alter system set %I = %s; select pg_reload_conf();', s.name, f.better)
        || case when s.source in ('database', 'user', 'database user') then ' -- and reset it for the database and the role' else '' end

@@ -1,4 +1,4 @@
--- Slots that are not read keep WAL, and those with an xmin keep dead rows. Newer servers know since when.
+-- Unread slots retain WAL, and slots with an xmin retain dead rows. Newer servers report since when.
 select 'wrong', null::text,
        format('replication slot %s (%s) is not read, and keeps %s of WAL%s', s.slot_name, s.slot_type,
               coalesce(pg_size_pretty(s.kept), 'an unknown amount'),

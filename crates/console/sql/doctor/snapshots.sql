@@ -1,4 +1,4 @@
--- Sessions whose transaction has been open for long: what was deleted since stays, in every table of the database.
+-- Finds sessions whose transaction has been open for a long time. Rows that were deleted since then cannot be cleaned away, in any table of the database.
 select case when a.backend_xmin is null and a.backend_xid is null then 'advice' else 'wrong' end, null::text,
        format('session %s of role %s (%s, %s) has had a transaction open for %s; its last statement is: %s',
               a.pid, coalesce(a.usename, 'nobody'), coalesce(nullif(a.application_name, ''), 'no application name'), a.state,

@@ -1,4 +1,4 @@
--- A standby with hot_standby_feedback tells the primary what its own queries may still need.
+-- A standby with hot_standby_feedback reports to the primary which rows its own queries may still need.
 select 'wrong', null::text,
        format('standby %s (%s) holds back the last %s transactions', coalesce(nullif(r.application_name, ''), r.pid::text),
               coalesce(r.client_addr::text, 'by a socket'), age(r.backend_xmin)),

@@ -1,4 +1,4 @@
--- Autovacuum off for a table, before it shows.
+-- Finds tables for which autovacuum is turned off, before that has consequences.
 select 'wrong', substr(c.relname, strpos(c.relname, '_') + 1), format('autovacuum is turned off for table %I', c.relname), null::timestamptz,
        'A row of a queue lives for milliseconds. Without autovacuum the table only grows.',
        format('alter table trunkline.%I reset (autovacuum_enabled);', c.relname)

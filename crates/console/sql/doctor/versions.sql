@@ -1,4 +1,4 @@
--- Workers that report, and whose library is older than the newest of those that report of the same queue, or than this doctor.
+-- Finds reporting workers whose library is older than this doctor's, or than the newest among the queue's reporting workers.
 with worker as (
     select distinct on (w.worker) w.*, case when w.version ~ '^[0-9]+([.][0-9]+)*' then
            string_to_array(substring(w.version from '^[0-9]+(?:[.][0-9]+)*'), '.')::numeric[] end as number

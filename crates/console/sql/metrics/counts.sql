@@ -1,6 +1,6 @@
--- One pass over the rows of a queue, whose sizes stand in the row, so that no payload is read. The keys of dead letters and of the archive are counted by their
--- indexes. A floor that was never kept is as old as the queue; where a queue has keys, its partitions have floors of their own. Last, after all that has been
--- counted, comes how long it took here: the way to the server and back costs the server nothing.
+-- Reads the rows of a queue in one pass. The sizes are in the rows, so no payload is read. The keys of dead letters and of the archive are counted through
+-- their indexes. A floor that was never stored is as old as the queue; in a queue with keys, each partition has its own floor. The last column is the time
+-- that the count took on the server, without the round trip.
 select coalesce(sum(m.size) filter (where m.due_at <= t), 0)::bigint,
        coalesce(sum(m.size) filter (where m.due_at > t and m.attempt = 0), 0)::bigint,
        coalesce(sum(m.size) filter (where m.due_at > t and m.attempt > 0 and m.error is null), 0)::bigint,

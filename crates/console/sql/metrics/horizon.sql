@@ -1,5 +1,5 @@
--- What was deleted since the oldest of these began stays, in every table of the database. A vacuum holds back nothing. Slots and standbys tell no time.
--- Transactions of other databases hold back what all of them share, not what is asked about here.
+-- Rows that were deleted after the oldest of these transactions began cannot be cleaned away, in any table of the database. A vacuum holds back nothing. Slots
+-- and standbys report no time. Transactions of other databases hold back only the shared tables, which do not matter here.
 select 'session', greatest(0, coalesce(extract(epoch from max(clock_timestamp() - a.xact_start)), 0))::float8,
        coalesce(max(greatest(age(a.backend_xmin), age(a.backend_xid))), 0)::bigint
 from pg_stat_activity a

@@ -1,6 +1,6 @@
--- How large each table of each queue is, and how many dead rows its statistics know of. A size is asked of the file system, a few calls a table, after a lock that
--- readers take: a table that a session has locked against them, or is about to, is left out, so that one does not hide the others. What is dropped meanwhile has
--- no size.
+-- Returns the size of each table of each queue, and the dead rows that its statistics report. For a size the server asks the file system, a few calls per
+-- table, under a lock that readers take. A table that a session has locked against readers, or is about to lock, is left out, so that one table does not hide
+-- all others. A table that is dropped in the meantime has no size.
 select q.name, k.kind,
        coalesce(pg_table_size(c.oid) - t.bytes, 0), t.bytes, coalesce(pg_indexes_size(c.oid), 0),
        pg_stat_get_dead_tuples(c.oid)

@@ -1,4 +1,4 @@
--- What this console sees, for all consoles: in a minute that another one has written already, nothing. What is older than a day goes.
+-- Stores what this console sees, for all consoles. Stores nothing for a minute that another console has already written. Deletes what is older than a day.
 with old as (delete from trunkline.history h where h.minute < pg_catalog.now() - interval '1 day')
 insert into trunkline.history (minute, queue, depth, oldest, came, went, died)
 select pg_catalog.date_trunc('minute', pg_catalog.now()), n.queue, n.depth, n.oldest, n.came, n.went, n.died

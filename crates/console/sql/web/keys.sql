@@ -1,5 +1,5 @@
--- Keys that have a line of their own, because a message of theirs failed, or because of a backlog or a rate: what stands first in it, until when, and how many
--- messages wait, up to 10,000 rows.
+-- Returns the keys with a line of their own, which a key has after a failed message, or for a backlog or a rate: the first message of the line, until when it
+-- blocks, and how many messages wait, up to 10,000 rows.
 select w.key, w.lane::int, f.id,
        case when f.due_at <= clock_timestamp() and w.until > clock_timestamp() then 'rests' when f.due_at <= clock_timestamp() then 'due'
             when f.error is not null then 'retrying' when f.attempt > 0 then 'leased' when f.id is not null then 'delayed' else 'empty' end,

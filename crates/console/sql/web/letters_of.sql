@@ -1,3 +1,3 @@
--- The dead letters that an action is about, the oldest up to a limit.
+-- Returns the dead letters that an action affects, the oldest first, up to a limit.
 with chosen as (select d.id from trunkline.{dead} d where {conditions} order by d.id limit {limit}::bigint)
 {wanted}

@@ -1,4 +1,4 @@
--- The messages of a part of the queue, by id, up to a page of them. The states are those of trunkline.find.
+-- Returns the messages in a part of the queue, by id, up to one page. The states are those of trunkline.find.
 select m.id, s.state, m.enqueued_at, m.due_at, m.attempt, left(m.error, 200), left(m.payload, 200), octet_length(m.payload)::bigint, m.key
 from trunkline.messages($1, first_id => $2::bigint + 1, last_id => $3::bigint) m,
      lateral (select case when m.due_at <= clock_timestamp() then 'due' when m.error is not null then 'retrying'

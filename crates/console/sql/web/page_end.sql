@@ -1,5 +1,5 @@
--- Where a page ends: a number of messages after an id, and then to the end of their row, as the sizes of the rows tell; and whether there are more. The rows before
--- the id are of one block of 1,024 ids at most.
+-- Returns where a page ends, and whether there are more messages. A page has a number of messages after an id, and continues to the end of their row, computed
+-- from the rows' sizes. Rows before the id are in one block of at most 1,024 ids.
 select w.last, exists (select from trunkline.{queue} m where m.id > w.last)
 from (select r.last, sum(r.size) over (order by r.last) - r.size as before
       from (select m.id + m.size - 1 as last, m.id + m.size - 1 - greatest(m.id - 1, $1::bigint) as size

@@ -1,2 +1,2 @@
--- Errs unless the text is a payload of this type. Nothing is enqueued.
+-- Fails unless the text is a valid payload of this type. Enqueues nothing.
 select ($1::text)::{type} is null

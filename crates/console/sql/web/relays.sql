@@ -1,5 +1,6 @@
--- The relays, those that have failed or gone silent first. One that works reports every ten seconds, so one that was silent for a minute is not there, or cannot reach
--- the database. Of one queue a hundred at most, and of each text what a page shows: a role that may enqueue writes them, and hides no relay of another queue.
+-- Returns the relays, first those that have failed or gone silent. A working relay reports every ten seconds. So a relay that was silent for a minute is gone,
+-- or cannot reach the database. Returns at most a hundred per queue, and only as much of each text as a page shows. Any role that may enqueue writes these
+-- rows, and it must not be able to hide the relays of another queue.
 select case when r.is_silent then 'silent' else 'works' end, left(r.name, 200), r.queue, case when r.inward then 'from ' else 'to ' end || left(r.broker, 200),
        r.confirmed, array[r.refused, r.held], r.lag, coalesce(left(r.last_error, 1000), ''), r.failed_at, r.seen_at
 from (select o.*, o.seen_at < clock_timestamp() - interval '1 minute' as is_silent,

@@ -1,5 +1,5 @@
--- The actions that this role may not do, by its rights to a queue, or to no queue's in particular. A pause renews the queue's functions, which is its
--- owner's right. Whether what is done can be written down is asked apart.
+-- Returns the actions that this role may not do, either in one queue or in general. A pause renews the queue's functions, which only their owner may do.
+-- Another statement returns whether actions can be recorded.
 select array_remove(array[
     case when not has_table_privilege('trunkline.schedule', 'update') then 'pause-schedule' end,
     case when not has_table_privilege('trunkline.schedule', 'update') then 'resume-schedule' end,

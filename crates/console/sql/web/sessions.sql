@@ -1,5 +1,5 @@
--- Sessions whose last statement was about this queue, by the name that their program gives itself: what the database knows of who works on it. The statements of
--- the library and of the SQL functions have the queue's name in them, the latter in quotes of a text.
+-- Returns the sessions whose last statement was about this queue, by their application names: this is what the database knows about the queue's users. The
+-- library's statements and the SQL functions contain the queue's name; in calls of the functions it is a quoted literal.
 select coalesce(nullif(a.application_name, ''), '(no name)'), coalesce(host(a.client_addr), 'this machine'), count(*), max(a.state_change)
 from pg_stat_activity a
 where a.datname = current_database() and a.backend_type = 'client backend' and a.pid <> pg_backend_pid()

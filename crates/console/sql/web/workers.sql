@@ -1,5 +1,5 @@
--- Workers of a queue that told of themselves in the last hour, as they were when they did so last; handlers that run, that run at most, and what was handled and
--- failed in that hour.
+-- Returns the queue's workers that reported in the last hour, as of their last reports: running handlers, the maximum of running handlers, and the messages
+-- handled and failed in that hour.
 select format('%s at %s, process %s', w.name, coalesce(host(w.address), 'this machine'), w.process), w.version, w.started_at, w.at, w.ended,
        array[w.running, w.hands, h.handled, h.failed], case when w.seconds >= 0.001 then w.handled / w.seconds else 0 end, w.p50, w.p99
 from (select distinct on (r.worker) r.* from trunkline.worker r
