@@ -24,7 +24,7 @@ struct Found {
     types: Vec<String>,
 }
 
-/// A program written for `tokio_postgres`.
+/// A program that is written for `tokio_postgres`.
 async fn theirs(client: &(impl tokio_postgres::GenericClient + Sync)) -> Found {
     let mut inserted = client.execute(INSERT, &[&"a", &Some(1_i32)]).await.expect("inserted");
     inserted += client.execute(INSERT, &[&"b", &None::<i32>]).await.expect("inserted");

@@ -1,4 +1,4 @@
-//! The verbs in SQL from a plain connection, as clients in other languages call them.
+//! The verbs in SQL through a plain connection, as clients in other languages call them.
 
 mod floor;
 
@@ -10,7 +10,7 @@ use trunkline::{Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place};
 
-/// The rows of a query, one text per row.
+/// Returns the rows of a query, each as one text.
 async fn texts(sql: &Client, query: &str) -> Vec<String> {
     let query = format!("select r::text from ({query}) r");
     let rows = sql.query(&query, &[]).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
