@@ -91,7 +91,7 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
     }
 }
 
-/// If a call is dropped before it returns its chunk, the next call returns that chunk.
+/// The next call returns the chunk of a call that was dropped before it returned.
 async fn stream(db: &Db, dice: &mut Dice) {
     let transaction = db.begin().await.expect("begun");
     let mut stream = transaction.stream(&SERIES, (200,), 1 + dice.below(50)).await.expect("sent");

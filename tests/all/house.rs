@@ -105,7 +105,7 @@ fn early_returns(code: &str) -> Vec<&str> {
     tests.flat_map(str::lines).filter(of_the_test).filter(leaves).collect()
 }
 
-/// If a machine lacks a test's requirements, the test is ignored, or panics when it is run anyway.
+/// A test is ignored if the machine lacks its requirements, and panics if it is run anyway.
 #[test]
 fn no_test_returns_early() {
     for folder in [

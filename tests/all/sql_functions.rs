@@ -102,7 +102,7 @@ async fn a_hundred_acknowledged_together_cost_what_one_does() {
     assert!(after - before <= 20, "{} rows were written for a hundred messages of one batch", after - before);
     assert_eq!(texts(&sql, "select due, leased from trunkline.stats('q')").await, ["(100,0)"]);
 
-    // The function disables JIT, so the session compiles nothing for it.
+    // The function disables JIT, so the session compiles nothing in it.
     let setting = "select proconfig::text from pg_proc where oid = 'trunkline.settle'::regproc";
     assert_eq!(texts(&sql, setting).await, ["(\"{\"\"search_path=pg_catalog, pg_temp\"\",jit=off}\")"]);
 }
@@ -256,7 +256,7 @@ async fn altered_settings_take_effect() {
     assert_eq!(texts(&sql, long).await, ["(3)"]);
     queue.retry(&leased[..1], Duration::ZERO, "once").await.expect("retried");
     assert_eq!(queue.dead_letters(0, 9).await.expect("listed").len(), 1, "one attempt is all");
-    // A handle that is opened after the change uses the new bound.
+    // A handle that is opened after the change uses the new limit.
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.purge().await.expect("purged");
     queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");
