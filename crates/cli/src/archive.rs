@@ -16,8 +16,8 @@ use crate::{
 /// The arguments of `trunkline archive`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The lines of --json are of id, attempt, archived_at, enqueued_at, priority or key (where the
-queue has some), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
+The lines of --json contain id, attempt, archived_at, enqueued_at, priority or key (if the
+queue has them), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
 --json-lines` reads them into another queue.
 
 Examples:

@@ -18,14 +18,15 @@ use crate::{
 /// The arguments of `trunkline console`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --users and --proxy-header everybody who reaches it may do everything, so it listens on this
-machine alone then, and answers to no other name.
+Without --users and --proxy-header, everybody who reaches the console may do everything. So it then
+listens only on this machine, and answers to no other host name.
 
-A file of users has a line for each: name:viewer:HASH or name:operator:HASH. Viewers look, operators
-act. --hash-password makes a HASH of the password on standard input. What is done is written to the
-table trunkline.audit, and nothing more can be done than the role that it connects as may do.
+A file of users has one line per user: name:viewer:HASH or name:operator:HASH. Viewers may look, and
+operators may also act. --hash-password makes a HASH of the password on standard input. Every action
+is written to the table trunkline.audit. Actions are limited to the rights of the role that the
+console connects as.
 
-/metrics has the numbers for Prometheus, /healthz says whether the database answers.
+/metrics serves metrics for Prometheus, and /healthz reports whether the database answers.
 
 Examples:
   trunkline console

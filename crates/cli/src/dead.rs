@@ -18,8 +18,8 @@ use crate::{
 pub enum Verb {
     /// Show a page of dead letters, by id
     #[command(after_help = "\
-The lines of --json are of id, attempt, dead_at, enqueued_at, error, priority or key (where the
-queue has some), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
+The lines of --json contain id, attempt, dead_at, enqueued_at, error, priority or key (if the
+queue has them), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
 --json-lines` reads them into another queue.
 
 Examples:

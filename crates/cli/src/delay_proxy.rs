@@ -18,10 +18,10 @@ Example, a database two milliseconds of round trip away:
   trunkline delay-proxy 15432 localhost:5432 1
   PGHOST=127.0.0.1 PGPORT=15432 psql
 
-It passes every byte on unread, so TLS and passwords work as without it. But the server sees its
-connections come from this program: `peer` authentication finds the user who runs it, and where
-SERVER is a folder there is no TLS (sslmode=disable or prefer). For sslmode=verify-full keep the
-server's name and give the proxy's address beside it:
+It forwards every byte unread, so TLS and passwords work as they do without it. But the server sees
+connections from this program: `peer` authentication finds the user who runs the proxy, and if SERVER
+is a folder there is no TLS (sslmode=disable or prefer). For sslmode=verify-full, keep the server's
+name and add the proxy's address:
   psql \"host=db.example.org hostaddr=127.0.0.1 port=15432 sslmode=verify-full\"")]
 pub struct Args {
     /// The address to listen on: a port of 127.0.0.1 (0 is any free one), or HOST:PORT

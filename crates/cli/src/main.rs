@@ -87,8 +87,8 @@ A payload is bytes for a queue of bytea, and Postgres' text form for text, json,
 floating point numbers, bool, uuid and enums. Queues of other types are for programs and for SQL
 (select * from trunkline.take('emails', 10)).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are on standard error: `error: …`, and `hint: …`
-where there is one."
+Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are written to standard error as `error: …`, with
+`hint: …` if there is a hint."
 )]
 struct Program {
     #[command(subcommand)]

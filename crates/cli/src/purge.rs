@@ -31,8 +31,8 @@ pub struct Teardown {
 /// The arguments of `trunkline prune`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It does not ask, because the age says what goes; but an age of 0 is the whole archive, and that is
-asked for.
+It does not ask for confirmation, because the age limits what is deleted. An age of 0 means the whole
+archive, so it asks then.
 
 Example:
   trunkline prune emails --older-than 7d")]

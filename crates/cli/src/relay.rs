@@ -7,11 +7,12 @@ use crate::{number, time};
 /// The arguments of `trunkline relay`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Out, at least once: a message leaves the queue when the broker has confirmed it. What the broker
-refuses for good is a dead letter with its words; what it refuses for now is tried again, uncharged.
+Out, at least once: a message leaves the queue when the broker has confirmed it. A message
+that the broker refuses for good becomes a dead letter with the broker's reason. A message that it
+refuses for now is tried again, uncharged.
 In, effectively once: the broker's position is stored in the transaction that enqueues.
 
-Addresses, each in builds with its feature:
+Addresses, each available in builds with its feature:
   nats://[USER:PASSWORD@]HOST[:PORT][,…]/SUBJECT    from: /STREAM[?subject=FILTER]  relay-nats
   redis://[:PASSWORD@]HOST[:PORT]/STREAM[?wait=N]   from: /STREAM                   relay-redis
   kafka://HOST[:PORT][,…]/TOPIC                     from: /TOPIC                    relay-kafka
@@ -21,11 +22,12 @@ A program with all of them:
   cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli \
     --features relay
 
-The subject, stream or topic may have places that each message fills: {queue}, {key},
-{metadata.NAME}, {payload.FIELD}; {+metadata.NAME} where the text may have dots that part a
-subject. A message that cannot fill them is a dead letter.
+The subject, stream or topic may contain fields that each message fills: {queue}, {key},
+{metadata.NAME}, {payload.FIELD}; {+metadata.NAME} if the value may contain the dots that separate
+the parts of a subject. A message that cannot fill them becomes a dead letter.
 
-SIGTERM, SIGINT and SIGHUP end it in order: what is under way is finished, the rest given back.
+SIGTERM, SIGINT and SIGHUP end it in order: batches in progress are finished, and all other messages
+are given back.
 
 Examples:
   trunkline relay orders --to 'nats://localhost/orders.{metadata.tenant}'

@@ -16,7 +16,7 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("when").args(["after", "at", "now"]).required(true),
     after_help = "\
-Leased messages and dead letters are passed over. A message that failed keeps its error and its
+Leased messages and dead letters are skipped. A message that failed keeps its error and its
 attempts.
 
 Examples:

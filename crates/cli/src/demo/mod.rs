@@ -15,7 +15,7 @@ use crate::{database::connect_to_private, error::Result, print, progress};
 /// The arguments of `trunkline demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 1 if a message was lost or came twice.
+The exit code is 1 if a message was lost or delivered twice.
 
 Examples:
   trunkline demo

@@ -26,16 +26,16 @@ use crate::{
 /// The arguments of `trunkline dequeue`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A payload is printed as it is, and a line break after it: payloads with line breaks of their own
-become several lines. With --json each message is one line, an object of id, attempt, enqueued_at,
-metadata and payload (payload_hex, in hexadecimal digits, where bytes are no text; JSON as it is
-where the queue's payloads are JSON). What is dequeued was due, so there is no due time in it.
+A payload is printed unchanged, followed by a line break. So a payload that contains line breaks
+becomes several lines. With --json each message is one line: an object with id, attempt, enqueued_at,
+metadata and payload (payload_hex, in hexadecimal digits, if the bytes are not text; unchanged JSON
+if the queue's payloads are JSON). It has no due time, because every dequeued message was due.
 `trunkline enqueue --json-lines` reads such lines into another queue, as new messages.
 
-At least once, a message is acknowledged only after it was written and, where standard output is a
-pipe, taken out of it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back
-at once, and no attempt is charged. At most once, what was taken from the queue and could not be
-written is lost.
+With at-least-once, a message is acknowledged only after it was written and, if standard output is a
+pipe, read from it. After SIGINT, SIGTERM or the end of the reader, all other messages are given back
+at once, and no attempt is charged. With at-most-once, messages that were taken from the queue and
+could not be written are lost.
 
 Examples:
   trunkline dequeue words > words.txt             all that is due now

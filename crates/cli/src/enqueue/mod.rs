@@ -43,29 +43,28 @@ trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...
     group = clap::ArgGroup::new("messages").args(["payload", "file", "lines", "json_lines"]).required(true)
 )]
 #[command(after_help = "\
-A PAYLOAD that is `-` is all of standard input as one message, a line break at its end included; a
-message that is a hyphen goes in by `printf - | trunkline enqueue QUEUE -`. No other argument means
-a file, whatever it begins with. A message has at most 64 MiB, and what is longer is refused.
+The PAYLOAD `-` stands for all of standard input as one message, including a line break at its end. To
+enqueue a message that is a hyphen, use `printf - | trunkline enqueue QUEUE -`. No other argument
+means a file, whatever it begins with. A message has at most 64 MiB; longer ones are refused.
 
 A line of --json-lines is an object with these fields:
   payload      the message. For queues of json and jsonb any JSON; for other types a string that
                holds the type's text form (for bytea, the bytes of the string), or a number, true
                or false, which stand for their text
-  payload_hex  instead, bytes as pairs of hexadecimal digits
+  payload_hex  instead of payload: bytes as pairs of hexadecimal digits
   delay        seconds, or a string with a unit: \"90s\"
-  at           instead, a point in time: \"2030-01-01T08:00:00Z\"; due_at is the same
-  priority     of a queue with priorities, from 0, the lowest
-  unique       its unique key, of a queue with uniqueness
-  key          of a queue whose messages have keys
-  metadata     an object of names and texts: {\"tenant\": \"acme\"}; other values stand for their JSON
-What a line does not say, --delay, --at, --priority, --unique, --key and --with say for it. Whatever
-`dequeue`, `peek`, `find`,
-`archive` and `dead list` print with --json can be such lines. Of these id, state, attempt, error,
-and the times enqueued_at, ended_at, dead_at and archived_at are passed over: it is a new message.
+  at           instead of delay: a point in time: \"2030-01-01T08:00:00Z\"; due_at is the same
+  priority     from 0, the lowest, in a queue with priorities
+  unique       its unique key, in a queue with uniqueness
+  key          its key, in a queue with keys
+  metadata     an object of names and values: {\"tenant\": \"acme\"}; other values stand for their JSON
+The options --delay, --at, --priority, --unique, --key and --with apply to lines that lack the field.
+All lines that `dequeue`, `peek`, `find`, `archive` and `dead list` print with --json can be such
+lines. In them id, state, attempt, error, and the times enqueued_at, ended_at, dead_at and archived_at are ignored, because it is a new message.
 
-Bad lines are named by number on standard error, the first ten of them, and counted at the end; the
-exit code is 0 if they were to be skipped or set aside. A line that is longer than a message can be
-ends it in any case. Lines are enqueued as they come, many at a time.
+The first ten bad lines are reported by number on standard error, and all are counted at the end; the
+exit code is 0 if bad lines were to be skipped or saved. A line that is longer than a message can be
+ends the program in any case. Lines are enqueued as they arrive, many at a time.
 
 Examples:
   trunkline queue create words --type text

@@ -61,9 +61,9 @@ pub struct Create {
     override_usage = "trunkline queue alter [OPTIONS] <NAME>",
     group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "aging", "per_key", "partitions"]).multiple(true).required(true),
     after_help = "\
-What is not named stays as it is; the type of the payloads and the number of priorities stay for
-good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers the
-lease time and the messages of a key at the same time, that they began with.
+Settings that are not named stay unchanged. The type of the payloads and the number of priorities
+cannot be changed. Leased messages keep their leases. Running programs keep the maximum batch that
+they started with; running workers also keep the lease time and the maximum per key.
 
 Examples:
   trunkline queue alter emails --max-attempts 5
@@ -104,8 +104,8 @@ pub struct Alter {
     override_usage = "trunkline queue limit [OPTIONS] <NAME>",
     group = clap::ArgGroup::new("limits").args(["max_leased", "per_second", "key_per_second", "none"]).multiple(true).required(true),
     after_help = "\
-The limits hold for takes and leases, from now on, also in programs that run. They are exact: the
-dequeues of a queue with limits wait for each other's commits.
+The limits apply to takes and leases from now on, including those of running programs. They are
+exact: the dequeues of a queue with limits wait for each other's commits.
 
 Examples:
   trunkline queue limit emails --max-leased 100

@@ -54,8 +54,8 @@ Example:
     },
     /// Make the ticks of all schedules, and do nothing else, until a signal arrives
     #[command(after_help = "\
-`trunkline work` makes them, too, and so does every program with a worker. Any number may run: each
-tick is made once. The role has to be the one that created the schema, or an operator of all queues
+`trunkline work` and every program with a worker make the ticks, too. Any number of them may run: each
+tick is made once. The role must be the one that created the schema, or an operator of all queues
 (trunkline grant --all --operator ROLE).
 
 Example:

@@ -14,7 +14,7 @@ six with seconds first; or is @hourly, @daily, @weekly, @monthly, @yearly; or `e
 (minutes, hours, days), which counts from 1970-01-01 UTC.
 
 Each message has the metadata `schedule`, the name, and `tick`, the time of the tick in UTC.
-A tick is missed when it was not made within a minute, or before the next one.
+A tick counts as missed if it was not made within a minute, or before the next one.
 
 Ticks are made by `trunkline work`, by `trunkline schedule run`, and by every program with a worker.
 

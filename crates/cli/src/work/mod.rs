@@ -32,38 +32,39 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The command is run by `sh -c` for each message, at least once. It finds
-  the payload     on standard input, with a line break at its end; payloads of bytea as they are
+  the payload     on standard input, with a line break at its end; payloads of bytea unchanged
   what it is      in its environment: TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the
                   first) and TRUNKLINE_ENQUEUED_AT (RFC 3339), and TRACEPARENT and TRACESTATE where
-                  the message is part of a trace; queue and id together are the same at every attempt
-but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials),
-and says by its exit code what becomes of the message:
+                  the message is part of a trace; queue and id are the same at every attempt
+but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials).
+Its exit code decides what happens to the message:
   0               done
   100             dead at once: do not try again
-  126, 127        what sh says of a command that cannot be executed, or is not there: the program
-                  ends with an error, and all messages are given back, uncharged. Once a command has
-                  ended otherwise, they count as anything else does, unless the command is gone
+  126, 127        what sh returns for a command that cannot be executed or does not exist: the
+                  program ends with an error, and all messages are given back, uncharged. Once a
+                  command has ended otherwise, these codes count as failures, unless the command
+                  is missing
   anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each pause
                   a random part between half and all), until the queue's attempts are used up;
                   the reason, with the last lines of its standard error, is kept
                   (`trunkline dead list`)
 
-What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its
-own, and what it leaves running there ends with it. After the timeout, or when its lease is lost,
-the group gets SIGTERM, and 5 seconds later SIGKILL.
+Its output is forwarded line by line, prefixed with `QUEUE ID | `. It runs in a process group of its
+own, and processes that it leaves running in the group are ended with it. After the timeout, or when
+the lease is lost, the group receives SIGTERM, and 5 seconds later SIGKILL.
 
-Before it leases anything, the program looks for the first word of the command, and ends where there
-is no such program, function of the shell or file.
+Before it leases anything, the program looks for the first word of the command, and ends if there is
+no such program, shell function or file.
 
 SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running
 commands, ends those that take too long, and gives their messages back, uncharged. A second signal
-kills everything at once. Where the commands get the signal, too, as from systemd, those that it
-ends are given back, uncharged; one that catches it says by its exit code what becomes of its
-message. If the program itself is killed by SIGKILL, its commands are killed, too, by a process that
-waits for that, and their messages come back when the leases end. A process that a command moves
-into a session of its own (setsid) is not ended with it.
+kills everything at once. If the commands receive the signal, too, as under systemd, the messages of
+those that it ends are given back, uncharged; a command that catches it decides by its exit code. If
+the program itself is killed by SIGKILL, a guard process kills its commands, too, and their messages
+come back when the leases end. A process that a command moves into a session of its own (setsid) is
+not ended with it.
 
-As the first process of a container it also reaps what commands leave behind.
+As the first process of a container, it also reaps processes that commands leave behind.
 
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
