@@ -108,7 +108,7 @@ async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
         let mut messages = queue.lease(10).await.expect("leased");
         build_in(&sql, "trunkline.queue_q", event).await;
         if end == "ack one" {
-            messages.drain(1..9); // splits the row
+            messages.drain(1..9); // leaves one message, whose acknowledgement splits the row
         }
         let settle = || async {
             match end {

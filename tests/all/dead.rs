@@ -171,7 +171,7 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
         let ids = enqueued(&queue, 8).await;
         while queue.stats().await.expect("counted").dead == 0 || queue.stats().await.expect("counted").messages > 0 {
             if queue.peek(100).await.expect("peeked").iter().all(|message| message.payload == 4) {
-                enqueued(&queue, 1).await; // a good message to return with
+                enqueued(&queue, 1).await; // a valid message, to be returned together with the bad one
             }
             consume(&queue, 8, 4, sql).await;
             for message in queue.peek(100).await.expect("peeked") {

@@ -162,7 +162,7 @@ async fn row_locked_by_another_session_arrives_once_unlocked() {
         sql.batch_execute("rollback").await.expect("rolled back");
         flow.arrive(take, &sql, TWO_SECONDS, vec![payload]).await;
         drop(flow);
-        queue.purge().await.expect("purged"); // traffic that was still under way
+        queue.purge().await.expect("purged"); // traffic that was still in transit
         queue.enqueue(9).await.expect("enqueued");
     }
 }

@@ -44,7 +44,7 @@ async fn until_silent(sql: &Client) {
 async fn an_idle_consumer_sends_nothing() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // not due for long
+        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // it stays delayed throughout the test
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
         // Sends unrelated traffic for so long that a poll would be noticed. The dequeue that
@@ -81,7 +81,7 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
         let old: i32 = sql.query_one(&end, &[]).await.expect("there is one listener").get(0);
         let again = format!("select count(*) = 1 {LIBRARY} and query like 'listen \"trunkline.q\"%' and pid <> {old}");
         eventually("it listens again", || async { sql.query_one(&again, &[]).await.expect("visible").get(0) }).await;
-        until_silent(&sql).await; // it does not poll, so the next message comes by notification
+        until_silent(&sql).await; // it does not poll, so the next message arrives by notification
         let id: i64 = sql.query_one("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued").get(0);
         let messages = waiter.await.expect("no panic").expect("leased");
         assert_eq!((messages[0].id, messages[0].payload), (id, 7), "{wait:?}");
@@ -181,7 +181,7 @@ async fn wait_with_a_limit_returns_after_an_empty_statement() {
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
     let waiter = tokio::spawn(async move { consumer.lease(Dequeue::up_to(1).within(longest)).await });
     asleep.notified().await;
-    until_silent(&sql).await; // until it listens, the consumer looks again, and a look would wait for the table
+    until_silent(&sql).await; // before it listens, the consumer looks again, and a look would wait for the table
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     sql.batch_execute("notify \"trunkline.q\"").await.expect("rung");
     let waits =

@@ -139,7 +139,7 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
         drop(db);
         let running = tokio::spawn(worker.run(std::future::pending()));
         grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
-        running.abort(); // with all that it holds
+        running.abort(); // drops the worker with everything that it holds
         let _ = running.await;
         // The worker's last lease statement may still be running. After it, all leases of this
         // worker are made to expire.

@@ -72,7 +72,7 @@ async fn batch_with_an_expired_lease_returns_one_message_per_row() {
     let messages = leased(&queue, 60).await;
     queue.ack(&messages[..50]).await.expect("held");
     run_out(&sql).await;
-    enqueued(&queue, 8).await; // not leased, so it stays a batch
+    enqueued(&queue, 8).await; // not leased, so the row stays whole
     let one = leased(&queue, 1).await;
     let rows = sql.query("select id, size, attempt from trunkline.queue_q order by id", &[]).await.expect("read");
     let rows: Vec<(i64, i32, i32)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();

@@ -206,7 +206,7 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
 async fn take_in_a_transaction_obeys_limits_and_rollback_returns_tokens() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     db.limit_queue("q", &Limits::none().per_second(1e-6).burst(3)).await.expect("limited");
-    enqueued(&queue, 100).await; // in one row
+    enqueued(&queue, 100).await; // all in one row
     for commits in [false, true, true] {
         let transaction = db.begin().await.expect("begun");
         let taken = timeout(SOON, queue.take_in(&transaction, 50)).await.expect("in time").expect("taken");

@@ -192,7 +192,7 @@ async fn a_logical_replica_takes_over_after_its_sequences_were_repaired() {
     // Rows are split, leased, retried, acknowledged and archived while both servers run.
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue_many(&(100..120).collect::<Vec<i64>>()).await.expect("enqueued");
-    assert_eq!(queue.take(3).await.expect("taken").len(), 3); // 2, 3 and 7, in rows of their own
+    assert_eq!(queue.take(3).await.expect("taken").len(), 3); // messages 2, 3 and 7, each in its own row
     let leased = queue.lease(5).await.expect("leased");
     queue.release(&leased[..1]).await.expect("held");
     queue.archive(&leased[1..2]).await.expect("held");

@@ -91,7 +91,7 @@ async fn accepted_messages_come_in_queue_order_up_to_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_offer_may_be_of_several_statements() {
-    const MANY: i64 = 40_000; // a statement has 32,768 at most
+    const MANY: i64 = 40_000; // a statement has at most 32,768
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, MANY).await;
     let leased = accepted(queue.offer_lease(MANY as usize).await.expect("leased"));

@@ -133,7 +133,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     let queue = place.queue.clone();
     let caller = place.first.spawn(async move { queue.take(2).await });
     place.until_held("do_take_q");
-    caller.abort(); // messages that are taken now have no caller
+    caller.abort(); // messages that are taken from now on have no caller
     let closed = "create function public.closed() returns trigger language plpgsql as
                   $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
                   create trigger closed before insert on trunkline.queue_q for each row execute function public.closed();
@@ -142,7 +142,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     place.beside.block_on(place.sql.batch_execute(closed)).expect("the way back is closed");
     place.until_held("do_back_q");
     let Outliving { beside, sql, first, queue } = place;
-    drop(first); // the first connection is on its way back, the second is not
+    drop(first); // the first connection is being returned, the second is not
     beside.block_on(sql.batch_execute("select pg_advisory_unlock_all()")).expect("the way back is open");
     let mut got = Vec::new();
     runtime().block_on(async {

@@ -158,7 +158,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 12));
     for (name, call, way) in calls(sql).await {
         if is_limited && name.contains("send_direct") {
-            continue; // a queue with limits hands nothing over
+            continue; // a queue with limits does not hand messages over
         }
         let caches = ["force_custom_plan", "force_generic_plan"];
         // Calls that read everything are slow, so one cache mode is enough.

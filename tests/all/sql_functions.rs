@@ -232,7 +232,7 @@ async fn a_trigger_enqueues_and_wakes_a_consumer_in_rust() {
         let payloads: Vec<_> = messages.iter().map(|message| &*message.payload).collect();
         assert_eq!(payloads, ["one", "two"], "{wait:?}");
         for message in messages {
-            let ack = "select trunkline.ack('q', $1, $2)"; // SQL acknowledges a lease of Rust's
+            let ack = "select trunkline.ack('q', $1, $2)"; // SQL acknowledges a lease that Rust took
             sql.execute(ack, &[&message.id, &message.attempt]).await.expect("acknowledged");
         }
     }

@@ -28,7 +28,7 @@ struct Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.root); // the run's folder for temporary files is removed anyway
+        let _ = std::fs::remove_file(&self.root); // the temporary folder of the run is removed anyway
     }
 }
 
@@ -58,7 +58,7 @@ async fn proxy_of(params: rcgen::CertificateParams) -> Proxy {
                 let mut request = [0; 8];
                 plain.read_exact(&mut request).await?;
                 if request != [0, 0, 0, 8, 4, 210, 22, 47] {
-                    return Ok(()); // not a request for TLS: hang up
+                    return Ok(()); // not a request for TLS, so the proxy hangs up
                 }
                 plain.write_all(b"S").await?;
                 let mut client = acceptor.accept(plain).await?;

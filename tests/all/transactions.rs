@@ -158,7 +158,7 @@ async fn call_dropped_while_it_waits_leaves_everything_in_step() {
     for _ in 0..50 {
         let transaction = db.begin().await.expect("begun");
         let mut one = Box::pin(transaction.run(&INSERT, (1,)));
-        let _ = (&mut one).now_or_never(); // sent, or about to be prepared
+        let _ = (&mut one).now_or_never(); // either sent or about to be prepared
         drop(one);
         assert_eq!(transaction.run(&NUMBER, (5,)).await.expect("its own answer"), (5,));
         let mut commit = Box::pin(transaction.rollback());

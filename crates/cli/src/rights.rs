@@ -13,7 +13,7 @@ use crate::{
     override_usage = "trunkline grant [OPTIONS] <QUEUE|--all> <--producer|--consumer|--operator> <ROLE> ...",
     group = clap::ArgGroup::new("rights").args(["producer", "consumer", "operator"]).multiple(true).required(true),
     after_help = "\
-The role must exist, and must not be the one that migrates the schema. It keeps the rights that it
+The role must exist, and must not be the owner of the schema. It keeps the rights that it
 already has.
 
 Examples:

@@ -41,7 +41,7 @@ async fn a_failure_holds_up_its_own_key_and_nobody_else() {
     })
     .await;
     assert_eq!(first.load(Ordering::Relaxed), 1);
-    queue.enqueue(nth(0, 5)).await.expect("enqueued"); // waits as well
+    queue.enqueue(nth(0, 5)).await.expect("enqueued"); // this message waits as well
     queue.enqueue(nth(1, 5)).await.expect("enqueued");
     eventually("the other key goes on", async || {
         let stats = queue.stats().await.expect("counted");
@@ -168,5 +168,5 @@ async fn backlog_leaves_room_for_due_messages_in_other_partitions() {
         assert_eq!(leased.len() - count, 5, "round {round}");
         of_backlog += count;
     }
-    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // the backlog goes on, too
+    assert!((100..=600).contains(&of_backlog), "{of_backlog}"); // the backlog is handled, too
 }

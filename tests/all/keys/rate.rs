@@ -92,7 +92,7 @@ async fn moved_partition_begins_with_empty_buckets_even_after_a_crash() {
         if crashes {
             let running = tokio::spawn(begun.worker(queue).run(std::future::pending()));
             grows_to(&format!("some are done in round {round}"), some, || begun.count()).await;
-            running.abort(); // with all that it holds
+            running.abort(); // drops the worker with everything that it holds
             let _ = running.await;
         } else {
             let runs = Runs::start(begun.worker(queue));

@@ -19,7 +19,7 @@ impl Node {
             node.text.push_str(before);
             rest = &from[1..];
             match &from[..1] {
-                "\\" => rest = rest.get(1..).unwrap_or_default(), // in a constant's name
+                "\\" => rest = rest.get(1..).unwrap_or_default(), // skips a constant's name
                 "{" => {
                     let name = rest.split([' ', '}']).next().unwrap_or_default().to_owned();
                     open.push(Self { name, ..Self::default() });

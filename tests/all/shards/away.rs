@@ -338,7 +338,7 @@ async fn call_waits_for_the_first_shard_when_all_are_down() {
         async move {
             loop {
                 match queue.enqueue(1).await {
-                    Err(error) if error.is_outcome_unknown() => {} // the outage may be found out by this call
+                    Err(error) if error.is_outcome_unknown() => {} // this call may be the one that detects the outage
                     outcome => return outcome,
                 }
             }

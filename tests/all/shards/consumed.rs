@@ -78,7 +78,7 @@ async fn wait_with_a_limit_ends_and_leaves_nothing_leased() {
     // A call that is dropped while it waits leaves no messages leased.
     drop(tokio::time::timeout(Duration::from_millis(20), consumer.lease(5)).await);
     let ids = try_join_all((0..6).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
-    let mut got = 0; // its statements may still be on their way, and their leases come back
+    let mut got = 0; // its statements may still be in flight, and their leases are given back
     while got < ids.len() {
         got += timeout(SOON, consumer.lease(6)).await.expect("nothing stays leased").expect("leased").len();
     }

@@ -46,7 +46,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_lease_notifies_its_handler_and_discards_the_answer() {
-    let lease = Duration::from_secs(5); // longer than this test needs to take the leases away
+    let lease = Duration::from_secs(5); // longer than this test needs to revoke the leases
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(lease).max_attempts(99)).await;
     enqueued(&queue, 3).await;
     let (told, mut tells) = mpsc::unbounded_channel();
@@ -92,7 +92,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
     let left = "select array_agg(id) from trunkline.messages('q')";
     let only =
         async || sql.query_one(left, &[]).await.expect("read").get::<_, Option<Vec<i64>>>(0) == Some(vec![ids[20]]);
-    eventually("only the slow one is left", only).await; // long before its lease would end
+    eventually("only the slow one is left", only).await; // long before its lease expires
     gate.notify_one();
     drained(&queue).await;
     assert_eq!(runs.stop().await.done, 50);

@@ -50,7 +50,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill(); // it may have ended
+        let _ = self.0.kill(); // the process may have ended already
         let _ = self.0.wait();
     }
 }

@@ -65,7 +65,7 @@ impl State {
         let lease = self.holders[at].ready.remove(0);
         self.holders[at].running.push(lease);
         if !self.server.is_live(lease) {
-            return; // the lease is late, and every end of it is refused
+            return; // the lease is late, and every attempt to end it is refused
         }
         let earlier = 0..lease.id as usize;
         let is_open = |message: usize| !self.server.rows[message].gone && !self.handled[message];

@@ -60,7 +60,8 @@ A line of --json-lines is an object with these fields:
   metadata     an object of names and values: {\"tenant\": \"acme\"}; other values stand for their JSON
 The options --delay, --at, --priority, --unique, --key and --with apply to lines that lack the field.
 All lines that `dequeue`, `peek`, `find`, `archive` and `dead list` print with --json can be such
-lines. In them id, state, attempt, error, and the times enqueued_at, ended_at, dead_at and archived_at are ignored, because it is a new message.
+lines. In them id, state, attempt, error, and the times enqueued_at, ended_at, dead_at and archived_at
+are ignored, because the message is a new one.
 
 The first ten bad lines are reported by number on standard error, and all are counted at the end; the
 exit code is 0 if bad lines were to be skipped or saved. A line that is longer than a message can be
