@@ -164,7 +164,7 @@ Examples:
     Archive(archive::Args),
     /// Delete all messages of a queue, except dead letters and the archive; prints how many
     Purge(purge::Purge),
-    /// Delete archived messages of a given age; prints how many
+    /// Delete archived messages that are older than a given age; prints how many
     Prune(purge::Prune),
     /// Let a role enqueue, dequeue, or operate queues
     Grant(rights::Grant),

@@ -109,7 +109,7 @@ async fn dropped_worker_stops_and_its_messages_come_back() {
 async fn dropped_queue_ends_its_worker_after_its_handlers() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
     for n in 0..3 {
-        queue.enqueue(n).await.expect("enqueued"); // one row per message, so that each is acknowledged when its handler ends
+        queue.enqueue(n).await.expect("enqueued"); // one row each, so that each is acknowledged when its handler ends
     }
     let (gate, finished) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let (opens, counts) = (gate.clone(), finished.clone());
