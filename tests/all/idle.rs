@@ -44,7 +44,7 @@ async fn until_silent(sql: &Client) {
 async fn an_idle_consumer_sends_nothing() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // delayed throughout the test
+        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // stays delayed
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
         // Sends unrelated traffic for so long that a poll would be noticed. The dequeue that

@@ -168,7 +168,7 @@ Examples:
     Prune(purge::Prune),
     /// Let a role enqueue, dequeue, or operate queues
     Grant(rights::Grant),
-    /// Revoke all that was granted to a role
+    /// Revoke what a role was granted
     Revoke(rights::Revoke),
     /// List the servers that hold queues of the same names, or take one out of service
     #[command(

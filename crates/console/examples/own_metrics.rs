@@ -16,7 +16,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// Returns the page: the metrics of this program, then those of the database.
 pub async fn page(url: &str) -> Result<String, Box<dyn Error>> {
-    let of_program = PrometheusBuilder::new().install_recorder()?; // installed before queues are opened: each queue asks for its metrics once
+    let of_program = PrometheusBuilder::new().install_recorder()?; // queues ask for their metrics when opened
     let of_database = Metrics::new(); // shared by all scrapes: it keeps the samples
     let db = Db::connect(url).await?;
     db.migrate().await?;

@@ -35,7 +35,7 @@ impl Delivery {
     /// are kept until they are settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
-            held.acknowledge(&self.queue, self.outlet.taken()).await?; // the leases that were in flight when the outage began
+            held.acknowledge(&self.queue, self.outlet.taken()).await?; // leases that the outage interrupted
         }
         let n = self.size.messages(CHUNK).min(self.left) as usize;
         // Leasing is not cancelled half way, because the server's answer lists the leases to

@@ -47,7 +47,7 @@ impl Frame {
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
-            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // if unknown, the action itself is refused
+            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // the action itself is refused
             problem: site.pulse.problem(),
         }
     }
