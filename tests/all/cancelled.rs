@@ -91,7 +91,7 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
     }
 }
 
-/// The next call returns the chunk of a call that was dropped before it returned.
+/// Drops calls that read chunks; the next call returns the chunk of a dropped call.
 async fn stream(db: &Db, dice: &mut Dice) {
     let transaction = db.begin().await.expect("begun");
     let mut stream = transaction.stream(&SERIES, (200,), 1 + dice.below(50)).await.expect("sent");

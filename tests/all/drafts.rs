@@ -10,8 +10,8 @@ use crate::fixture::{Ids, Place, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Drafts that are due at once, after an hour, at a future time, at a past time, and after an hour
-/// again.
+/// Returns drafts that are due at once, after an hour, at a future time, at a past time, and after
+/// an hour again.
 fn drafts(time: SystemTime) -> Vec<Draft<i64>> {
     vec![
         Draft::new(0),

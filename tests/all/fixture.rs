@@ -51,7 +51,7 @@ impl Ids for Vec<Sharded<Enqueued>> {
     }
 }
 
-/// The cluster of this run. Its watchdog stops it when the process ends.
+/// Returns the cluster of this run. Its watchdog stops it when the process ends.
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {

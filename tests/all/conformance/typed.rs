@@ -70,12 +70,12 @@ impl<T: ToSql + FromSqlOwned + Debug + Send + Sync> Known for T {
     }
 }
 
-/// A value as SQL writes it, and as a Rust value.
+/// Describes a value as SQL writes it, and as a Rust value.
 pub fn known<T: Known + 'static>(ty: &'static str, literal: &'static str, value: T) -> Meant {
     Meant { ty, literal: Some(literal), known: Some(Box::new(value)) }
 }
 
-/// A null of this Rust type.
+/// Describes a null of this Rust type.
 pub fn null<T: 'static>(ty: &'static str) -> Meant
 where
     Option<T>: Known,
@@ -83,7 +83,7 @@ where
     Meant { ty, literal: None, known: Some(Box::new(None::<T>)) }
 }
 
-/// A value that has no Rust type here: its bytes must come back unchanged.
+/// Describes a value that has no Rust type here: its bytes must come back unchanged.
 pub fn as_bytes(ty: &'static str, literal: &'static str) -> Meant {
     Meant { ty, literal: Some(literal), known: None }
 }

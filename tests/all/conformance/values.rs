@@ -157,7 +157,7 @@ fn of_users() -> Vec<Meant> {
     ]
 }
 
-/// Types that the library does not support: their bytes must come back unchanged.
+/// Returns values of types that the library does not support: their bytes must come back unchanged.
 fn only_bytes() -> Vec<Meant> {
     let all = [
         ("numeric", "0"),

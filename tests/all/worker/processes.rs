@@ -60,7 +60,7 @@ fn notes_of(process: u32) -> String {
     format!("notes_{process}")
 }
 
-/// The child's part in the tests below.
+/// Runs the child's part in the tests below.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a part in other tests"]
 async fn a_process_works_until_it_is_killed() {

@@ -156,7 +156,7 @@ fn a_shard_drains_and_comes_back() {
     assert_eq!(rows(urls(&both)[1], "select count(*) from trunkline.queue_q"), ["1"]);
 }
 
-/// The drain is killed at about twenty points, while the moved messages are consumed.
+/// Kills the drain at about twenty points, while the moved messages are consumed.
 #[test]
 fn drain_that_moves_survives_any_number_of_kills() {
     let both = two();

@@ -52,7 +52,7 @@ impl Picture {
         self.queues = queues;
     }
 
-    /// The cost of all samples.
+    /// Returns the cost of all samples.
     pub fn budget(&self) -> Budget {
         let two = [self.database.as_ref().map(|kept| kept.took), self.stores.as_ref().map(|kept| kept.took)];
         Budget::of(two.into_iter().flatten().chain(self.counts.values().map(|kept| kept.took)))

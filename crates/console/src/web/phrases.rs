@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Action {
-    /// The name of the action in the audit.
+    /// Returns the name of the action in the audit.
     pub fn name(&self) -> &'static str {
         match &self.deed {
             Deed::Pause => "pause",
@@ -29,7 +29,7 @@ impl Action {
         matches!(self.deed, Deed::Purge | Deed::Cancel { .. } | Deed::Discard(_) | Deed::Edit { .. })
     }
 
-    /// The heading of the question.
+    /// Returns the heading of the question.
     pub fn question(&self) -> String {
         let queue = &self.queue;
         match &self.deed {

@@ -59,7 +59,7 @@ pub fn bytes(count: i64) -> String {
     if unit == 0 { format!("{count} bytes") } else { format!("{count:.1} {}", UNITS[unit]) }
 }
 
-/// Messages a second: `0`, `0.4`, `12`, `1,234`.
+/// Formats messages per second: `0`, `0.4`, `12`, `1,234`.
 pub fn rate(rate: f64) -> String {
     match rate {
         _ if rate < 0.05 => "0".to_owned(),

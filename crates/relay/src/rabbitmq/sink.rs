@@ -143,7 +143,7 @@ impl Sink for RabbitmqSink {
         &self.broker
     }
 
-    /// The separator of a topic exchange's routing keys. A queue's name has none.
+    /// Returns the separator of a topic exchange's routing keys. A queue's name has none.
     fn separator(&self) -> Option<char> {
         (!self.exchange.as_str().is_empty()).then_some('.')
     }

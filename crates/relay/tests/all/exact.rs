@@ -116,7 +116,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => select(TEXTS).prop_map(str::to_owned), 1 => "[^\0]{0,40}"]
 }
 
-/// A key in the metadata of a queue without keys: text, or base64 of other bytes.
+/// Generates the key in the metadata of a queue without keys: text, or base64 of other bytes.
 fn key() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     prop_oneof![
         2 => Just(Vec::new()),
@@ -129,7 +129,7 @@ fn payload() -> impl Strategy<Value = (Vec<u8>, bool)> {
     prop_oneof![3 => (vec(any::<u8>(), 0..64), Just(false)), 1 => (Just(Vec::new()), Just(true)), 1 => (vec(any::<u8>(), 1..4), Just(true))]
 }
 
-/// Messages whose metadata have different values of `case`.
+/// Generates messages whose metadata have different values of `case`.
 fn messages() -> Vec<(Metadata, Vec<u8>)> {
     let mut runner = TestRunner::new_with_rng(
         Config::default(),

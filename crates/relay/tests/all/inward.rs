@@ -108,7 +108,7 @@ async fn relays_killed(kind: Kind) {
     sent.against(&taken(&stand).await).exactly_once();
 }
 
-/// A relay that wrongly counts as dead changes nothing.
+/// Checks that a relay that wrongly counts as dead changes nothing.
 async fn fenced(kind: Kind) {
     let stand = Stand::of(kind, 0).await;
     let mut sent = Sent::default();

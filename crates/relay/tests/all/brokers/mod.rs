@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The programs that the broker needs.
+    /// Returns the programs that the broker needs.
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Nats => &["nats-server"],
