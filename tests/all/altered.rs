@@ -1,4 +1,4 @@
-//! Settings of a queue that exists, changed from Rust.
+//! Settings of an existing queue, changed from Rust.
 
 use std::time::Duration;
 

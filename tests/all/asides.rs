@@ -1,5 +1,5 @@
-//! Notices, notifications and parameter changes that a server sends between answers belong to no
-//! answer.
+//! Notices, notifications and parameter changes that a server sends between answers are not
+//! mistaken for answers.
 
 use std::sync::{
     Arc,
@@ -16,9 +16,9 @@ type Nothing = Statement<(), ()>;
 
 static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1)");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
-/// Raises notices before, between and behind its rows, and returns its own parameter.
+/// Raises notices before, between and after its rows, and returns its own parameter.
 static LOUD: Statement<(i32,), Vec<(i32,)>> = Statement::new("select loud(n) from generate_series($1, $1 + 4) n");
-/// Sets a setting that the server reports to a value that it does not have yet.
+/// Changes a setting whose value the server reports.
 static SET: Statement<(), ()> =
     Statement::new("select set_config('application_name', 'trunkline' || random()::text, false)");
 static NOTIFY: Statement<(), ()> = Statement::new("select pg_notify('here', random()::text)");
@@ -97,7 +97,7 @@ async fn notices_and_notifications_disturb_no_answer() {
         let db = Db::connect(&url).await.expect("connected");
         let told = Statement::<(), (String,)>::new("select current_setting('client_min_messages')");
         assert_eq!(db.run(&told, ()).await.expect("told"), (level.to_owned(),));
-        // Other sessions notify at the same time.
+        // Other sessions send notifications at the same time.
         let over = Arc::new(AtomicBool::new(false));
         let notifying = tokio::spawn({
             let over = over.clone();

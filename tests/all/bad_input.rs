@@ -1,4 +1,4 @@
-//! Bad input is a clear error for its caller alone, and nothing is lost.
+//! Bad input is a clear error for its own caller only, and nothing is lost.
 
 mod rights;
 
@@ -10,7 +10,7 @@ use trunkline::{Dequeue, Draft, Error, Json, MAX_PAYLOAD, Settings, Wait};
 
 use crate::fixture::{Ids, Place, SOON, db, place};
 
-/// The error's code, or its text if the server reported none.
+/// Returns the error's code, or its text if the server reported no code.
 fn code(error: &Error) -> String {
     error.sqlstate().map_or_else(|| error.to_string(), |code| code.code().to_owned())
 }
@@ -257,7 +257,7 @@ async fn sequence_behind_its_table_is_not_blamed_on_the_payload() {
     assert_eq!(queue.take(9).await.expect("taken").len(), 1, "nothing is lost, and nothing was stored");
 }
 
-/// A trigger that skips rows makes the server store nothing, without an error.
+/// The server stores nothing for rows that a trigger skips, and reports no error.
 #[tokio::test(flavor = "multi_thread")]
 async fn enqueue_that_a_trigger_skips_fails_as_not_stored() {
     let Place { queue, mut sql, db, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;

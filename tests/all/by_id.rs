@@ -1,4 +1,4 @@
-//! A message by its id: found in every state, cancelled, rescheduled, and no other message changes.
+//! Messages by their ids: found in every state, cancelled, rescheduled. No other message changes.
 
 mod at_once;
 mod dropped;
@@ -27,7 +27,7 @@ async fn found(queue: &Queue<i64>, id: i64) -> Found<i64> {
     found
 }
 
-/// Everything about every waiting message except the named ones.
+/// Returns everything about every waiting message, except the named ones.
 async fn all_but(sql: &Client, ids: &[i64]) -> Vec<String> {
     let all = "select (m.*)::text from trunkline.messages_q m where not m.id = any ($1) order by m.id";
     let rows = sql.query(all, &[&ids]).await.expect("read");
@@ -144,7 +144,7 @@ async fn cancelled_message_is_lost_to_its_lease_holder() {
     assert_eq!((stats.messages, stats.dead, stats.archived), (0, 0, 0));
 }
 
-/// Tolerates a late notification in a minority of cases, for a busy machine.
+/// A late notification in a minority of cases is tolerated, because the machine may be busy.
 #[tokio::test(flavor = "multi_thread")]
 async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
     const SECOND: Duration = Duration::from_secs(1);
@@ -167,8 +167,8 @@ async fn handler_of_a_cancelled_message_is_notified_within_a_second() {
     for _ in 0..6 {
         timeout(SOON, tells.recv()).await.expect("in time").expect("it runs");
     }
-    // The first cancel comes soon after the handlers began. Each later one comes right after the
-    // worker has checked its leases, so it takes longest.
+    // The first cancel follows soon after the handlers' start. Each later one follows right after
+    // the worker has checked its leases, which is the slowest case.
     let mut took = Vec::new();
     for cancelled in &ids[1..] {
         assert_eq!(queue.cancel(&[*cancelled]).await.expect("cancelled"), [*cancelled]);
@@ -231,7 +231,7 @@ async fn message_moved_earlier_wakes_consumers_and_moved_later_it_waits() {
         let mut consumer = queue.consumer(wait);
         let waits = tokio::spawn(async move { consumer.take(10).await });
         until_asleep(&sql).await;
-        // This time lies below the floor of the waiting consumer: the message becomes due now.
+        // This time is below the floor of the waiting consumer, so the message becomes due now.
         let moved = queue.reschedule(&[id], SystemTime::UNIX_EPOCH).await.expect("moved");
         assert_eq!(moved, [id]);
         let got = timeout(SOON, waits).await.expect("it is woken").expect("no panic").expect("taken");
@@ -241,7 +241,7 @@ async fn message_moved_earlier_wakes_consumers_and_moved_later_it_waits() {
     let ids = enqueued(&queue, 3).await;
     let moved = "select array_agg(id) from trunkline.reschedule('q', $1, now() + '1 hour') id";
     assert_eq!(sql.query_one(moved, &[&&ids[1..2]]).await.expect("moved").get::<_, Vec<i64>>(0), ids[1..2]);
-    // A message that is due keeps its place.
+    // A message that is already due keeps its place.
     assert_eq!(queue.reschedule(&ids[..1], NOW).await.expect("moved"), ids[..1]);
     let taken = queue.take(9).await.expect("taken");
     assert_eq!(taken.iter().map(|message| message.id).collect::<Vec<_>>(), [ids[0], ids[2]]);

@@ -1,5 +1,5 @@
 //! Callers drop their calls at any poll: nothing is lost, nothing is repeated, and each remaining
-//! caller gets its own answer.
+//! caller receives its own answer.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -41,11 +41,11 @@ pub async fn polled<T>(times: usize, future: impl Future<Output = T>) -> Option<
     .await
 }
 
-/// The numbers that a caller has inserted, by outcome.
+/// The numbers that a caller has inserted, grouped by outcome.
 #[derive(Default)]
 struct Known {
     there: Vec<i32>,
-    /// Groups that were inserted whole or not at all.
+    /// Groups of numbers that were inserted completely or not at all.
     perhaps: Vec<Vec<i32>>,
     not_there: Vec<i32>,
 }
@@ -91,7 +91,7 @@ async fn transact(db: &Db, dice: &mut Dice, n: i32, known: &mut Known) {
     }
 }
 
-/// A chunk whose reader drops the call is returned by the next call.
+/// Drops calls that read chunks; the next call returns the chunk of a dropped call.
 async fn stream(db: &Db, dice: &mut Dice) {
     let transaction = db.begin().await.expect("begun");
     let mut stream = transaction.stream(&SERIES, (200,), 1 + dice.below(50)).await.expect("sent");
@@ -152,7 +152,7 @@ async fn statements_transactions_and_streams_survive_callers_who_go_away() {
     }
 }
 
-/// No lease ends by time here: a message can come again only if it was given back.
+/// No lease expires here, so a message can come again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_of_callers_who_go_away_are_given_back() {
     const COUNT: i64 = 2000;
@@ -170,8 +170,8 @@ async fn leases_of_callers_who_go_away_are_given_back() {
             while received.lock().expect("no panic").len() < COUNT as usize || !held.is_empty() {
                 let exchanged = polled(dice.below(5), queue.ack_and_lease(&held, 1 + dice.below(20))).await;
                 let Some(exchanged) = exchanged else {
-                    // The first exchange may have succeeded. After the second attempt the leases
-                    // have ended in any case.
+                    // The first call may have succeeded although its answer was lost. After the
+                    // second attempt the leases have ended in any case.
                     let again = queue.ack(&held).await;
                     assert!(again.is_ok() || again.is_err_and(|error| error.is_lease_lost()));
                     held.clear();

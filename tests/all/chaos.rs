@@ -1,4 +1,4 @@
-//! Under load, everything breaks again and again: every promise is kept, and no more was promised.
+//! Under load, everything breaks repeatedly: every promise is kept, and nothing false was promised.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,12 +21,12 @@ use crate::fixture::{Ids, connect, database, eventually, run_out};
 #[derive(Default)]
 struct Known {
     tried: BTreeSet<i64>,
-    /// Ids by payload of confirmed enqueues, for each of the two queues.
+    /// The ids of confirmed enqueues by payload, for each of the two queues.
     stored: [BTreeMap<i64, i64>; 2],
     /// Messages passed to `ack`, and those whose `ack` returned success.
     acking: BTreeSet<i64>,
     acked: BTreeSet<i64>,
-    /// Payloads by id of all messages that a worker received.
+    /// The payloads of all messages that a worker received, by id.
     received: BTreeMap<i64, i64>,
 }
 
@@ -39,7 +39,7 @@ struct Load {
     ends: AtomicBool,
 }
 
-/// Returns the value, or `None` after a lost connection; any other error is a failure of the test.
+/// Returns the value, or `None` after a lost connection. Any other error fails the test.
 fn fell<T>(outcome: Result<T>) -> Option<T> {
     outcome.inspect_err(|error: &Error| assert!(error.is_outcome_unknown() || error.is_closed(), "{error:?}")).ok()
 }
@@ -187,7 +187,7 @@ async fn terminate(sql: &Client) {
     sql.query(all, &[]).await.expect("terminated");
 }
 
-/// Consumes the rest, and compares it with the recorded facts.
+/// Consumes the remaining messages, and compares them with the recorded facts.
 async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let sql = connect(url).await;
     let mut rest = BTreeSet::new();
@@ -202,7 +202,8 @@ async fn settle_accounts(url: &str, load: &Arc<Load>) {
     let began = Instant::now();
     while load.once.stats().await.expect("counted").messages > 0 {
         assert!(began.elapsed() < Duration::from_secs(60), "in vain: nothing is left");
-        // A dropped caller's commit may still be under way. Then this call finds nothing to take.
+        // A dropped caller's commit may still be in progress. In that case this call finds nothing
+        // to take.
         let _ = tokio::time::timeout(Duration::from_secs(5), work_once(&mut once, 1000)).await;
     }
     let rows = sql.query("select payload, id from public.effects", &[]).await.expect("read");

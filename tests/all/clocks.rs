@@ -14,7 +14,7 @@ use trunkline_embedded::Cluster;
 use crate::fixture::connect;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// A step longer than any lease or retry may last, and a shorter one.
+/// A step longer than the maximum lease or retry, and a shorter one.
 const AHEAD: [Duration; 2] = [Duration::from_secs(400 * 86_400), Duration::from_secs(2 * 3600)];
 
 /// A private server whose clock the test can move.
@@ -39,7 +39,7 @@ impl Clock {
         Self { sql: connect(&cluster.url("postgres")).await, db, cluster, disk }
     }
 
-    /// Connects as another process would, without any state of the first one.
+    /// Connects like another process, without any state of the first one.
     async fn another(&self) -> Db {
         Db::connect(&self.cluster.url("postgres")).await.expect("connected")
     }

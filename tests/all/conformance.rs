@@ -1,6 +1,5 @@
-//! One suite for every transport. Each case runs through libpq, as it came with that server, and
-//! through each of the library's transports, on every major version. The answers have to be the
-//! same.
+//! One suite for every transport. Each case runs through libpq, in the version of that server, and
+//! through each of the library's transports, on every major version. The answers must be the same.
 
 mod answer;
 mod case;
@@ -23,10 +22,10 @@ use self::{
 };
 use crate::{fixture::connect, versions::on_each};
 
-/// Enough for all cases of a server, beside four other servers on a busy machine.
+/// The time limit for all cases of a server, next to four other servers on a busy machine.
 const LONG: Duration = Duration::from_secs(300);
 
-/// The one list of all cases.
+/// Returns the list of all cases.
 fn cases() -> Vec<Case> {
     [values::cases(), rows::cases(), refusals::cases(), ends::cases()].into_iter().flatten().collect()
 }

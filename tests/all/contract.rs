@@ -1,4 +1,4 @@
-//! One contract over every combination of wait, guarantee, batch size and way to enqueue.
+//! One contract for every combination of wait, guarantee, batch size and way to enqueue.
 
 use std::{
     convert::Infallible,
@@ -24,7 +24,7 @@ pub const GUARANTEES: [Guarantee; 4] =
     [Guarantee::AtMostOnce, Guarantee::AtLeastOnce, Guarantee::ExactlyOnceIn, Guarantee::ExactlyOnce];
 pub const WAITS: [Wait; 3] = [Wait::Poll(Duration::from_millis(10)), Wait::Notify, Wait::Adaptive];
 
-/// Waits for messages and completes them, as the guarantee demands.
+/// Waits for messages and completes them as the guarantee requires.
 pub async fn next(consumer: &mut Consumer<i64>, guarantee: Guarantee, n: usize, sql: &mut Client) -> Vec<Message<i64>> {
     match guarantee {
         Guarantee::AtMostOnce => consumer.take(n).await.expect("taken"),
@@ -107,7 +107,7 @@ async fn keep_contract(
     let (wait, guarantee, n, coalesced) = combination;
     let mut consumer = queue.consumer(wait);
 
-    // Zero messages and an empty list are no-ops.
+    // An empty list and a request for zero messages do nothing.
     let none: [i64; 0] = [];
     assert_eq!(queue.enqueue_many(&none).await.expect("no-op").ids(), none);
     assert_eq!(enqueue(&queue, coalesced, &none, &mut other).await, none);
@@ -115,7 +115,7 @@ async fn keep_contract(
     assert_eq!(queue.lease(n).await.expect("asked"), []);
     assert_eq!(queue.stats().await.expect("counted").rows, 0);
 
-    // First in, first out; exactly `n`; splits keep ids and order.
+    // First in, first out; exactly `n` messages; splits keep ids and order.
     let payloads: Vec<i64> = (0..20).collect();
     let ids = enqueue(&queue, coalesced, &payloads, &mut other).await;
     let lines: Vec<(i64, i64)> =
@@ -131,7 +131,7 @@ async fn keep_contract(
         assert_eq!(pairs(&messages), line, "{combination:?}");
     }
 
-    // A message that is enqueued while the wait begins, and one long after.
+    // One message is enqueued while the wait begins, and another one long afterwards.
     let (messages, ids) =
         tokio::join!(next(&mut consumer, guarantee, n, &mut sql), enqueue(&queue, coalesced, &[20], &mut other));
     assert_eq!(pairs(&messages), [(ids[0], 20)], "{combination:?}");
@@ -143,7 +143,7 @@ async fn keep_contract(
         assert_eq!(pairs(&messages), [(ids[0], 21)], "{combination:?}");
     }
 
-    // A delayed message does not come early, and wakes a consumer that already waits.
+    // A delayed message does not arrive early, and wakes a consumer that is already waiting.
     let delay = Duration::from_millis(150);
     let (messages, id) = tokio::join!(
         async { timeout(SOON, next(&mut consumer, guarantee, n, &mut sql)).await.expect("woken when it is due") },
@@ -162,7 +162,7 @@ async fn keep_contract(
     assert_eq!(queue.stats().await.expect("counted").rows, 0, "{combination:?}");
 }
 
-/// The consumer would sleep for half a minute, so a message that comes at once came by
+/// The consumer would sleep for half a minute, so a message that arrives at once arrived by
 /// notification.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sleeping_consumer_is_woken_from_anywhere() {
@@ -192,7 +192,8 @@ async fn a_sleeping_consumer_is_woken_from_anywhere() {
                     transaction.commit().await.expect("committed");
                 }
             }
-            // Timed from the answer on: the enqueue itself may wait for a busy machine.
+            // Measured from the answer on, because the enqueue itself may be delayed on a busy
+            // machine.
             let woken = timeout(SOON, waiter).await.unwrap_or_else(|_| panic!("{wait:?}: {source} did not wake"));
             let messages = woken.expect("no panic");
             let payloads: Vec<i64> = messages.expect("taken").iter().map(|message| message.payload).collect();

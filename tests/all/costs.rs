@@ -1,11 +1,13 @@
-//! The cost of statements, counted in pages, which are the same on a slow and on a busy machine.
+//! The cost of statements, counted in pages, which do not depend on the speed or load of the
+//! machine.
 
 use tokio_postgres::Client;
 use trunkline::{Db, Limits, Settings};
 
 use crate::fixture::{connect, database};
 
-/// Counts the pages that a query touches, including those inside functions, and rolls it back.
+/// Counts the pages that a query touches, including those inside functions, and rolls the query
+/// back.
 pub async fn pages(sql: &Client, query: &str) -> i64 {
     sql.batch_execute("begin").await.expect("begun");
     let explain = format!("explain (analyze, buffers, format json) {query}");
@@ -20,7 +22,7 @@ async fn queue() -> Client {
     let db = Db::connect(&url).await.expect("connected");
     db.create_queue("q", &Settings::new("int8").max_attempts(2)).await.expect("created");
     let sql = connect(&url).await;
-    // Dead rows stay: no vacuum runs between two measurements.
+    // Dead rows stay, because no vacuum runs between two measurements.
     sql.batch_execute("alter table trunkline.queue_q set (autovacuum_enabled = off)").await.expect("altered");
     sql
 }
@@ -41,7 +43,7 @@ const VERBS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Acknowledges ten thousand ranges of one message. They are whole rows or pieces of shared rows,
+/// Acknowledges ten thousand ranges of one message, which are whole rows or pieces of shared rows,
 /// in order and scattered.
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_leases_at_most_triple_the_cost_of_each_verb() {
@@ -62,7 +64,8 @@ async fn lost_leases_at_most_triple_the_cost_of_each_verb() {
             format!("select count(*) from asked a, trunkline.do_{verb}_q(a.ids, a.sizes, a.attempts {more}) d")
         };
         let none_lost = cost_of_all(&sql, call).await;
-        // Half of the lost leases' messages are deleted, half are leased by another holder.
+        // Half of the messages whose leases are lost are deleted, and half are leased by another
+        // holder.
         sql.batch_execute(
             "delete from trunkline.queue_q where id / 2 % 20 = 3;
              update trunkline.queue_q set attempt = 2 where id / 2 % 20 = 13 or id / 1024 % 20 = 13",
@@ -156,7 +159,7 @@ async fn columns_that_users_added_cost_every_message_the_same() {
     is_linear("replays", &sql, letters, "select trunkline.replay_all('q')").await;
 }
 
-/// A sweep of many dead rows reads a few pages per call, so that no caller waits for it.
+/// A sweep of many dead rows reads a few pages per call, so that no caller waits long for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn sweep_of_many_dead_rows_is_made_in_parts() {
     let sql = queue().await;
@@ -187,7 +190,7 @@ async fn sweep_of_many_dead_rows_is_made_in_parts() {
     assert!(parts > 3 && strays == 1, "{parts} parts found {strays}");
 }
 
-/// Each block of ids is read once, however many of its rows are dead.
+/// Each block of ids is read only once, however many of its rows are dead.
 #[tokio::test(flavor = "multi_thread")]
 async fn finding_and_cancelling_cost_the_same_among_dead_rows() {
     let sql = queue().await;
@@ -240,14 +243,14 @@ async fn leased_and_due_messages_are_found_cheaply_beside_many_others() {
             costs.push(pages(&sql, query).await);
         }
     }
-    // The fills: empty tables; then one valid lease and ten thousand expired ones; then ten
-    // thousand messages that are not due. The last query takes one of the expired ones.
+    // The fills are: empty tables; one valid lease and ten thousand expired ones; ten thousand
+    // messages that are not due. The last query takes one of the messages with an expired lease.
     let dearest = costs[3..].iter().max().copied();
     assert!(dearest < Some(60), "pages: {costs:?}");
 }
 
-/// A look at all lanes reads some 1,500 rows of a large backlog, in one lane or in ten, and locks
-/// none of them.
+/// A look at all lanes reads some 1,500 rows of a large backlog, whether it is in one lane or in
+/// ten, and locks none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn backlog_over_all_priorities_costs_a_dequeue_no_more() {
     let url = database().await;

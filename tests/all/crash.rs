@@ -1,4 +1,4 @@
-//! Connections break, tasks vanish and servers stop, at every statement of the cycle.
+//! Connections break, tasks vanish and servers stop, at every statement of a message's cycle.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use trunkline_embedded::Cluster;
 
 use crate::fixture::{Place, SOON, connect, enqueued, eventually, place};
 
-/// Terminates the backend that trips it, once, inside the statement. It counts with a sequence,
+/// A trigger that terminates its own backend once, inside the statement. It counts with a sequence,
 /// which a rollback does not undo.
 const FUSE: &str = "
     create sequence public.fuse minvalue 0 start 0;
@@ -35,8 +35,8 @@ async fn build_in(sql: &Client, table: &str, event: &str) {
     sql.batch_execute(&format!("{trigger}; select setval('public.fuse', 0)")).await.expect("armed");
 }
 
-/// The call's outcome is unknown, and nothing was stored. The fuse is blown, so the next attempt
-/// succeeds.
+/// Checks that the call's outcome is unknown and that nothing was stored. The fuse is blown, so the
+/// next attempt succeeds.
 fn broke<T: std::fmt::Debug>(what: &str, outcome: Result<T, Error>) {
     let error = outcome.expect_err(what);
     assert!(error.is_outcome_unknown() && error.is_closed(), "{what}: {error}");
@@ -72,7 +72,7 @@ async fn an_enqueue_that_broke_says_that_its_outcome_is_unknown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dequeue_that_broke_leaves_everything_where_it_was() {
     for (event, leases) in [("update", true), ("delete", false)] {
-        // One direct call, and one by a consumer, which repeats the call by itself.
+        // One call is made directly, and one by a consumer, which repeats it by itself.
         let Place { queue, sql, db: _db, .. } = fused("trunkline.queue_q", event).await;
         match leases {
             true => broke("lease", queue.lease(10).await),
@@ -108,7 +108,7 @@ async fn an_end_of_a_lease_that_broke_leaves_the_lease() {
         let mut messages = queue.lease(10).await.expect("leased");
         build_in(&sql, "trunkline.queue_q", event).await;
         if end == "ack one" {
-            messages.drain(1..9); // splits the row
+            messages.drain(1..9); // leaves one message, whose acknowledgement splits the row
         }
         let settle = || async {
             match end {
@@ -184,8 +184,8 @@ async fn consumer_waiting_in_a_transaction_notices_its_broken_connection() {
     }
 }
 
-/// Runs work whose commit waits for a standby, and terminates its backend then. The commits of
-/// other backends wait, too, and may be the first.
+/// Runs work whose commit waits for a standby, and terminates its backend during that wait. Commits
+/// of other backends wait, too, and may come first.
 async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
     let waiting = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'";
     let ends = || {
@@ -202,12 +202,12 @@ async fn cut_off<T>(sql: &Client, work: impl Future<Output = T>) -> T {
             }
         }
     };
-    // The commit would wait without an end.
+    // The commit would otherwise wait without an end.
     timeout(SOON * 2, ended).await.expect("in time")
 }
 
-/// A commit that waits for a standby is already on the local disk. If its backend ends then, the
-/// commit happened, and the client gets no answer.
+/// A commit that waits for a standby is already on the local disk. If its backend ends during the
+/// wait, the commit has happened, but the client receives no answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let cluster = tokio::task::spawn_blocking(|| {
@@ -224,8 +224,8 @@ async fn work_cut_off_after_its_commit_happened_exactly_once() {
     let queue: Queue<i64> = db.queue("q").await.expect("opened");
     enqueued(&queue, 3).await;
     let leased = queue.lease(1).await.expect("leased");
-    // The library keeps a floor on a connection of its own, whose commit would wait, too. A floor
-    // from a clock that was ahead is left as it is, without a commit.
+    // The library stores a floor on a connection of its own, whose commit would wait, too. A floor
+    // from a clock that was ahead is not changed, so there is no such commit.
     sql.batch_execute("update trunkline.floor set reached = now() + interval '1 day'").await.expect("no floor is kept");
     // Every commit waits from now on, once the old connections are gone.
     sql.batch_execute("alter database postgres set synchronous_commit = on").await.expect("altered");

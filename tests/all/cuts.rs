@@ -1,5 +1,5 @@
-//! A connection ends after any byte of the answer, or within the request. The call returns the
-//! truth or "unknown", and the next call works.
+//! A connection ends after any byte of the answer, or within the request. The call returns the true
+//! result or "unknown", and the next call works.
 
 use std::{
     fmt::Debug,
@@ -48,8 +48,8 @@ impl Place {
         }
     }
 
-    /// Runs `act` with a cut after more and more bytes, until it completes before the cut. `check`
-    /// gets the outcome, and then `next` has to work on the same `Db`.
+    /// Runs `act` with a cut after an increasing number of bytes, until it completes before the
+    /// cut. `check` receives the outcome, and then `next` must work on the same `Db`.
     async fn after_every_byte<S, R: Debug>(
         &self,
         side: Side,
@@ -80,8 +80,8 @@ impl Place {
             if !reached {
                 break;
             }
-            // Cut the answers at every byte. Requests are cut at every fourth, which still hits
-            // each part of each message.
+            // Answers are cut at every byte. Requests are cut at every fourth byte, which still
+            // hits each part of each message.
             bytes += if let Side::Answers = side { 1 } else { 4 };
         }
         assert!(bytes > 100 && unknown > 30, "{side:?}: it was only {bytes} bytes, and {unknown} times unknown");
@@ -97,13 +97,13 @@ impl Place {
         transaction.commit().await
     }
 
-    /// Returns a new number for the next inserts: an earlier request that was cut off may still
-    /// arrive.
+    /// Returns a new number for the next inserts, because an earlier request that was cut off may
+    /// still arrive.
     fn next_round(&self) -> i32 {
         self.round.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Checks that all five rows of this round are there, or none.
+    /// Checks that all five rows of this round exist, or none of them.
     async fn all_or_nothing(&self, what: &str, success: bool) {
         let text = "select count(*) from t where n / 5 = $1";
         let round = self.round.load(Ordering::Relaxed);
@@ -192,16 +192,16 @@ async fn exchanged(side: Side) {
             async || loop {
                 place.sql.batch_execute(refill).await.expect("enqueued");
                 let done = queue.lease(2).await.expect("leased");
-                // A request that was cut off after its end may still run, and may have won the race
-                // for these rows.
+                // A request that was cut off after its last byte may still run, and may have
+                // reached these rows first.
                 if done.len() == 2 && counted().await == (2, 2) {
                     break done.iter().map(Message::lease).collect::<Vec<Lease>>();
                 }
             },
             async |done| queue.ack_and_lease(done, 2).await,
             async |what, exchanged| {
-                // Two messages are leased before and after. The number of two-message rows shows
-                // which ones.
+                // Two messages are leased before and after the change. The number of two-message
+                // rows shows which ones.
                 let (rows, leased) = counted().await;
                 assert_eq!(leased, 2, "{what}: both, or neither");
                 match exchanged {

@@ -1,4 +1,4 @@
-//! Dead letters, and closures that fail.
+//! Dead letters, and closures that return errors.
 
 use std::time::Duration;
 
@@ -102,8 +102,8 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     }
     assert_eq!(pages, ids.chunks(10).map(<[i64]>::to_vec).collect::<Vec<_>>());
 
-    // Replaying some keeps their ids and forgives their attempts. The attempt numbers go on, which
-    // fences old leases. A sleeping consumer wakes.
+    // Replaying some letters keeps their ids and resets their charged attempts. The attempt numbers
+    // continue, which fences off old leases. A sleeping consumer wakes up.
     let mut consumer = queue.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(10)).await.expect("woken").expect("leased") });
     until_asleep(&sql).await;
@@ -135,7 +135,7 @@ async fn effects(sql: &Client) -> Vec<i64> {
 
 type Outcome = Result<(), String>;
 
-/// Fails the work for one payload. `sql` runs in the work's transaction, unless it is empty.
+/// Fails the work for one payload. `sql`, unless empty, runs in the work's transaction.
 async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::ZERO);
     let work = consumer.take_with(n, |transaction, messages| {
@@ -171,7 +171,7 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
         let ids = enqueued(&queue, 8).await;
         while queue.stats().await.expect("counted").dead == 0 || queue.stats().await.expect("counted").messages > 0 {
             if queue.peek(100).await.expect("peeked").iter().all(|message| message.payload == 4) {
-                enqueued(&queue, 1).await; // a good message to return with
+                enqueued(&queue, 1).await; // a valid message, to be returned together with the bad one
             }
             consume(&queue, 8, 4, sql).await;
             for message in queue.peek(100).await.expect("peeked") {
@@ -195,7 +195,8 @@ async fn work_that_fails_charges_only_the_message_that_fails() {
 }
 
 /// Another caller takes the message between the rollback and the charge. The charge must not wait
-/// for that caller. Nor may it hold up the process's other statements, which that caller may need.
+/// for that caller. It must not block the process's other statements either, because that caller
+/// may need them.
 #[tokio::test(flavor = "multi_thread")]
 async fn counting_a_failed_attempt_waits_for_no_other_holder() {
     let Place { queue, url, mut sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -232,7 +233,7 @@ async fn counting_a_failed_attempt_waits_for_no_other_holder() {
         fail.send(()).expect("the work waits");
         assert_eq!(lock.await.expect("locked after the rollback").len(), 1);
     }
-    // Every connection of the library answers while the other session holds the message.
+    // All of the library's connections answer while the other session holds the message.
     for _ in 0..200 {
         timeout(SOON, queue.stats())
             .await

@@ -1,4 +1,4 @@
-//! A message inside its notification: fast, at most once, and to one consumer only.
+//! A message inside its notification: fast, at most once, and to only one consumer.
 
 use std::{
     collections::BTreeSet,
@@ -37,8 +37,8 @@ async fn a_message_is_handed_over_without_being_stored() {
     assert_eq!(pages, 0, "no row was ever written");
 }
 
-/// A listed consumer stays listed until it gets a message. If it left the list in between, a
-/// message that is handed over then would be stored.
+/// A listed consumer stays listed until it receives a message. If it left the list in between, a
+/// message that is handed over at that moment would be stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
     let Place { queue, sql: client, db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
@@ -47,7 +47,8 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
             begin perform nextval('counting.entered'); return null; end $$;
         create trigger counted after insert on trunkline.waiting for each row execute function counting.count()";
     client.batch_execute(counted).await.expect("counted");
-    // The process listens already, so the listener gets notifications of each new channel at once.
+    // The process is already listening, so the listener receives notifications of each new channel
+    // at once.
     let mut first = queue.consumer(Wait::Notify);
     let first = tokio::spawn(async move { one(&mut first).await });
     eventually("the first waits", || async { waiting(&client).await == 1 }).await;
@@ -70,15 +71,15 @@ async fn a_consumer_that_begins_to_wait_enters_the_list_once() {
 }
 
 /// After a crash of the server, and after a failover, the list of waiting consumers is empty, and
-/// no message is on its way.
+/// no message is in transit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_was_lost_is_not_waited_for() {
     let Place { queue, sql: client, db: _db, .. } = place::<Vec<u8>>(Settings::new("bytea")).await;
     let lost = "with gone as (delete from trunkline.waiting)
                 select count(pg_terminate_backend(pid)) from pg_stat_activity
                 where datname = current_database() and application_name = 'trunkline' and query like 'listen%'";
-    // The wait would be five seconds each time. A busy machine may take as long once, but not three
-    // times.
+    // Otherwise each wait would take five seconds. A busy machine may take that long once, but not
+    // three times.
     let mut took = Vec::new();
     while took.len() < 3 && took.iter().all(|took| *took >= Duration::from_secs(4)) {
         let mut consumer = queue.consumer(Wait::Notify);
@@ -175,7 +176,7 @@ async fn a_dead_consumers_place_is_passed_over() {
     assert_eq!(waiting(&client).await, 0);
 }
 
-/// A hand-over does not wait for the disk, which an enqueue has to do.
+/// A hand-over does not wait for the disk, unlike an enqueue.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_handed_over_without_anything_flushed() {
     let started = tokio::task::spawn_blocking(|| {
@@ -208,8 +209,8 @@ async fn a_message_is_handed_over_without_anything_flushed() {
         };
         tokio::join!(waiter, sender);
     }
-    // Ids come from a sequence, which logs once for 32 ids. The server also flushes now and then
-    // for its own reasons.
+    // Ids come from a sequence, which writes to the log once per 32 ids. The server also flushes
+    // occasionally for reasons of its own.
     assert!(flushed.iter().filter(|flushed| **flushed).count() <= 2, "{flushed:?}");
     let at: String = client.query_one("select pg_current_wal_flush_lsn()::text", &[]).await.expect("read").get(0);
     queue.enqueue(vec![1]).await.expect("enqueued");

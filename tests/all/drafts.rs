@@ -1,4 +1,4 @@
-//! The options of a draft apply on every way to enqueue it.
+//! The options of a draft take effect in every way to enqueue it.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +10,8 @@ use crate::fixture::{Ids, Place, place};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Drafts that are due at once, after an hour, at a future time, at a past time, and after an hour
-/// again.
+/// Returns drafts that are due at once, after an hour, at a future time, at a past time, and after
+/// an hour again.
 fn drafts(time: SystemTime) -> Vec<Draft<i64>> {
     vec![
         Draft::new(0),
@@ -80,7 +80,7 @@ const WAYS: [(&str, Enqueue); 6] = [
     }),
 ];
 
-/// Ids and due times, in the order of the payloads.
+/// Returns ids and due times, in the order of the payloads.
 async fn stored(sql: &Client) -> Vec<(i64, SystemTime)> {
     let all = "select q.id + m.k, q.due_at from trunkline.queue_q q,
                       lateral (select generate_series(0, q.size - 1) as k, unnest(q.payload) as payload) m order by m.payload";
@@ -90,7 +90,7 @@ async fn stored(sql: &Client) -> Vec<(i64, SystemTime)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn delays_times_and_metadata_hold_however_they_are_enqueued() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // Whole microseconds, the resolution of PostgreSQL.
+    // The time is in whole microseconds, the resolution of PostgreSQL.
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(4_000_000_000_123_456);
     for (way, enqueue) in WAYS {
         let before = SystemTime::now() - Duration::from_secs(1);

@@ -46,7 +46,7 @@ async fn ledger_has_each_posting_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn outbox_delivers_what_was_committed() {
     let mut delivered = outbox::run(&database().await).await.expect("the example runs");
-    delivered.sort(); // a worker gives back messages that would not start soon, and these come last
+    delivered.sort(); // a worker gives back messages that would not start soon, and they arrive last
     assert_eq!(delivered, ["order 1 placed", "order 3 placed"]);
 }
 

@@ -1,5 +1,5 @@
-//! One throwaway cluster per run and a fresh database per test, with shared helpers to wait, look
-//! and set up.
+//! One throwaway cluster per run and a fresh database per test, with shared helpers to wait,
+//! inspect and set up.
 
 mod place;
 mod role;
@@ -51,11 +51,11 @@ impl Ids for Vec<Sharded<Enqueued>> {
     }
 }
 
-/// The cluster of this run. Its watchdog stops it when the process ends.
+/// Returns the cluster of this run. Its watchdog stops it when the process ends.
 pub fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| {
-        // No test crashes the machine, and a slow disk should not decide a test's outcome.
+        // No test crashes the machine, and a slow disk should not affect a test's outcome.
         Cluster::temporary()
             .setting("fsync", "off")
             .setting("max_prepared_transactions", "10")
@@ -65,14 +65,14 @@ pub fn cluster() -> &'static Cluster {
     })
 }
 
-/// Opens a plain connection that does not use the library.
+/// Opens a plain connection, without the library.
 pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the cluster takes connections");
     tokio::spawn(connection);
     client
 }
 
-/// Creates a database for the role that runs the library, and returns its address.
+/// Creates a database for the role that runs the library. Returns the database's address.
 async fn create(name: &str, template: &str) -> String {
     let admin = connect(&cluster().url("postgres")).await;
     admin.batch_execute(&format!("create database {name} template {template}")).await.expect("a database is created");
@@ -82,13 +82,13 @@ async fn create(name: &str, template: &str) -> String {
     settled(&of_role(&cluster().url(name), user()))
 }
 
-/// Adds options that the developer's `PG*` variables would otherwise set. The address already has
-/// the host and the user.
+/// Adds options that the developer's `PG*` variables would otherwise set. The address already
+/// contains the host and the user.
 pub fn settled(url: &str) -> String {
     format!("{url} options='' target_session_attrs=any connect_timeout=10")
 }
 
-/// Creates the role of the tests, before the first database.
+/// Creates the roles of the tests, before the first database.
 async fn roles() {
     static ROLES: OnceCell<()> = OnceCell::const_new();
     let create = async || {
@@ -100,13 +100,13 @@ async fn roles() {
     ROLES.get_or_init(create).await;
 }
 
-/// Creates an empty database and returns its address.
+/// Creates an empty database. Returns its address.
 pub async fn empty_database(name: &str) -> String {
     roles().await;
     create(name, "template1").await
 }
 
-/// Creates a database with the schema and returns its address.
+/// Creates a database with the schema. Returns its address.
 pub async fn database() -> String {
     static TEMPLATE: OnceCell<()> = OnceCell::const_new();
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -116,7 +116,8 @@ pub async fn database() -> String {
             let db = Db::connect(&url).await.expect("the template takes connections");
             db.migrate().await.expect("the schema is created");
             drop(db);
-            // Granted for the tests' own tables, after the migration ran without it.
+            // This right is for the tests' own tables. It is granted after the migration, which
+            // runs without it.
             let admin = superuser(&url).await;
             admin.batch_execute(&format!("grant create on schema public to {}", user())).await.expect("granted");
             drop(admin);

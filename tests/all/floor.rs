@@ -1,4 +1,4 @@
-//! The floor: a late commit is found, and an old snapshot slows no caller down.
+//! The floor: a late commit is found, and an old snapshot slows down no caller.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,7 +9,7 @@ use trunkline::{Db, Json, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place, superuser};
 
-/// Payload of background traffic; the messages that matter are not negative.
+/// The payload of background traffic. The messages that matter have payloads that are not negative.
 const TRAFFIC: i64 = -1;
 
 /// Background traffic that ends with the test, and the messages that its consumer receives.
@@ -45,7 +45,7 @@ impl Flow {
         Self { received, tasks: [produce, consume] }
     }
 
-    /// Lets traffic flow for `time` by the server's clock, which is enough for several looks. No
+    /// Lets the traffic run for `time` by the server's clock, which is enough for several looks. No
     /// other message may arrive.
     async fn pass(&mut self, time: Duration) {
         let (_, began) = self.received.recv().await.expect("traffic flows");
@@ -58,8 +58,8 @@ impl Flow {
         }
     }
 
-    /// Waits for payloads that are available from now on. They have to arrive before any traffic
-    /// that is enqueued `within` later, by the server's clock.
+    /// Waits for payloads that are available from now on. They must arrive before any traffic that
+    /// is enqueued later than `within` by the server's clock.
     async fn arrive(&mut self, what: &str, sql: &Client, within: Duration, mut wanted: Vec<i64>) {
         let now: SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("told").get(0);
         while !wanted.is_empty() {
@@ -72,14 +72,14 @@ impl Flow {
 }
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
-/// The longest time for which a lowered due time may hide messages under traffic, as the README
+/// The maximum time for which a lowered due time may hide messages under traffic, as the README
 /// promises.
 const PROMISED: Duration = Duration::from_secs(10);
-/// Several times the interval between looks. A late transaction stays open for this long.
+/// The time for which a late transaction stays open: several times the interval between looks.
 const SEVERAL_LOOKS: Duration = Duration::from_millis(700);
 
-/// Cases: a name, a statement that begins early, and one that ends it late. Each leaves message 7
-/// and nothing else.
+/// Cases: a name, a statement that begins early, and a statement that ends the transaction late.
+/// Each case leaves message 7 and nothing else.
 const LATE: [(&str, &str, &str); 7] = [
     ("late commit", "begin; select trunkline.enqueue('q', 7::bigint)", "commit"),
     (
@@ -95,7 +95,8 @@ const LATE: [(&str, &str, &str); 7] = [
     ),
     (
         "prepared transaction",
-        // Inserted directly, because PostgreSQL cannot prepare a transaction that has notified.
+        // Inserted directly, because PostgreSQL cannot prepare a transaction that has sent a
+        // notification.
         "begin; insert into trunkline.queue_q (size, payload) values (1, '{7}'); prepare transaction 'PREPARED'",
         "commit prepared 'PREPARED'",
     ),
@@ -161,7 +162,7 @@ async fn row_locked_by_another_session_arrives_once_unlocked() {
         sql.batch_execute("rollback").await.expect("rolled back");
         flow.arrive(take, &sql, TWO_SECONDS, vec![payload]).await;
         drop(flow);
-        queue.purge().await.expect("purged"); // traffic that was still under way
+        queue.purge().await.expect("purged"); // traffic that was still in transit
         queue.enqueue(9).await.expect("enqueued");
     }
 }
@@ -177,7 +178,7 @@ async fn a_row_below_the_floor_is_found_by_a_sweep() {
     flow.arrive("a clock that stepped back", &sql, PROMISED, vec![7, 8]).await;
 }
 
-/// The extra cost of a dequeue while a floor lags slightly.
+/// The tolerated extra cost of a dequeue while a floor lags slightly.
 const FEW_PAGES: i64 = 4;
 
 /// The parts of `explain (format json)` that the tests read.
@@ -206,7 +207,8 @@ async fn cost(sql: &Client, floor: &str) -> i64 {
     hit + read
 }
 
-/// The least cost of several calls: the first ones plan, and load the catalog.
+/// Returns the minimum cost of several calls, because the first calls make plans and load the
+/// catalog.
 async fn least_cost(sql: &Client, floor: &str) -> i64 {
     let mut least = i64::MAX;
     for _ in 0..5 {
@@ -215,13 +217,13 @@ async fn least_cost(sql: &Client, floor: &str) -> i64 {
     least
 }
 
-/// Pages of the table and its indexes that one dequeue of the library touches. Terminates the
-/// backends, because they report statistics when they end.
+/// Returns the pages of the table and its indexes that one dequeue of the library touches.
+/// Terminates the backends, because they report statistics when they end.
 async fn library_cost(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client) -> f64 {
     library_cost_of(db, queue, url, sql, "0").await
 }
 
-/// The same for messages with a priority.
+/// Returns the same as [`library_cost`], for messages with a priority.
 pub async fn library_cost_of(db: &Db, queue: &Queue<i64>, url: &str, sql: &Client, priority: &str) -> f64 {
     const CALLS: i32 = 200;
     let pages = || async {
@@ -267,7 +269,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     sql.execute(few, &[]).await.expect("enqueued");
     let without = least_cost(&sql, "'-infinity'").await;
     assert!(without > 30 * fresh, "a scan from the far left walks the dead rows: {without} against {fresh} pages");
-    // The floors follow within a few looks, or later if another test holds a transaction open.
+    // The floors catch up within a few looks, or later if another test keeps a transaction open.
     let began = Instant::now();
     eventually("a dequeue costs what it cost", || async {
         sql.execute(few, &[]).await.expect("enqueued");
@@ -275,8 +277,9 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     })
     .await;
     queue.purge().await.expect("purged");
-    // The 200 calls end before the floor's next look. Each meets the dead rows of the calls before
-    // it, a page for some hundred. So the limit is a share of the cost of all dead rows.
+    // The 200 calls end before the floor's next look. Each call reads the dead rows of the
+    // preceding calls, about one page per hundred rows. So the limit is a share of the cost of all
+    // dead rows.
     let bar = fresh_library + without as f64 / 20.0;
     let mut costs = Vec::new();
     while !costs.last().is_some_and(|cost| *cost <= bar) {
@@ -285,7 +288,7 @@ async fn a_held_snapshot_does_not_make_a_dequeue_dearer() {
     }
 }
 
-/// Inserts a row below the floor, as a restore or a clock that was ahead leaves it.
+/// Inserts a row below the floor, as left by a restore or by a clock that was ahead.
 async fn put_below(sql: &Client) {
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload, due_at) values (1, '{7}', now() - interval '1 hour');
@@ -306,7 +309,8 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     let taken = db.queue::<i64>("q").await.expect("opened").take(1).await.expect("taken");
     assert_eq!(taken.len(), 1, "by a process that is new");
 
-    // With many dead rows, each sweep reads a part, and together they read everything.
+    // If there are many dead rows, each sweep reads a part, and together the sweeps read
+    // everything.
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue_q").await.expect("held");
     sql.batch_execute(

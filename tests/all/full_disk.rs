@@ -14,7 +14,7 @@ use trunkline_embedded::{Cluster, Stop};
 use self::small_disk::SmallDisk;
 use crate::fixture::{SOON, connect, eventually};
 
-/// The enqueued numbers that are certainly stored, certainly not, or perhaps.
+/// The enqueued numbers that are certainly stored, certainly not stored, or possibly stored.
 #[derive(Debug, Default)]
 struct Known {
     kept: BTreeSet<u64>,
@@ -22,7 +22,7 @@ struct Known {
     unknown: BTreeSet<u64>,
 }
 
-/// A payload: the number, and 20 kB that the server cannot compress.
+/// Returns a payload: the number, and 20 kB that the server cannot compress.
 fn payload(number: u64) -> Vec<u8> {
     let noise = (0..2500).scan(number.wrapping_add(1), |state, _| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -45,7 +45,7 @@ impl Known {
         known.extend(numbers);
     }
 
-    /// Enqueues in bulk and one by one until that fails, and returns the error of each way.
+    /// Enqueues in bulk and individually until both fail. Returns the error of each way.
     async fn fill(&mut self, queue: &Queue<Vec<u8>>) -> Vec<Error> {
         for first in (0..).step_by(20) {
             let many: Vec<u64> = (first..first + 10).collect();
@@ -67,7 +67,7 @@ impl Known {
         unreachable!("no disk is endless")
     }
 
-    /// Checks that every stored number comes once, and no refused one.
+    /// Checks that every stored number is delivered once, and no refused one.
     async fn comes(&self, queue: &Queue<Vec<u8>>, before: Vec<u64>) {
         let mut seen = before;
         loop {
@@ -91,7 +91,7 @@ impl Known {
 
 async fn cluster() -> Arc<Cluster> {
     let started = tokio::task::spawn_blocking(|| {
-        // A checkpoint would make room in the log.
+        // A checkpoint would free space in the log.
         let cluster = Cluster::temporary().setting("max_wal_size", "4GB").setting("checkpoint_timeout", "1h");
         cluster.start().expect("a private PostgreSQL starts")
     });
@@ -123,8 +123,8 @@ async fn full_data_disk_refuses_enqueues_and_harms_nothing_else() {
     }
     assert!(known.unknown.is_empty() && !known.refused.is_empty() && known.kept.len() > 500, "{known:?}");
 
-    // Reads still work. A take of whole rows works, too. A partial take writes a shorter row, which
-    // needs room.
+    // Reads still work, and so does a take of whole rows. A partial take writes a shorter row,
+    // which needs space.
     assert_eq!(queue.stats().await.expect("counted").messages, known.kept.len() as u64);
     let error = queue.take(1).await.expect_err("no room for the rest");
     assert_eq!(error.sqlstate(), Some(&SqlState::DISK_FULL), "{error}");
@@ -176,7 +176,7 @@ async fn stop(cluster: &Arc<Cluster>) {
     tokio::task::spawn_blocking(move || cluster.stop(Stop::Fast)).await.expect("no panic").expect("stopped");
 }
 
-/// Starts the server, which may be in the middle of a recovery, or stopped.
+/// Starts the server, which may be recovering or stopped.
 async fn start(cluster: &Arc<Cluster>) {
     let cluster = cluster.clone();
     let _ = tokio::task::spawn_blocking(move || cluster.start_again()).await.expect("no panic");

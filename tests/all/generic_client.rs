@@ -24,7 +24,7 @@ struct Found {
     types: Vec<String>,
 }
 
-/// A program written for `tokio_postgres`.
+/// Runs a program that is written for `tokio_postgres`.
 async fn theirs(client: &(impl tokio_postgres::GenericClient + Sync)) -> Found {
     let mut inserted = client.execute(INSERT, &[&"a", &Some(1_i32)]).await.expect("inserted");
     inserted += client.execute(INSERT, &[&"b", &None::<i32>]).await.expect("inserted");
@@ -51,7 +51,7 @@ async fn theirs(client: &(impl tokio_postgres::GenericClient + Sync)) -> Found {
     }
 }
 
-/// The same program, except for the names of the types.
+/// Runs the same program, except for the names of the types.
 async fn ours(client: &impl GenericClient) -> Found {
     let mut inserted = client.execute(INSERT, &[&"a", &Some(1_i32)]).await.expect("inserted");
     inserted += client.execute(INSERT, &[&"b", &None::<i32>]).await.expect("inserted");

@@ -1,4 +1,4 @@
-//! States that the database itself makes impossible, for any session that writes to it.
+//! States that the database itself makes impossible, whichever session writes.
 
 use std::time::Duration;
 
@@ -66,8 +66,8 @@ async fn no_two_names_of_queues_exclude_each_other() {
     assert_eq!(sql.query_one(left, &[]).await.expect("counted").get::<_, i64>(0), 0);
 }
 
-/// A worker that was away for long finds its lease lost, whatever happened to the message in
-/// between.
+/// A worker that was away for a long time finds its lease lost, whatever happened to the message in
+/// the meantime.
 #[tokio::test(flavor = "multi_thread")]
 async fn replayed_messages_and_recreated_queues_never_repeat_a_lease() {
     let Place { db, queue, sql, .. } = place::<String>(Settings::new("text").max_attempts(1)).await;
@@ -86,7 +86,7 @@ async fn replayed_messages_and_recreated_queues_never_repeat_a_lease() {
     }
     queue.ack(&holder).await.expect("the one who holds it");
 
-    // A replay in SQL continues the attempt numbers, too.
+    // A replay in SQL also continues the attempt numbers.
     queue.enqueue("b".to_owned()).await.expect("enqueued");
     let first = queue.lease(1).await.expect("leased");
     queue.bury(&first, "no").await.expect("buried");
@@ -153,7 +153,7 @@ async fn a_session_may_change_how_times_and_texts_are_written() {
         sql.batch_execute("select trunkline.create_queue('other'); select trunkline.drop_queue('other')")
             .await
             .unwrap_or_else(|error| panic!("{setting}: {error:?}"));
-        // Twice, so that a look happens in between.
+        // Done twice, so that a look happens in between.
         for _ in 0..2 {
             sql.batch_execute("select trunkline.enqueue('q', 'a'::text)").await.expect("enqueued");
             let found =
@@ -182,7 +182,7 @@ async fn a_sequence_behind_its_tables_is_repaired() {
     assert_eq!(again, next + 1024, "it never goes back");
 }
 
-/// A dropped take puts the message back as it was, with no charge or refund.
+/// A dropped take puts the message back unchanged: nothing is charged or refunded.
 #[tokio::test(flavor = "multi_thread")]
 async fn message_put_back_keeps_its_attempts() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(3)).await;
@@ -194,8 +194,8 @@ async fn message_put_back_keeps_its_attempts() {
     let before = "select attempt || ' ' || released || ' ' || coalesce(error, 'null') from trunkline.queue_q";
     let before: String = sql.query_one(before, &[]).await.expect("read").get(0);
     let written: String = sql.query_one("select xmin::text from trunkline.queue_q", &[]).await.expect("read").get(0);
-    // Another session holds the row while the take arrives. The caller drops the call before the
-    // row is free.
+    // Another session holds the row when the take arrives. The caller drops the call before the row
+    // is free.
     dropped_under_way(&url, &sql, queue.take(1)).await;
     let back = "select 1 from trunkline.queue_q where xmin::text <> $1";
     eventually("it is back", || async { !sql.query(back, &[&written]).await.expect("read").is_empty() }).await;
@@ -213,8 +213,8 @@ async fn message_put_back_keeps_its_attempts() {
     assert_eq!(queue.stats().await.expect("counted").dead, 1);
 }
 
-/// A role that may call the internal functions gains nothing with texts that are not names of
-/// verbs, or with numbers that are not counts.
+/// A role that may call the internal functions gains nothing by passing texts that are not names of
+/// verbs, or numbers that are not counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn internal_functions_splice_nothing_and_end() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

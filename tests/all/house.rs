@@ -1,4 +1,4 @@
-//! Rules of the source tree that a reader relies on.
+//! Rules of the source tree that readers rely on.
 
 mod api;
 mod driver;
@@ -16,7 +16,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files with an ending under a folder, including subfolders.
+/// Returns all files with this ending below a folder.
 pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -54,8 +54,8 @@ fn every_statement_gives_its_reason_and_is_used() {
         assert!(read(&path).starts_with("-- "), "{} does not begin with a comment", path.display());
         assert!(console.contains(&format!("\"{name}\"")), "{name} is not used");
     }
-    // `build.rs` includes every file in `sql/`, so none needs a check that it is used. A function's
-    // comment is the first in its body; an expression has none.
+    // `build.rs` includes every file in `sql/`, so there is no check that each is used. A
+    // function's comment comes first in its body; an expression has none.
     for folder in ["sql/steps", "sql/functions", "sql/queue"] {
         for path in files(folder, "sql") {
             let text = read(&path);
@@ -93,19 +93,19 @@ fn files_are_small_rooms_with_telling_names() {
     }
 }
 
-/// Lines that end a test early, except in tests that are parts of other tests.
+/// Returns the lines that end a test early, except in tests that are parts of other tests.
 fn early_returns(code: &str) -> Vec<&str> {
     const PART: &str = "#[ignore = \"a part in other tests\"]";
     let is_test = |block: &&str| ["#[test]", "#[tokio::test"].iter().any(|mark| block.contains(mark));
     let tests = code.split("\n}\n").filter(is_test).filter(|block| !block.contains(PART));
-    // Deeper lines are in closures, whose returns do not end the test.
+    // More deeply indented lines are in closures, whose returns do not end the test.
     let of_the_test = |line: &&str| line.len() - line.trim_start().len() <= 8;
     let words = |line: &str| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "return");
     let leaves = |line: &&str| !line.trim_start().starts_with("//") && words(line) && !line.contains('"');
     tests.flat_map(str::lines).filter(of_the_test).filter(leaves).collect()
 }
 
-/// A test whose requirements a machine lacks is ignored, or panics when it is run anyway.
+/// A test is ignored if the machine lacks its requirements, and panics if it is run anyway.
 #[test]
 fn no_test_returns_early() {
     for folder in [
@@ -133,8 +133,8 @@ fn early_returns_are_found() {
     assert_eq!(early_returns(tests), ["        return;", "    let Some(b) = b() else { return };"]);
 }
 
-/// The floor under every scan rests on this rule: see `sql/functions/clock.sql`. A future time that
-/// the caller names lies above all floors.
+/// The floor of every scan depends on this rule: see `sql/functions/clock.sql`. A future time that
+/// a caller names is above all floors.
 #[test]
 fn every_due_time_comes_from_the_clock_of_the_floors() {
     let mut drawn = 0;

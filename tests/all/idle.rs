@@ -1,4 +1,4 @@
-//! A consumer that waits without work sends nothing, and still gets notifications.
+//! A consumer that waits without work sends nothing, but still receives notifications.
 
 use std::{
     sync::Arc,
@@ -13,21 +13,22 @@ use crate::fixture::{Ids, Place, SOON, connect, eventually, move_time, place};
 
 const LIBRARY: &str = "from pg_stat_activity where application_name = 'trunkline' and datname = current_database()";
 
-/// Starts a consumer whose timeout is longer than all that the test waits for before it wakes it.
+/// Starts a consumer whose timeout is longer than everything that the test does before it wakes the
+/// consumer.
 fn sleeper(queue: &Queue<i64>, wait: Wait) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let mut consumer = queue.consumer(wait);
     tokio::spawn(async move { timeout(SOON * 5, consumer.lease(1)).await.expect("it is woken") })
 }
 
-/// The process id, the last statement and its times, for each of the library's connections.
+/// Returns the process id, the last statement and its times, for each of the library's connections.
 async fn last_words(sql: &Client) -> Vec<(i32, String)> {
     let words =
         format!("select pid, query_start::text || ' ' || state_change::text || ' ' || query {LIBRARY} order by pid");
     sql.query(&words, &[]).await.expect("visible").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Waits until the library listens and its test notification is over. All connections must have
-/// been idle for longer than the poll interval of a consumer that cannot listen.
+/// Waits until the library is listening and its test notification is done, and until all
+/// connections have been idle for longer than the poll interval of a consumer that cannot listen.
 async fn until_silent(sql: &Client) {
     let silent = format!(
         "select coalesce(bool_or(query like 'listen \"trunkline.q\"%'), false) and not bool_or(query like 'notify%')
@@ -43,11 +44,11 @@ async fn until_silent(sql: &Client) {
 async fn an_idle_consumer_sends_nothing() {
     for wait in [Wait::Notify, Wait::Adaptive] {
         let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // not due for long
+        queue.enqueue(Draft::new(0).after(Duration::from_secs(3600))).await.expect("enqueued"); // stays delayed
         let sleepers: Vec<_> = (0..5).map(|_| sleeper(&queue, wait)).collect();
         until_silent(&sql).await;
-        // Send unrelated traffic, for a time in which a poll would show. The dequeue that precedes
-        // listening may be late.
+        // Sends unrelated traffic for so long that a poll would be noticed. The dequeue that
+        // precedes listening may be late.
         eventually(&format!("{wait:?}: not a statement for a second"), || async {
             let (before, began) = (last_words(&sql).await, Instant::now());
             while began.elapsed() < Duration::from_secs(1) {
@@ -80,14 +81,14 @@ async fn a_consumer_hears_again_after_its_listener_was_terminated() {
         let old: i32 = sql.query_one(&end, &[]).await.expect("there is one listener").get(0);
         let again = format!("select count(*) = 1 {LIBRARY} and query like 'listen \"trunkline.q\"%' and pid <> {old}");
         eventually("it listens again", || async { sql.query_one(&again, &[]).await.expect("visible").get(0) }).await;
-        until_silent(&sql).await; // it does not poll, so the next message comes by notification
+        until_silent(&sql).await; // it does not poll, so the next message arrives by notification
         let id: i64 = sql.query_one("select trunkline.enqueue('q', 7::bigint)", &[]).await.expect("enqueued").get(0);
         let messages = waiter.await.expect("no panic").expect("leased");
         assert_eq!((messages[0].id, messages[0].payload), (id, 7), "{wait:?}");
     }
 }
 
-/// The safety net: a row that was inserted by hand sends no notification.
+/// The safety net: a row that was inserted manually sends no notification.
 #[tokio::test]
 async fn message_without_notification_is_found_after_half_a_minute() {
     for wait in [Wait::Notify, Wait::Adaptive] {
@@ -101,7 +102,7 @@ async fn message_without_notification_is_found_after_half_a_minute() {
         until_silent(&sql).await;
         let before = last_words(&sql).await;
         sql.batch_execute("insert into trunkline.queue_q (size, payload) values (1, '{7}')").await.expect("inserted");
-        // The half minute began with the last look, which was a while ago.
+        // The half minute began with the last look, which was some time ago.
         let almost = Duration::from_secs(29).saturating_sub(began.elapsed());
         for by in [Duration::ZERO, almost] {
             move_time(by).await;
@@ -147,7 +148,7 @@ async fn wait_with_a_limit_is_woken_by_a_message() {
     assert_eq!(messages[0].payload, 7);
 }
 
-/// A timeout around the call would lease the message and give it back.
+/// A timeout around the call would lease the message and then give it back.
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
@@ -170,8 +171,7 @@ async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
     queue.ack(&messages).await.expect("it is the caller's");
 }
 
-/// The statement began before the time was up, for this consumer among others, and it finds
-/// nothing.
+/// The statement started before the time limit, for this and other consumers, and finds nothing.
 #[tokio::test]
 async fn wait_with_a_limit_returns_after_an_empty_statement() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -181,7 +181,7 @@ async fn wait_with_a_limit_returns_after_an_empty_statement() {
     let mut consumer = queue.consumer(Wait::Notify).before_wait(move || sleeps.notify_one());
     let waiter = tokio::spawn(async move { consumer.lease(Dequeue::up_to(1).within(longest)).await });
     asleep.notified().await;
-    until_silent(&sql).await; // until it listens, the consumer looks again, and a look would wait for the table
+    until_silent(&sql).await; // before it listens, the consumer looks again, and a look would wait for the table
     own.batch_execute("begin; lock table trunkline.queue_q in access exclusive mode").await.expect("locked");
     sql.batch_execute("notify \"trunkline.q\"").await.expect("rung");
     let waits =

@@ -1,5 +1,5 @@
 //! Keys: messages with the same key are handled one after another, in the order in which they are
-//! due, whatever happens to them and to the workers.
+//! due. Nothing that happens to them or to the workers changes that.
 
 mod by_hand;
 mod fair;
@@ -29,12 +29,13 @@ pub fn settings() -> Settings {
     Settings::new("int8").partitions(8).max_attempts(20)
 }
 
-/// A message of a key, with its place in the key's order as the payload.
+/// Returns a message with a key. Its payload is its place in the key's order.
 pub fn nth(key: usize, place: i64) -> Draft<i64> {
     Draft::new(place).key(format!("key {key}"))
 }
 
-/// Begins and ends of handlers, by key: the place, and whether the handler began or ended.
+/// The handlers' starts and ends, by key: the message's place in the key's order, and whether its
+/// handler started (`true`) or ended.
 #[derive(Clone, Default)]
 pub struct History(Arc<Mutex<BTreeMap<String, Events>>>);
 
@@ -50,8 +51,8 @@ impl History {
         self.0.lock().expect("no panic").values().flatten().filter(|(_, began)| !began).count()
     }
 
-    /// Checks that each key's messages ended in order, and that none began before those ahead of it
-    /// had ended.
+    /// Checks that each key's messages ended in order, and that none started before all preceding
+    /// ones had ended.
     pub fn check(&self, keys: usize, each: i64) {
         let history = self.0.lock().expect("no panic");
         assert_eq!(history.len(), keys);
@@ -59,7 +60,7 @@ impl History {
             let mut next = 0;
             for (place, began) in events {
                 if *began {
-                    // A message may begin again if its worker vanished before the acknowledgement.
+                    // A message may start again if its worker vanished before the acknowledgement.
                     assert!(*place <= next, "{key}: {place} began before {next} had ended: {events:?}");
                 } else {
                     assert!(*place <= next, "{key}: {place} ended before {next}");
@@ -79,7 +80,7 @@ fn chance(nr: u64) -> f64 {
     ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A worker whose handler fails now and then.
+/// Creates a worker whose handler occasionally fails.
 pub fn worker(queue: Queue<i64>, history: &History, failures: f64, concurrency: usize) -> Worker<i64> {
     let (history, seed) = (history.clone(), Arc::new(AtomicUsize::new(1)));
     let handler = move |message: Message<i64>| {
@@ -138,10 +139,10 @@ async fn a_worker_that_vanishes_is_followed_in_order() {
         drop(db);
         let running = tokio::spawn(worker.run(std::future::pending()));
         grows_to("some are done", KEYS * EACH as usize * round / 5, || history.done()).await;
-        running.abort(); // with all that it holds
+        running.abort(); // drops the worker with everything that it holds
         let _ = running.await;
-        // The worker's last lease statement may still run. After it, all of this worker's leases
-        // are made to expire.
+        // The worker's last lease statement may still be running. After it, all leases of this
+        // worker are made to expire.
         let gone = "select not exists (select from pg_stat_activity
                                        where application_name = 'vanishing' and datname = current_database())";
         eventually("it is gone", async || sql.query_one(gone, &[]).await.expect("visible").get(0)).await;

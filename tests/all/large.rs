@@ -1,5 +1,5 @@
-//! Answers larger than the program's limit: no message is lost, and none is charged that did not
-//! arrive.
+//! Answers larger than the program's limit: no message is lost, and messages that did not arrive
+//! are not charged.
 
 use std::{
     convert::Infallible,
@@ -17,7 +17,7 @@ use crate::fixture::{Runs, SOON, connect, database, eventually};
 const MESSAGES: usize = 40;
 const BYTES: usize = 100_000;
 
-/// Forty messages of 100 kB, for a program that accepts answers of 1 MB.
+/// Creates a queue with forty messages of 100 kB, for a program that accepts answers of 1 MB.
 async fn place(settings: Settings) -> (Db, Queue<Vec<u8>>) {
     let url = database().await;
     let db = Db::connect(&format!("{url} max_answer=1MB")).await.expect("connected");
@@ -73,7 +73,8 @@ async fn a_worker_handles_all_at_their_first_attempt() {
     assert_eq!((summary.done, summary.dead), (MESSAGES as u64, 0), "{summary:?}");
 }
 
-/// The first answer shows how large the messages are. The worker then asks for a few at a time.
+/// The first answer shows how large the messages are. From then on the worker asks for a few at a
+/// time.
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_fills_its_tasks_with_large_messages() {
     let (_db, queue) = place(Settings::new("bytea")).await;

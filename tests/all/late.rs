@@ -1,4 +1,4 @@
-//! The late worker: a worker whose lease has ended changes nothing.
+//! A late worker: if its lease has ended, it can change nothing.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use trunkline::{Lease, Message, Queue, Settings};
 
 use crate::fixture::{Place, SOON, enqueued, place, run_out};
 
-/// The rows of the queue, its dead letters and its archive, as text.
+/// Returns the rows of the queue, its dead letters and its archive, as text.
 async fn lines(sql: &Client) -> Vec<String> {
     let all = "select q::text from trunkline.queue_q q union all select d::text from trunkline.dead_q d
                union all select a::text from trunkline.archive_q a order by 1";
     sql.query(all, &[]).await.expect("read").iter().map(|row| row.get(0)).collect()
 }
 
-/// Tries every end of a lease, in and out of a transaction. Each has to be refused for exactly
-/// these messages.
+/// Tries every way to end a lease, with and without a transaction. Each attempt must be refused for
+/// exactly these messages.
 async fn is_late(queue: &Queue<i64>, sql: &mut Client, leases: &[Lease]) {
     let mut ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
     ids.sort_unstable();
@@ -48,8 +48,8 @@ async fn a_worker_that_outlived_its_lease_changes_nothing() {
         let first: Vec<Lease> = queue.lease(10).await.expect("leased").iter().map(Message::lease).collect();
         assert_eq!(first.len() as i64, size);
         run_out(&sql).await;
-        // An expired lease is lost, even before another worker has the message: a lease ends by
-        // time.
+        // An expired lease is lost even before another worker has the message, because a lease ends
+        // by time.
         is_late(&queue, &mut sql, &first).await;
         let second = queue.lease(10).await.expect("leased");
         assert_eq!(
@@ -80,7 +80,7 @@ async fn a_lease_ends_once() {
     is_late(&queue, &mut sql, &leases).await;
 }
 
-/// A lease that was given back stays invalid, even with the same attempt number or in an identical
+/// A lease that was given back stays invalid, even for the same attempt number or in an identical
 /// queue.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_released_lease_cannot_acknowledge_the_next_holders_message() {
@@ -104,7 +104,7 @@ async fn held_leases_end_beside_lost_ones_in_one_call() {
     let left: Vec<i64> = queue.peek(10).await.expect("peeked").iter().map(|message| message.id).collect();
     assert_eq!(left, [ids[0], ids[9]]);
 
-    // In a transaction the caller decides. After a rollback the valid leases are still held.
+    // In a transaction, the caller decides. After a rollback, the valid leases are still held.
     let transaction = sql.transaction().await.expect("begun");
     let error = queue.ack_in(&transaction, &messages[8..]).await.expect_err("one of them is gone");
     assert_eq!(error.lost_ids(), [ids[8]]);
@@ -123,7 +123,7 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
     assert_eq!(queue.stats().await.expect("counted").leased, 10);
     let transaction = sql.transaction().await.expect("begun");
     queue.ack_in(&transaction, &messages[4..6]).await.expect("held");
-    // Ends of neighbours in the same row do not wait for the open transaction.
+    // Ending neighbours in the same row does not wait for the open transaction.
     let neighbours = async {
         queue.ack(&messages[3..4]).await?;
         queue.retry(&messages[6..7], Duration::from_secs(9), "later").await?;
@@ -138,8 +138,8 @@ async fn an_acknowledgement_in_a_transaction_follows_it() {
     assert_eq!(payloads, [1, 2, 6, 7, 8]);
 }
 
-/// The new holder's transaction is open while the late worker asks. The answer does not depend on
-/// it.
+/// The new holder's transaction is open when the late worker sends its request. The answer does not
+/// depend on that transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn late_worker_does_not_wait_for_the_new_holders_transaction() {
     let Place { queue, mut sql, db: _db, .. } = place(Settings::new("int8")).await;

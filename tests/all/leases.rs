@@ -72,7 +72,7 @@ async fn batch_with_an_expired_lease_returns_one_message_per_row() {
     let messages = leased(&queue, 60).await;
     queue.ack(&messages[..50]).await.expect("held");
     run_out(&sql).await;
-    enqueued(&queue, 8).await; // not leased, so it stays a batch
+    enqueued(&queue, 8).await; // not leased, so the row stays whole
     let one = leased(&queue, 1).await;
     let rows = sql.query("select id, size, attempt from trunkline.queue_q order by id", &[]).await.expect("read");
     let rows: Vec<(i64, i32, i32)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
@@ -160,8 +160,8 @@ async fn an_archived_message_is_kept_until_it_is_pruned() {
     assert!(queue.ack(&messages[..1]).await.expect_err("purged").is_lease_lost());
 }
 
-/// The consumer is dropped at any moment: before the statement, while it runs, or with its answer
-/// on the way.
+/// The consumer is dropped at any moment: before the statement, while it runs, or while its answer
+/// is in transit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
     for leases in [false, true] {
@@ -179,8 +179,8 @@ async fn a_consumer_that_is_dropped_while_it_waits_loses_nothing() {
             while got.len() < 400 {
                 calls += 1;
                 let mut consumer = queue.consumer(if calls.is_multiple_of(2) { Wait::Notify } else { Wait::Adaptive });
-                // Some calls are dropped at once, some while the statement runs, some with its
-                // answer. A few wait.
+                // Some calls are dropped at once, some while the statement runs, some together with
+                // its answer. A few wait.
                 let patience = if calls % 16 == 0 { SOON } else { Duration::from_micros(calls * 7 % 11 * 150) };
                 let messages = match leases {
                     false => timeout(patience, consumer.take(3)).await,
@@ -232,7 +232,7 @@ async fn splitting_costs_linear_time_over_the_life_of_a_batch() {
         })
         .await;
         writes += sql.query_one(written, &[]).await.expect("there").get::<_, i64>(0);
-        // Each message is leased and deleted. In addition, each row is cut twice into 32.
+        // Each message is leased and deleted. In addition, each row is cut twice, into 32 pieces.
         assert!((1000..4000).contains(&writes), "{writes} row writes for 1,000 messages");
     }
 }
@@ -258,7 +258,8 @@ async fn a_time_out_of_bounds_is_a_clear_error() {
     assert_eq!(queue.prune(Duration::MAX).await.expect("nothing is that old"), 0);
 }
 
-/// A call with an impossible lease is refused alone, and shares its statement with no other call.
+/// A call with an impossible lease is refused individually, and does not share its statement with
+/// other calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn impossible_id_fails_no_other_caller() {
     let Place { queue, mut sql, db, .. } = place(Settings::new("int8")).await;
@@ -291,8 +292,8 @@ async fn impossible_id_fails_no_other_caller() {
     assert!(ends.iter().all(Result::is_ok), "{ends:?}");
 }
 
-/// The server refuses one call, here by a user's trigger. The other calls in its statement still
-/// succeed.
+/// The server refuses one call, here because of a user's trigger. The other calls in its statement
+/// still succeed.
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_call_fails_alone_in_a_shared_statement() {
     let Place { url, queue, sql, db: _db } = place(Settings::new("int8").max_batch(1)).await;
@@ -315,7 +316,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%do_ack_q%'
                                 and datname = current_database())";
     eventually("it waits", || async { sql.query_one(waits, &[]).await.expect("visible").get(0) }).await;
-    // These calls gather for one statement in the meantime.
+    // In the meantime these calls are gathered into one statement.
     let mut gathered: Vec<_> = messages[1..].iter().map(|message| Box::pin(queue.ack([message]))).collect();
     for call in &mut gathered {
         assert!(poll!(call.as_mut()).is_pending());
@@ -329,7 +330,7 @@ async fn refused_call_fails_alone_in_a_shared_statement() {
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 }
 
-/// Holds whether or not the two calls share a statement.
+/// This is true whether or not the two calls share a statement.
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_is_ended_by_one_of_two_simultaneous_calls() {
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

@@ -24,7 +24,7 @@ async fn a_setting_holds_for_its_own_statement_only() {
         "select set_config('search_path', 'nowhere', false)".to_owned(),
         "do $$ begin set search_path = nowhere; end $$".to_owned(),
     ] {
-        // Once for each of the connections that statements share.
+        // Repeated for each of the connections that statements share.
         for _ in 0..2 {
             let ran = db.run(&Nothing::of(text.clone()), ()).await;
             assert!(ran.is_ok() || text.starts_with("create"), "{text}: {ran:?}");
@@ -73,7 +73,7 @@ async fn session_settings_of_a_transaction_end_with_it() {
             assert_eq!(shown().await, before, "{text}, {end}: the same connection, as it was");
         }
     }
-    // A setting for the transaction alone needs no reset, and works.
+    // A setting that is local to the transaction needs no reset, and takes effect.
     let transaction = db.begin().await.expect("begun");
     transaction.run(&Nothing::of(format!("set local role {role}")), ()).await.expect("set");
     let during = transaction.run(&SHOWN, ()).await.expect("shown");

@@ -1,5 +1,5 @@
 //! Limits and the pause of a queue: exact over all consumers, effective at once, and removed
-//! without a trace.
+//! without leftovers.
 
 use std::{
     sync::{
@@ -29,7 +29,7 @@ async fn paused_queue_gives_no_messages_until_it_is_resumed() {
     assert!(queue.take_in(&transaction, 9).await.expect("taken").is_empty());
     transaction.rollback().await.expect("rolled back");
     assert_eq!(sql.query("select * from trunkline.take('q', 9)", &[]).await.expect("taken").len(), 0);
-    // Everything but dequeues goes on.
+    // Everything except dequeues continues.
     queue.enqueue(9).await.expect("enqueued");
     queue.ack(&held).await.expect("held");
     assert_eq!(queue.stats().await.expect("counted").due, 3);
@@ -68,7 +68,7 @@ async fn a_pause_is_kept_by_migrations_and_settings() {
 }
 
 /// Leases one message at a time in several consumers until all are acknowledged. Returns the
-/// highest number that was leased at a time.
+/// maximum number that were leased at the same time.
 async fn worked_on(queues: &[Queue<i64>], messages: usize) -> u64 {
     let mut consumers = JoinSet::new();
     let done = Arc::new(AtomicUsize::new(0));
@@ -123,7 +123,8 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
     db.limit_queue("q", &Limits::none().max_leased(2)).await.expect("limited");
     let queue_again = db.queue::<i64>("q").await.expect("opened");
     enqueued(&queue, 40).await;
-    // No call gets more than there is room for, whatever `n` is. A full queue also refuses takes.
+    // No call receives more messages than the limit allows, whatever `n` is. A full queue also
+    // refuses takes.
     let leased = queue.lease(10).await.expect("leased");
     assert_eq!(leased.len(), 2);
     assert!(queue.lease(1).await.expect("leased").is_empty() && queue.take(1).await.expect("taken").is_empty());
@@ -145,7 +146,8 @@ async fn leases_make_room_by_expiring_and_by_every_end() {
     for end in ["ack", "archive", "bury", "release", "retry"] {
         held = next(&queue_again, end, held).await;
     }
-    // Room also comes from an acknowledgement in SQL, and by time, without a notification.
+    // An acknowledgement in SQL also makes room, and so does the passing of time, without a
+    // notification.
     let ids: Vec<i64> = held.iter().map(|message| message.id).collect();
     let ack = "select trunkline.ack_many('q', $1, array(select 1 from unnest($1::int8[])))";
     let attempts = held.iter().all(|message| message.attempt == 1);
@@ -190,7 +192,7 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
     let mut times: Vec<Duration> = timeout(SOON * 4, consumers.join_all()).await.expect("all are taken").concat();
     times.sort_unstable();
     assert_eq!(times.len(), 500);
-    // The message was dequeued earlier than it is seen here, by at most a commit and a way back.
+    // The message was dequeued before it was seen here, by at most a commit and the way back.
     for (nr, from) in times.iter().enumerate() {
         let within = times[nr..].iter().take_while(|time| **time <= *from + Duration::from_secs(1)).count();
         assert!(within as f64 <= (RATE + f64::from(BURST)) * 1.25, "{within} in a second from {from:?}");
@@ -204,7 +206,7 @@ async fn a_rate_holds_over_all_processes_in_every_window() {
 async fn take_in_a_transaction_obeys_limits_and_rollback_returns_tokens() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
     db.limit_queue("q", &Limits::none().per_second(1e-6).burst(3)).await.expect("limited");
-    enqueued(&queue, 100).await; // in one row
+    enqueued(&queue, 100).await; // all in one row
     for commits in [false, true, true] {
         let transaction = db.begin().await.expect("begun");
         let taken = timeout(SOON, queue.take_in(&transaction, 50)).await.expect("in time").expect("taken");

@@ -1,6 +1,6 @@
-//! The promises of Trunkline, each shown on a real PostgreSQL.
+//! The promises of Trunkline, each demonstrated on a real PostgreSQL.
 
-// A cluster, databases, queues, and requirements that a machine may lack.
+// Helpers: a cluster, databases, queues, and requirements that a machine may lack.
 mod fixture;
 
 // The verbs: each guarantee, each way to enqueue, many callers at once.
@@ -16,7 +16,7 @@ mod metadata;
 mod payloads;
 mod floor;
 
-// Failures: bad input, unreadable messages, dead letters, tables that a user changed.
+// Failures: bad input, unreadable messages, dead letters, tables that users changed.
 mod bad_input;
 mod refusals;
 mod wording;

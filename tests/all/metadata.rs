@@ -1,5 +1,5 @@
-//! A message keeps its metadata wherever it goes. Splits, retries, dead letters and replays are
-//! among the random histories (`model.rs`).
+//! A message keeps its metadata wherever it moves. The random histories (`model.rs`) include
+//! splits, retries, dead letters and replays.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -10,7 +10,7 @@ use trunkline::{Draft, MAX_METADATA, Message, Metadata, Settings, Wait};
 
 use crate::fixture::{Place, SOON, drafts, dropped_under_way, eventually, place, run_out, until_asleep};
 
-/// The metadata of a payload: every third message has some.
+/// Returns the metadata for a payload: every third message has some.
 fn beside(payload: i64) -> Metadata {
     match payload % 3 {
         2 => Metadata::new().with("nr", payload.to_string()).with("é \"x\"", "\u{1f600}\n"),
@@ -22,7 +22,7 @@ fn some(payloads: std::ops::Range<i64>) -> Vec<(i64, Metadata)> {
     payloads.map(|payload| (payload, beside(payload))).collect()
 }
 
-/// Checks payloads and metadata, in any order.
+/// Checks payloads and metadata, ignoring the order.
 fn hold(messages: &[Message<i64>], payloads: std::ops::Range<i64>) {
     let got: BTreeSet<i64> = messages.iter().map(|message| message.payload).collect();
     assert!(got.len() == messages.len() && got == payloads.clone().collect(), "{payloads:?}, not {got:?}");
@@ -65,7 +65,7 @@ async fn messages_without_leave_the_column_null() {
     assert!(got.len() == 8 && got.iter().all(|message| message.metadata.is_empty()));
 }
 
-/// More metadata than may wait at a time: calls that have ended make room for new ones.
+/// More metadata than may wait at the same time: completed calls make room for new ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_never_run_out_of_room_for_metadata() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
@@ -81,7 +81,7 @@ async fn callers_never_run_out_of_room_for_metadata() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_cut_as_its_messages_are() {
     let Place { queue, sql, db: _db, .. } = place::<i64>(Settings::new("int8")).await;
-    // Split by size: metadata counts like a payload, and ends a row after some 64 KiB.
+    // A split by size: metadata counts like a payload, and a row ends after some 64 KiB.
     let large = "x".repeat(2500);
     let messages: Vec<_> = (0..900).map(|nr| (nr, Metadata::new().with("large", &*large))).collect();
     queue.enqueue_many(drafts(&messages)).await.expect("enqueued");
@@ -90,7 +90,8 @@ async fn it_is_cut_as_its_messages_are() {
     let got = queue.take(900).await.expect("taken");
     assert_eq!(got.iter().map(|message| (message.payload, message.metadata.clone())).collect::<Vec<_>>(), messages);
 
-    // Split by demand: each piece keeps its own metadata and no other, however often a row is cut.
+    // A split on demand: each piece keeps its own metadata and no other, however often a row is
+    // split.
     queue.enqueue_many(drafts(&some(0..1000))).await.expect("enqueued");
     let stored = "select coalesce(sum(cardinality(metadata)), 0) from trunkline.queue_q";
     for nr in 0..200 {
@@ -179,8 +180,8 @@ async fn metadata_unstorable_or_too_large_is_refused_before_sending() {
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 1);
 
-    // Many short names: PostgreSQL prints a blank after each colon and comma, which neither side
-    // counts.
+    // Many short names: PostgreSQL prints a blank after each colon and comma, and neither side
+    // counts these.
     let names = |n: usize| (0..n).fold(Metadata::new(), |all, nr| all.with(format!("k{nr:04}"), ""));
     let most = (MAX_METADATA - 1) / r#""k0000":"","#.len();
     for (n, fits) in [(most, true), (most + 1, false)] {
@@ -235,7 +236,7 @@ async fn other_languages_pass_it_and_get_it() {
     sql.batch_execute("select trunkline.replay_all('q')").await.expect("replayed");
     assert_eq!(rows("take('q', 9)").await, [r#"3 {"a": "3"}"#, last]);
 
-    // Invalid metadata that was inserted by hand does not stop the payload.
+    // Invalid metadata that was inserted manually does not prevent the delivery of the payload.
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload, metadata) values (3, '{7,8,9}', array['5', '[]']::jsonb[])",
     )
@@ -255,7 +256,7 @@ async fn it_travels_inside_a_notification_too() {
         let pages = number(&sql, "select pg_relation_size('trunkline.queue_q')").await;
         assert_eq!(pages, 0, "nothing is stored until it is too large");
         let receiver = tokio::spawn(async move { (consumer.receive_direct().await.expect("a message"), consumer) });
-        until_asleep(&sql).await; // it is on the list of waiting consumers
+        until_asleep(&sql).await; // the consumer is on the list of waiting consumers
         eventually("the consumer waits", waits).await;
         queue.send_direct(Draft::new(payload).metadata(metadata.clone())).await.expect("handed over");
         let (message, back) = receiver.await.expect("no panic");

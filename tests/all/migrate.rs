@@ -97,7 +97,7 @@ async fn a_schema_of_another_version_is_a_clear_error() {
     refuses(&db, &[&(SCHEMA_VERSION - 1).to_string(), "trunkline migrate"]).await;
 }
 
-/// Records a step of a later release, which supports programs from version `oldest` on.
+/// Records a migration step of a later release, which supports programs from version `oldest` on.
 async fn of_the_future(sql: &Client, oldest: i32) {
     sql.execute(
         "insert into trunkline.version (version, name, functions, oldest) values (999, 'of the future', 'others', $1)",
@@ -112,8 +112,8 @@ async fn newer_compatible_schema_is_used_and_left_alone() {
     let url = database().await;
     let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &two_attempts()).await.expect("created");
-    // The functions differ, as a later release's would. A migration must not replace them with this
-    // library's.
+    // The functions differ, like those of a later release. A migration must not replace them with
+    // this library's functions.
     sql.batch_execute("create or replace function trunkline.check_n(n int) returns int language sql as 'select n'")
         .await
         .expect("changed");
@@ -127,19 +127,20 @@ async fn newer_compatible_schema_is_used_and_left_alone() {
     works(&db.queue("q").await.expect("opened"), &mut sql).await;
 }
 
-/// The schema as text, the same on every version of PostgreSQL.
+/// Returns the schema as text that is the same on every version of PostgreSQL.
 async fn schema(sql: &Client) -> String {
     described(sql, "true").await
 }
 
-/// The schema as text, with the bodies of only those functions for which `has_body` holds.
+/// Returns the schema as text, with the bodies of only those functions for which `has_body` is
+/// true.
 async fn described(sql: &Client, has_body: &str) -> String {
     let mut text = String::new();
     let columns = "select string_agg(format(E'\\n    %I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
             case when a.attnotnull then ' not null' end, ' default ' || pg_get_expr(d.adbin, d.adrelid)), ',' order by a.attnum)
         from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped";
-    // The path shortens the names. By default it begins with the role's own name.
+    // The path shortens the names. By default it starts with the role's own name.
     sql.batch_execute("set search_path = trunkline, public").await.expect("set");
     for query in [
         format!(
@@ -189,7 +190,8 @@ async fn the_schema_is_what_the_golden_file_says() {
     assert!(found == golden, "the schema is another now (bless it with TRUNKLINE_BLESS=1): {other:?}");
 }
 
-/// The descriptions that `\df+` shows, and that `\sf` shows in the functions' texts.
+/// Checks the descriptions that `\df+` shows and the comments that `\sf` shows in the functions'
+/// texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn installed_functions_are_described_by_their_headers() {
     let url = database().await;
@@ -203,7 +205,7 @@ async fn installed_functions_are_described_by_their_headers() {
         let [name, description, text] = [0, 1, 2].map(|column| function.get::<_, &str>(column));
         let first = description.lines().next().unwrap_or_default();
         assert!(first.len() > 10 && !first.starts_with('-'), "{name} is not described: {description:?}");
-        // The server inlines two functions, whose bodies are expressions.
+        // The server inlines two functions whose bodies are expressions.
         let is_expression = ["clock", "due_from"].contains(&name);
         assert!(is_expression || text.contains(&format!("\n-- {first}\n")), "{name}: {text}");
         described += 1;
@@ -211,8 +213,8 @@ async fn installed_functions_are_described_by_their_headers() {
     assert!(described > 150, "{described}");
 }
 
-/// A queue has some fifty functions. A migration that locked them all would need more locks than a
-/// server with default settings has for a few hundred queues, and this one for forty.
+/// A queue has some fifty functions. If a migration locked all functions, a server with default
+/// settings would have enough locks for only a few hundred queues, and this one for only forty.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_queues_migrate_with_few_locks() {
     let cluster = tokio::task::spawn_blocking(|| {
@@ -251,7 +253,7 @@ async fn dropping_a_queue_leaves_nothing_of_it() {
     }
 }
 
-/// Otherwise a terminal would show a notice for each object that a queue does not have.
+/// Otherwise a terminal would show a notice for each object that a queue lacks.
 #[tokio::test(flavor = "multi_thread")]
 async fn creating_altering_and_dropping_a_queue_says_nothing() {
     let url = database().await;
@@ -321,7 +323,7 @@ async fn a_users_column_may_have_any_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_needs_the_schema_public_or_a_search_path() {
     let url = empty_database("no_public").await;
-    // Objects of other owners must not interfere either.
+    // Objects of other owners must not interfere, either.
     let admin = superuser(&url).await;
     admin
         .batch_execute(

@@ -1,5 +1,5 @@
-//! Random histories against a simple model in memory. The order is that of `(due_at, id)`. The
-//! model predicts which due times a step may change, and to what.
+//! Random histories are compared with a simple model in memory. Its order is that of `(due_at,
+//! id)`. The model predicts which due times a step may change, and to what.
 
 mod state;
 
@@ -96,7 +96,7 @@ async fn play(step: &Step, model: &mut Model, queue: &Queue<i64>, sql: &mut Clie
             assert_eq!(queue.replay(&ids).await.expect("replayed"), ids.len());
             for id in ids {
                 let (payload, ..) = model.dead.remove(&id).expect("dead");
-                let attempt = model.last_attempt[&id]; // all its attempts are forgiven
+                let attempt = model.last_attempt[&id]; // a replay resets the charged attempts
                 let back = Known { payload, attempt, released: attempt, failed: true, is_due: true, due_at: None };
                 model.messages.insert(id, back);
             }
@@ -156,7 +156,7 @@ async fn end(how: End, leases: &[Lease], model: &mut Model, queue: &Queue<i64>, 
     }
 }
 
-/// Compares the stored messages with the model, and reads the new due times into it.
+/// Compares the stored messages with the model, and copies the new due times into the model.
 async fn compare(model: &mut Model, queue: &Queue<i64>, sql: &Client, max_batch: i32, before: SystemTime) {
     let lines =
         "select m.id, m.due_at, m.attempt, m.error is not null, m.payload, m.due_at <= t, t, q.released, m.metadata
@@ -234,8 +234,8 @@ fn every_history_goes_as_the_model_says() {
                 compare(&mut model, &queue, &sql, max_batch.cast_signed(), before).await;
             }
         };
-        // Catches panics, so that a failed assertion is a failed case and the queue is always
-        // dropped.
+        // Panics are caught, so that a failed assertion counts as a failed case and the queue is
+        // always dropped.
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.block_on(case)));
         runtime.block_on(db.drop_queue("q")).expect("dropped");
         played.map_err(|panic| {

@@ -1,5 +1,5 @@
-//! A queue moves: its clients reach a standby by mistake, or it goes to another server by dump,
-//! upgrade or logical replication.
+//! A queue moves: its clients reach a standby by mistake, or the queue moves to another server by
+//! dump, upgrade or logical replication.
 
 mod replica;
 mod restored;
@@ -27,12 +27,12 @@ struct Left {
 }
 
 /// Fills a queue: 1 is leased, 2 and 3 are due, 4 is due in an hour, 5 is dead, 6 is in the
-/// archive, 7 has metadata.
+/// archive, and 7 has metadata.
 async fn fill(db: &Db) -> Left {
     db.migrate().await.expect("migrated");
     db.create_queue("q", &Settings::new("int8").lease(HOUR).max_attempts(1)).await.expect("created");
     let queue = db.queue::<i64>("q").await.expect("opened");
-    // The first id stays in use.
+    // The first id remains in use.
     queue.enqueue(Draft::new(4).after(HOUR)).await.expect("enqueued");
     queue.enqueue_many(&[5, 6]).await.expect("enqueued");
     let leased = queue.lease(2).await.expect("leased");
@@ -44,7 +44,7 @@ async fn fill(db: &Db) -> Left {
     Left { leased, highest }
 }
 
-/// Checks that everything on the other server is as it was.
+/// Checks that everything on the other server is unchanged and works.
 async fn goes_on(queue: &Queue<i64>, left: &Left) {
     let stats = queue.stats().await.expect("counted");
     assert_eq!((stats.due, stats.leased, stats.delayed, stats.dead, stats.archived), (3, 1, 1, 1, 1));
@@ -58,8 +58,8 @@ async fn goes_on(queue: &Queue<i64>, left: &Left) {
     assert_eq!(queue.archived(0, 9).await.expect("listed")[0].payload, 6);
     let hand = queue.clone();
     let handed = tokio::spawn(async move { hand.consumer(trunkline::Wait::Notify).receive_direct().await });
-    // Consumers of the old server are known to be gone. Otherwise the message would go to one of
-    // them.
+    // The consumers of the old server are known to be gone. Otherwise the message would be sent to
+    // one of them.
     queue.send_direct(9).await.expect("handed over, or enqueued");
     assert_eq!(handed.await.expect("no panic").expect("it came").payload, 9);
 }
@@ -107,7 +107,7 @@ async fn pg_dump_goes_on_in_another_server() {
     let (here, there) = (server(), server());
     let db = Db::connect(&here.url()).await.expect("connected");
     let left = fill(&db).await;
-    // A waiting consumer leaves its name in the list, which means nothing on another server.
+    // A waiting consumer leaves its entry in the list, which is meaningless on another server.
     db.create_queue("idle", &Settings::new("int8")).await.expect("created");
     let waits = db.queue::<i64>("idle").await.expect("opened");
     let waits = tokio::spawn(async move { waits.consumer(trunkline::Wait::Notify).receive_direct().await });
@@ -169,7 +169,7 @@ async fn pg_upgrade_14_to_18_keeps_messages_leases_and_ids() {
     goes_on(&db.queue("q").await.expect("opened"), &left).await;
 }
 
-/// The three tables of each queue. `migrate` and `create_queue` create the rest.
+/// The three tables of each queue. `migrate` and `create_queue` create everything else.
 const PUBLISH: &str = "create publication queues for table trunkline.queue_q, trunkline.dead_q, trunkline.archive_q";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +192,7 @@ async fn a_logical_replica_takes_over_after_its_sequences_were_repaired() {
     // Rows are split, leased, retried, acknowledged and archived while both servers run.
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.enqueue_many(&(100..120).collect::<Vec<i64>>()).await.expect("enqueued");
-    assert_eq!(queue.take(3).await.expect("taken").len(), 3); // 2, 3 and 7, in rows of their own
+    assert_eq!(queue.take(3).await.expect("taken").len(), 3); // messages 2, 3 and 7, each in its own row
     let leased = queue.lease(5).await.expect("leased");
     queue.release(&leased[..1]).await.expect("held");
     queue.archive(&leased[1..2]).await.expect("held");

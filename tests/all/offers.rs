@@ -1,4 +1,4 @@
-//! Offers of messages to a caller that may be gone. Accepted messages belong to the caller, the
+//! Offers of messages to a caller that may be gone. Accepted messages belong to the caller, and all
 //! others return to the queue.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::{
     fixture::{Place, SOON, counts, dropped_under_way, enqueued, eventually, ids, place},
 };
 
-/// Settings without expiring leases, in which a charge would make a dead letter.
+/// Returns settings under which no lease expires, and a charge would make a dead letter.
 fn settings() -> Settings {
     Settings::new("int8").lease(Duration::from_secs(3600)).max_attempts(1)
 }
@@ -56,7 +56,7 @@ async fn offer_declined_in_accept_if_counts_no_attempt() {
     let all = enqueued(&queue, 10).await;
     for how in 0..4 {
         let offer = if how % 2 == 0 { queue.offer_take(7).await } else { queue.offer_lease(7).await };
-        // Messages that a refused payload leaves unread go back like the others.
+        // Messages that stay unread because of a refused payload return like the others.
         let read = |number: i64| if how < 2 { Ok(number) } else { Err("interrupted".into()) };
         let made = offer.expect("dequeued").accept_if(read, |messages| {
             assert_eq!(messages.len(), if how < 2 { 7 } else { 0 });
@@ -91,7 +91,7 @@ async fn accepted_messages_come_in_queue_order_up_to_the_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_offer_may_be_of_several_statements() {
-    const MANY: i64 = 40_000; // a statement has 32,768 at most
+    const MANY: i64 = 40_000; // a statement has at most 32,768
     let Place { queue, db: _db, .. } = place(settings()).await;
     let all = enqueued(&queue, MANY).await;
     let leased = accepted(queue.offer_lease(MANY as usize).await.expect("leased"));
@@ -143,7 +143,7 @@ async fn messages_for_a_dropped_call_go_back() {
     eventually("all are back", || async { counts(&queue).await == (10, 0) }).await;
 }
 
-/// No lease ends by time here: a message can come again only if it was given back.
+/// No lease expires here, so a message can come again only if it was given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_dropped_at_any_poll_lose_and_double_nothing() {
     const COUNT: i64 = 2000;
@@ -175,7 +175,7 @@ async fn callers_dropped_at_any_poll_lose_and_double_nothing() {
                     assert!(received.lock().expect("no panic").insert(message.payload), "twice: {message:?}");
                 }
                 let leased: Vec<_> = messages.iter().filter(|message| message.attempt > 0).collect();
-                // A released message has an attempt number without a lease, and a take returns that
+                // A released message has an attempt number but no lease, and a take returns that
                 // number.
                 let ended = queue.ack(leased).await;
                 assert!(ended.is_ok() || ended.is_err_and(|error| error.is_lease_lost()));

@@ -11,7 +11,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn role_with_create_alone_migrates_and_uses_every_verb() {
     let admin = connect(&cluster().url("postgres")).await;
-    // Even the rights that every role has by default are revoked.
+    // Even the rights that every role has by default are revoked here.
     for sql in [
         "create role plain login",
         "create database of_plain",

@@ -1,4 +1,4 @@
-//! A handle outlives the runtime of its calls: calls in another runtime go on.
+//! A handle outlives the runtime in which it was used: it still works in another runtime.
 
 use std::time::Duration;
 
@@ -16,8 +16,7 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts")
 }
 
-/// A queue that was opened in a runtime that is about to end, and a session in a runtime that
-/// stays.
+/// A queue that was opened in a runtime that will end, and a session in a runtime that stays.
 struct Outliving {
     beside: Runtime,
     sql: Client,
@@ -50,7 +49,7 @@ impl Outliving {
         let waits = "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like $1
                                     and datname = current_database())";
         let is_so = || async {
-            // Within a transaction, the statistics of other sessions are cached until they are
+            // Within a transaction, the statistics of other sessions are cached until the cache is
             // cleared.
             self.sql.batch_execute("select pg_stat_clear_snapshot()").await.expect("forgotten");
             self.sql.query_one(waits, &[&format!("%{statement}%")]).await.expect("visible").get(0)
@@ -80,11 +79,11 @@ fn caller_in_another_runtime_is_answered_when_the_writer_ends() {
     let place = outliving();
     place.hold();
     let (queue, second) = (place.queue.clone(), runtime());
-    // Enough payloads that the next caller does not start a second statement.
+    // There are so many payloads that the next caller does not start a second statement.
     place.first.spawn(async move { join_all([1; 4].map(|payload| queue.enqueue(payload))).await });
     place.until_held("insert into trunkline");
     let queue = place.queue.clone();
-    // After one poll the call has joined. A later poll might find a connection of a runtime that is
+    // After one poll the call has joined. A later poll might meet a connection of a runtime that is
     // just ending.
     let mut waiter = Box::pin(async move { timeout(SOON, queue.enqueue(2)).await });
     second.block_on(async { assert!(poll!(&mut waiter).is_pending(), "the table is locked") });
@@ -134,7 +133,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     let queue = place.queue.clone();
     let caller = place.first.spawn(async move { queue.take(2).await });
     place.until_held("do_take_q");
-    caller.abort(); // messages that are taken now have no caller
+    caller.abort(); // messages that are taken from now on have no caller
     let closed = "create function public.closed() returns trigger language plpgsql as
                   $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
                   create trigger closed before insert on trunkline.queue_q for each row execute function public.closed();
@@ -143,7 +142,7 @@ fn next_runtime_puts_back_messages_of_an_ended_one() {
     place.beside.block_on(place.sql.batch_execute(closed)).expect("the way back is closed");
     place.until_held("do_back_q");
     let Outliving { beside, sql, first, queue } = place;
-    drop(first); // the first connection is on its way back, the second is not
+    drop(first); // the first connection is being returned, the second is not
     beside.block_on(sql.batch_execute("select pg_advisory_unlock_all()")).expect("the way back is open");
     let mut got = Vec::new();
     runtime().block_on(async {

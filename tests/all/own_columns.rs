@@ -1,11 +1,11 @@
-//! Columns that users add to a queue's table: a message keeps their values wherever it goes.
+//! Columns that users add to a queue's table: a message keeps their values wherever it moves.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Json, Settings};
 
 use crate::fixture::{Place, connect, dropped_under_way, enqueued, eventually, place, superuser};
 
-/// Columns of types whose texts depend on settings, or that JSON cannot tell apart.
+/// Columns of types whose texts depend on settings, or that JSON cannot distinguish.
 const COLUMNS: &str = "add tenant text default 'nobody', add tags text[], add at timestamptz, add day date, add span interval,
     add ratio float8, add doc jsonb, add price numeric(8, 2), add code varchar(4), add \"odd, 'name'\" bit(3), add nothing int default 7,
     add slug slug default 's', add mood mood, add part part";
@@ -17,7 +17,7 @@ const VALUES: &str = "tenant = 'acme', tags = '[2:3]={a,\"b c\"}', at = '2026-03
 /// Settings that change how a session prints values.
 const ODD: &str = "set datestyle = 'German'; set intervalstyle = 'sql_standard'; set extra_float_digits = -15; set timezone = 'Asia/Tokyo'";
 
-/// The values of every row, in full.
+/// Returns the values of every row, in full.
 async fn values(sql: &Client) -> Vec<String> {
     let values = "select row(tenant, tags, at, day, span, ratio, doc, price, code, \"odd, 'name'\", nothing, slug, mood, part)::text
                   from trunkline.queue_q order by id";
@@ -28,7 +28,7 @@ async fn number(sql: &Client, query: &str) -> i64 {
     sql.query_one(query, &[]).await.unwrap_or_else(|error| panic!("{query}: {error:?}")).get(0)
 }
 
-/// Three messages in one row with such columns.
+/// Creates a queue with three messages in one row that has such columns.
 async fn three(settings: Settings) -> (Place<i64>, Vec<i64>, String) {
     let place = place::<i64>(settings).await;
     place.sql.batch_execute(&format!("{TYPES}; alter table trunkline.queue_q {COLUMNS}")).await.expect("added");
@@ -118,8 +118,8 @@ async fn a_message_that_cannot_be_read_is_charged_with_them() {
     }
 }
 
-/// The change is also noticed by sessions with cached plans, and by one whose snapshot is older
-/// than the column.
+/// The change is also detected by sessions with cached plans, and by a session whose snapshot is
+/// older than the column.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
@@ -158,7 +158,7 @@ async fn a_column_that_is_added_or_dropped_later_is_noticed() {
     sql.batch_execute("alter table trunkline.queue_q drop tenant").await.expect("dropped");
     both().await;
     assert_eq!(kept().await, (5, 32));
-    // A dead message with a value for a dropped column comes back without it.
+    // A dead message that has a value for a dropped column comes back without that value.
     assert_eq!(queue.replay_all().await.expect("replayed"), 18);
 }
 
@@ -197,7 +197,7 @@ async fn unfitting_value_is_named_and_can_be_corrected() {
     assert_eq!(back, 2, "the value that fits, and the column's default");
 }
 
-/// The plans contain no trace of the feature.
+/// The plans are the same as without the feature.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_queue_without_such_columns_pays_nothing() {
     let Place { url, queue, db: _db, .. } = place::<i64>(Settings::new("int8")).await;

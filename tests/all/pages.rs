@@ -1,5 +1,5 @@
-//! Pages that are read without dequeuing: a message that does not decode as `T` hides no other, and
-//! can be discarded.
+//! Pages that are read without dequeuing: a message that does not decode as `T` does not hide
+//! others, and can be discarded.
 
 use trunkline::{Json, Queue, Readable, Settings};
 
@@ -11,7 +11,7 @@ fn shown(payloads: impl IntoIterator<Item = (i64, Readable<Json<u64>>)>) -> Show
     payloads.into_iter().map(|(id, payload)| (id, payload.ok().map(|Json(number)| number))).collect()
 }
 
-/// Reads dead letters page by page, as an operator does.
+/// Reads dead letters page by page, as an operator would.
 async fn dead(queue: &Queue<Readable<Json<u64>>>) -> Shown {
     let (mut all, mut after) = (Vec::new(), 0);
     loop {
@@ -70,8 +70,8 @@ async fn a_page_is_read_around_what_is_no_t() {
     all.enqueue(Readable::Yes(Json(5))).await.expect("enqueued");
 }
 
-/// An invalid row is shown as unreadable for any type of the queue, and does not hide the good row
-/// behind it.
+/// An invalid row is shown as unreadable, whatever the queue's type is, and does not hide the valid
+/// row behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_no_batch_is_shown() {
     let Place { queue, sql, db, .. } = place::<i64>(Settings::new("int8")).await;

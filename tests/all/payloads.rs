@@ -1,4 +1,4 @@
-//! Every payload type comes out as it went in, by every way to enqueue and dequeue.
+//! Payloads of every type are unchanged after every way to enqueue and dequeue.
 
 use std::{error::Error, fmt::Debug, time::Duration};
 
@@ -102,7 +102,7 @@ fn values<T: Clone>(messages: &[Message<T>]) -> Vec<(i64, T)> {
     messages.iter().map(|message| (message.id, message.payload.clone())).collect()
 }
 
-/// Sends the values by every way to enqueue, and reads them by every way to dequeue.
+/// Sends the values in every way to enqueue, and reads them in every way to dequeue.
 async fn round_trip<T: Payload + Debug + Clone + PartialEq>(url: &str, ty: &str, sent: &[T]) {
     let (db, mut sql) = (Db::connect(url).await.expect("connected"), connect(url).await);
     let name = format!("t{}", ty.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())));
@@ -239,7 +239,7 @@ fn bytes_and_text_come_out_as_they_went_in() {
     outcome.expect("every list");
 }
 
-/// A batch ends at 64 KiB, lengths included, unless its only message is larger.
+/// A batch ends at 64 KiB, including lengths, unless its only message is larger.
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_around_the_batch_bound_keep_order_and_ids() {
     const BOUND: usize = 64 << 10;
@@ -266,7 +266,7 @@ async fn payloads_around_the_batch_bound_keep_order_and_ids() {
         assert!((5..20).contains(&rows.len()), "{} rows", rows.len());
         for row in rows {
             let [size, bytes, largest] = [0, 1, 2].map(|at| row.get::<_, i32>(at).unsigned_abs() as usize);
-            // In SQL, other messages share a row with one giant.
+            // In SQL, other messages may share a row with one very large message.
             let beside = if from_sql { bytes - largest } else { bytes };
             assert!(size == 1 || beside <= BOUND + 8 * size + 64, "{size} messages of {bytes} bytes in a row");
         }

@@ -1,8 +1,8 @@
 //! The plan of every statement is the same for an empty, a full, a never analysed and a bloated
 //! table.
 //!
-//! PostgreSQL prints its plans (`debug_print_plan`), inside functions too, on any build: no
-//! extension is needed.
+//! PostgreSQL prints its plans (`debug_print_plan`), including those inside functions, on any
+//! build: no extension is needed.
 
 mod list;
 mod node;
@@ -38,7 +38,7 @@ fn read(folder: &str, file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The names of a folder's files, without their extensions.
+/// Returns the names of a folder's files, without their extensions.
 fn names(folder: &str) -> BTreeSet<String> {
     let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a folder");
     let paths = files.map(|file| file.expect("readable").path());
@@ -46,7 +46,7 @@ fn names(folder: &str) -> BTreeSet<String> {
     sql.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect()
 }
 
-/// The names in a list of exceptions.
+/// Returns the names in a list of exceptions.
 fn apart(list: &[(&str, &[&str])]) -> BTreeSet<String> {
     list.iter().flat_map(|(_, names)| *names).map(|name| (*name).to_owned()).collect()
 }
@@ -66,15 +66,15 @@ fn every_sql_file_has_a_plan_or_a_reason() {
     }
 }
 
-/// The objects of the schema whose names are in the list, or match it.
+/// Returns the objects of the schema whose names are in the list or match it.
 async fn oids(sql: &Client, names: &str) -> BTreeMap<u32, String> {
     let oids = "select c.oid, c.relname::text from pg_class c
                 where c.relnamespace = 'trunkline'::regnamespace and c.relname = any (string_to_array($1, ' '))";
     sql.query(oids, &[&names]).await.expect("listed").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// The calls of the list, with their placeholders filled for the current table. Ten rows have a
-/// lease of the first attempt.
+/// Returns the calls of the list, with their placeholders filled for the current table. Ten rows
+/// have a lease of the first attempt.
 async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
     let priorities = "select priorities from trunkline.queue where name = 'q'";
     let is_laned = sql.query_one(priorities, &[]).await.expect("read").get::<_, i32>(0) > 1;
@@ -124,7 +124,7 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
     };
     let (mut faults, mut used) = (Vec::new(), BTreeSet::new());
     // These scans are bounded in any plan: a range of pages, rows by their addresses, and leased
-    // messages, which a limit counts.
+    // messages, whose number is limited.
     let index = |node: &Node| node.index().and_then(|oid| indexes.get(&oid.parse().ok()?));
     let is_bounded = |node: &Node| {
         ["TIDRANGESCAN", "TIDSCAN"].contains(&&*node.name) || index(node).is_some_and(|name| name == "leased_q")
@@ -133,12 +133,12 @@ fn faults(planned: &Planned, way: Way, indexes: &BTreeMap<u32, String>, is_laned
         if node.is_scan() {
             used.insert(index(node).map_or(&*node.name, |name| &**name));
         }
-        // The first rows of the lanes are compared, of which there are ten at most.
+        // The comparison covers only the first row of each lane, and there are at most ten lanes.
         if !is_laned && node.gathers() && node.all().into_iter().any(|node| node.is_scan() && !is_bounded(node)) {
             faults.push(format!("has a {} over the table", node.name));
         }
     }
-    // `leased_q` exists only in a queue with limits.
+    // The index `leased_q` exists only in a queue with limits.
     if !used.iter().all(|used| may_use.contains(used) || *used == "leased_q")
         || !first.is_none_or(|first| used.contains(first))
     {
@@ -158,10 +158,10 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     assert_eq!((tables.len(), indexes.len() - usize::from(is_limited)), (6, 12));
     for (name, call, way) in calls(sql).await {
         if is_limited && name.contains("send_direct") {
-            continue; // a queue with limits hands nothing over
+            continue; // a queue with limits does not hand messages over
         }
         let caches = ["force_custom_plan", "force_generic_plan"];
-        // Calls that read everything take long, so one cache mode is enough.
+        // Calls that read everything are slow, so one cache mode is enough.
         for cache in &caches[..if matches!(way, Way::All(_)) { 1 } else { 2 }] {
             let planned = Planner::connect(url, cache).await.plan(&call, &tables).await;
             wrong.extend(
@@ -175,7 +175,7 @@ async fn wrong(url: &str, sql: &Client, state: &str) -> (Vec<String>, BTreeSet<u
     (wrong, called)
 }
 
-/// Creates a queue whose tables are analysed only by the test.
+/// Creates a queue whose tables are analysed only when the test does so.
 async fn queue(url: &str, sql: &Client, settings: Settings) {
     Db::connect(url).await.expect("connected").create_queue("q", &settings).await.expect("created");
     for table in TABLES.split(' ') {
@@ -184,8 +184,8 @@ async fn queue(url: &str, sql: &Client, settings: Settings) {
     }
 }
 
-/// Fills a backlog, ten leased rows with a row of three messages among them, dead letters, an
-/// archive, other waiting consumers and other queues' floors.
+/// Fills a backlog, ten leased rows (one of them with three messages), dead letters, an archive,
+/// other waiting consumers and other queues' floors.
 async fn fill(sql: &Client, rows: i32) {
     let fill = format!(
         "select setval('trunkline.id_q', 1024 * {rows}::bigint);
@@ -268,7 +268,7 @@ async fn a_full_table_that_was_never_analysed_is_no_other() {
 }
 
 /// The statements of queues with keys, and the indexes that each may use. `place_q` has the order
-/// of a lane. `due_q` has leased and delayed messages.
+/// of a lane. `due_q` contains leased and delayed messages.
 const OF_KEYS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_lanes_q(20, null, 1)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
     ("select * from trunkline.do_lanes_q(20, null, 2)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
@@ -307,7 +307,7 @@ async fn queues_with_keys_are_read_along_their_lanes() {
         }
         let relations = oids(&sql, "queue_q").await.into_keys().collect();
         let indexes = oids(&sql, "due_q key_q place_q lanekey_q linekey_q").await;
-        // A rate for each key changes only the calls along lanes.
+        // A rate per key changes only the calls along lanes.
         for (call, may_use) in OF_KEYS.iter().filter(|(call, _)| state != "limited" || call.contains("lanes")) {
             let planned = Planner::connect(&url, "auto").await.plan(call, &relations).await;
             let scans = planned.plans.iter().flat_map(Node::all).filter(|node| node.is_scan());

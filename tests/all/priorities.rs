@@ -1,5 +1,5 @@
-//! Priorities are a head start in time: which messages overtake, by how much, the order within a
-//! priority, and that a message keeps its priority.
+//! Priorities are a head start in time: which messages overtake, by how much, and in which order
+//! within a priority. A message keeps its priority.
 
 mod order;
 
@@ -33,7 +33,7 @@ async fn older(sql: &Client, payload: i64, seconds: f64) {
     assert_eq!(sql.execute(moved, &[&payload, &seconds]).await.expect("moved"), 1);
 }
 
-/// Opens a fresh handle, whose floors lie below the messages that the test moved.
+/// Opens a fresh handle, whose floors are below the messages that the test moved.
 async fn reopened(url: &str) -> Queue<i64> {
     Db::connect(url).await.expect("connected").queue("q").await.expect("opened")
 }
@@ -51,12 +51,12 @@ async fn higher_priority_overtakes_only_within_its_aging() {
     for (payload, priority) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
         queue.enqueue(of(payload, priority)).await.expect("enqueued");
     }
-    // The lowest priority is 50 s older than the next. The highest has just come.
+    // The lowest priority is 50 s older than the next one. The highest has just arrived.
     older(&sql, 0, 50.0).await;
     let queue = reopened(&url).await;
     assert_eq!(payloads(&queue.take(1).await.expect("taken")), [3]);
-    // 130 s are more than two steps of head start. So the lowest comes first, however many others
-    // there are.
+    // 130 s are more than two levels of head start. So the lowest priority comes first, however
+    // many other messages there are.
     older(&sql, 0, 80.0).await;
     let queue = reopened(&url).await;
     queue.enqueue_many(&(100..200).map(|payload| of(payload, 2)).collect::<Vec<_>>()).await.expect("enqueued");
@@ -69,8 +69,8 @@ async fn priority_keeps_its_order_and_strict_queues_let_lower_wait() {
     let drafts: Vec<Draft<i64>> = (0..3000).map(|payload| of(payload, (payload % 4) as u8)).collect();
     let ids = queue.enqueue_many(&drafts).await.expect("enqueued").ids();
     assert_eq!(ids.len(), 3000);
-    // Messages of a priority share rows, wherever they stood. Ids are returned in the caller's
-    // order.
+    // Messages of the same priority share rows, wherever they were in the list. Ids are returned in
+    // the caller's order.
     assert_eq!(queue.stats().await.expect("counted").rows, 4);
     for (payload, id) in (0..).zip(&ids).step_by(997) {
         assert_eq!(queue.find(*id).await.expect("looked for").expect("there").payload, payload);
@@ -117,7 +117,7 @@ async fn message_keeps_its_priority_through_splits_retries_death_and_replay() {
     queue.ack(&leased[4..9]).await.expect("held");
     assert_eq!(queue.replay(&[leased[3].id]).await.expect("replayed"), 1);
     assert_eq!(lane(&sql, 3).await, 2);
-    // Its last lease expires. The next lease call buries it, and a replay brings it back.
+    // The message's last lease expires. The next lease call buries it, and a replay brings it back.
     run_out(&sql).await;
     let again = queue.lease(1).await.expect("leased").remove(0);
     sql.batch_execute("update trunkline.queue_q set attempt = 2, released = 0 where attempt = 1").await.expect("spent");
@@ -132,7 +132,7 @@ async fn message_keeps_its_priority_through_splits_retries_death_and_replay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_verbs_know_priorities() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
-    // In transactions, pipelined, and in SQL.
+    // The same in transactions, pipelined, and in SQL.
     let transaction = db.begin().await.expect("begun");
     let ids = queue.enqueue_many_in(&transaction, [of(1, 1), of(2, 3), of(3, 1)]).await.expect("enqueued").ids();
     let sent = queue.send_enqueue(&transaction, of(4, 2)).await.expect("sent");
@@ -169,7 +169,7 @@ async fn all_verbs_know_priorities() {
     assert_eq!((description.priorities, description.aging), (4, MINUTE));
 }
 
-/// Holds for every way to look at a message.
+/// This is true in every way to look at a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_tells_its_priority() {
     let Place { queue, sql, db, .. } = place::<i64>(settings()).await;
@@ -198,7 +198,7 @@ async fn a_message_tells_its_priority() {
         let found = sql.query_one("select priority from trunkline.find('q', $1)", &[&id]).await.expect("there");
         assert_eq!(found.get::<_, i32>(0), i32::from(priority));
     }
-    // In a queue without priorities the answer is 0, whatever the user's own columns are called.
+    // In a queue without priorities the result is 0, whatever the user's own columns are called.
     db.create_queue("plain", &Settings::new("int8")).await.expect("created");
     sql.batch_execute("alter table trunkline.queue_plain add lane text default 'fast'").await.expect("added");
     let plain: Queue<i64> = db.queue("plain").await.expect("opened");
@@ -242,14 +242,14 @@ async fn backlog_of_one_priority_holds_no_floor_of_another() {
     let fresh = library_cost_of(&db, &queue, &url, &sql, "3").await;
     let old = connect(&url).await;
     old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
-    // The highest lane has many dead rows, and no vacuum can remove them.
+    // The highest lane has many dead rows, which no vacuum can remove.
     for _ in 0..20 {
         let drafts: Vec<Draft<i64>> = (0..500).map(|payload| of(payload, 3)).collect();
         queue.enqueue_many(&drafts).await.expect("enqueued");
         assert_eq!(queue.take(500).await.expect("taken").len(), 500);
     }
-    // Looks take a hundredth of the time at most. After a slow look on a busy machine, the next one
-    // comes late.
+    // Looks take at most a hundredth of the time. So after a slow look on a busy machine, the next
+    // one comes late.
     within(Duration::from_secs(90), "the floor of that lane has followed", async || {
         library_cost_of(&db, &queue, &url, &sql, "3").await < 3.0 * fresh + 20.0
     })
@@ -295,8 +295,8 @@ async fn unknown_priority_is_refused_and_harms_no_other_caller() {
     assert_eq!(db.describe_queue("q").await.expect("described").aging, MINUTE * 2);
 }
 
-/// One statement leases the due messages where it can. It does not wait for locked rows, and
-/// messages that must be isolated come alone.
+/// One statement leases the due messages that it can lease. It does not wait for locked rows.
+/// Messages that must be isolated are returned alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
@@ -312,7 +312,7 @@ async fn locked_messages_are_skipped_and_expired_ones_come_alone() {
     assert_eq!(payloads(&rest), [2]);
     queue.ack(&leased[..2]).await.expect("held");
     queue.retry(&rest, Duration::ZERO, "no").await.expect("held");
-    // One message came back with its error. The holder of another vanished.
+    // One message came back with its error. The holder of another message vanished.
     run_out(&sql).await;
     let one_by_one = "select payload[1], ran_out from trunkline.do_lease_q(10, rows => 10, apart => true)";
     for (payload, ran_out) in [(2, false), (0, true)] {

@@ -1,5 +1,5 @@
 //! `trunkline.rebuild` rebuilds the data that is derived from messages. A message with a duplicate
-//! id stops no queue.
+//! id does not block any queue.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,7 @@ use trunkline::{Draft, Limits, Settings, Unique, Worker, testing};
 
 use crate::fixture::{Ids, Place, place};
 
-/// The repairs that `rebuild` reports.
+/// Returns the repairs that `rebuild` reports.
 async fn rebuilt(sql: &tokio_postgres::Client) -> BTreeMap<String, i64> {
     let rows =
         sql.query("select what, changed from trunkline.rebuild('q') where changed > 0", &[]).await.expect("rebuilt");
@@ -24,8 +24,8 @@ async fn sequence_behind_dead_letters_stops_no_lease_and_loses_nothing() {
     sql.batch_execute(&format!("select setval('trunkline.id_q', {}, false)", old[0]))
         .await
         .expect("as a restore of data alone");
-    // The new messages have the ids of the dead letters. One is buried by hand, one by the end of
-    // its lease, and one is archived.
+    // The new messages have the ids of the dead letters. One is buried manually, one by the expiry
+    // of its lease, and one is archived.
     let new = queue.enqueue_many(&[11, 12, 13]).await.expect("enqueued").ids();
     assert_eq!(new[0], old[0], "the case is what it should be");
     let leased = queue.lease(3).await.expect("leased");
@@ -67,11 +67,11 @@ async fn the_sequence_is_past_every_id_wherever_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn backlogs_of_keys_and_partitions_are_found_again() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8").partitions(4)).await;
-    // Keys in different partitions. The partition of key 1 is held.
+    // The keys are in different partitions. The partition of key 1 is held.
     let keys = "select array_agg(k.key) from (select distinct on (trunkline.lane_of('key ' || n, 4)) 'key ' || n as key from generate_series(0, 50) n) k";
     let keys: Vec<String> = sql.query_one(keys, &[]).await.expect("chosen").get(0);
     let draft = |nr: i64| Draft::new(nr).key(keys[usize::try_from(nr % 3).expect("small")].as_str());
-    // The first message of key 0 waits for its retry. The first of key 1 is leased.
+    // The first message of key 0 waits for its retry, and the first message of key 1 is leased.
     queue.enqueue(draft(0)).await.expect("enqueued");
     let call = "select trunkline.retry('q', id, attempt, '1 hour', 'later') from trunkline.lease_partition('q')";
     sql.batch_execute(call).await.expect("failed");
@@ -85,7 +85,7 @@ async fn backlogs_of_keys_and_partitions_are_found_again() {
     for nr in 2..60 {
         queue.enqueue(draft(nr)).await.expect("enqueued");
     }
-    // Remove all derived data, and scatter the rows over the partitions.
+    // Removes all derived data, and scatters the rows over the partitions.
     sql.batch_execute(
         "truncate trunkline.line_q; delete from trunkline.lane_q where lane in (1, 2, -2); update trunkline.lane_q set holder = null, held_until = '-infinity';
          update trunkline.queue_q set lane = (id / 1024) % 4; select setval('trunkline.id_q', 1024)",
@@ -102,7 +102,7 @@ async fn backlogs_of_keys_and_partitions_are_found_again() {
         assert!(done.contains_key(what), "{what}: {done:?}");
     }
     assert!(rebuilt(&sql).await.is_empty(), "nothing is to be done twice");
-    // Keys 0 and 1 wait, and key 2 comes in order.
+    // Keys 0 and 1 wait, and the messages of key 2 arrive in order.
     let handled = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = handled.clone();
     let worker = Worker::new(db.queue::<i64>("q").await.expect("opened"), move |message: trunkline::Message<i64>| {

@@ -144,7 +144,7 @@ fn reference(functions: &[Function]) -> String {
             let told = |of: fn(&Function) -> &str, between: &str| {
                 overloads.iter().map(|function| of(function)).collect::<Vec<_>>().join(between)
             };
-            // Not marked as SQL, because only the examples can be run.
+            // Not marked as SQL, because only the examples can be executed.
             let signatures = told(|function| &function.signature, "\n");
             let comments = told(|function| &function.comment, "\n\n");
             let examples = told(|function| &function.example, "\n");
@@ -212,8 +212,8 @@ async fn every_schema_function_is_in_the_reference_or_internal() {
     assert_eq!(there, told, "give a new function a section, or call it internal");
 }
 
-/// The statements in a document's SQL blocks. A statement ends with its line, not counting a
-/// remark.
+/// Returns the statements in a document's SQL blocks. A statement ends with its line, ignoring a
+/// trailing remark.
 fn statements(document: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(document)).expect(document);
     let blocks = text.split("```sql\n").skip(1).filter_map(|after| after.split("\n```").next());

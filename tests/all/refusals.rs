@@ -1,5 +1,5 @@
-//! An error of a user's trigger, with any code, affects only its own message, at the enqueue and at
-//! the end of a lease.
+//! An error from a user's trigger, with any code, affects only its own message, both at the enqueue
+//! and at the end of a lease.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -90,7 +90,7 @@ async fn worker_ends_the_leases_beside_a_refused_one() {
             (stats.messages, stats.dead) == (1, 5)
         })
         .await;
-        // Later messages are not held up.
+        // Later messages are not blocked.
         let id = queue.enqueue(7).await.expect("enqueued").id();
         eventually("the next is done", || async { queue.find(id).await.expect("looked for").is_none() }).await;
         drop(runs);
@@ -116,7 +116,7 @@ async fn worker_releases_and_renews_beside_a_refused_lease() {
     let runs = Runs::start(worker.concurrency(20));
     shared.0.acquire_many(20).await.expect("open").forget();
     refuse(&sql, "UE001", "update").await;
-    // The renewals have to happen more than once, because the lease was two seconds.
+    // The lease was two seconds, so it must be renewed more than once.
     let soonest =
         "select min(due_at) > (select min(due_at) from public.before) + interval '1 second' from trunkline.queue_q
                    where payload[1] <> 13 and due_at > clock_timestamp()
@@ -158,7 +158,7 @@ async fn unencodable_reason_is_stored_in_ascii() {
     }
 }
 
-/// Users' functions run under Trunkline's `search_path`, and the error explains that.
+/// Users' functions run under Trunkline's `search_path`, and the error explains this.
 #[tokio::test(flavor = "multi_thread")]
 async fn trigger_naming_a_table_without_its_schema_is_explained() {
     let Place { queue, sql, url, .. } = place::<i64>(Settings::new("int8")).await;

@@ -1,4 +1,4 @@
-//! Fifty callers, and a server that stops again and again: no call waits without an end, and every
+//! Fifty callers, and a server that stops repeatedly: no call waits without an end, and every
 //! answer is true.
 
 use std::{
@@ -16,7 +16,7 @@ use trunkline_embedded::{Cluster, Stop};
 
 use crate::fixture::{SOON, eventually};
 
-/// Longer than a call waits for a database that went away.
+/// The patience is longer than a call waits for a database that has gone away.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 static INSERT: Statement<(i64,), u64> = Statement::new("insert into t values ($1)");
@@ -30,7 +30,7 @@ struct Load {
     ends: AtomicBool,
 }
 
-/// The callers' facts. Numbers are unique in the whole run.
+/// The facts that callers know. Numbers are unique in the whole run.
 #[derive(Default)]
 struct Known {
     /// Numbers with a confirmed insert.
@@ -58,7 +58,7 @@ impl Load {
         [first, first + 1, first + 2]
     }
 
-    /// Returns the value, or `None` if the connection was lost. Panics on any other error, and when
+    /// Returns the value, or `None` if the connection was lost. Panics on any other error, and if
     /// the call takes too long.
     async fn told<T>(&self, of: impl Future<Output = Result<T>>) -> Option<T> {
         let outcome = timeout(PATIENCE, of).await.expect("no call waits without an end");
@@ -104,7 +104,7 @@ impl Load {
         }
     }
 
-    /// Acknowledges the held leases together with the next lease.
+    /// Leases the next messages, and acknowledges the held leases in the same call.
     async fn exchange(&self, held: &mut Vec<Message<i64>>) {
         let exchanged = self.told(self.queue.ack_and_lease(&*held, 50)).await;
         let mut known = self.known();
@@ -178,7 +178,7 @@ async fn callers_survive_a_server_that_restarts_and_know_what_happened() {
         ended.expect("no panic");
     }
     load.settle_accounts().await;
-    // Every enqueued message is in the queue, or was received.
+    // Every enqueued message is either in the queue or was received.
     let mut held = Vec::new();
     let rest = async {
         while !load.known().all_received() {

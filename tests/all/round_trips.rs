@@ -1,4 +1,4 @@
-//! All that is sent before the first await costs one round trip, however much it is.
+//! Everything that is sent before the first await costs a single round trip, whatever its amount.
 
 mod distance;
 
@@ -16,7 +16,7 @@ static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
 static ROWS: Insert<(i32, &str)> = Insert::into("t", &["n", "word"]);
 static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
 
-/// A database behind a delay, with a table and a queue.
+/// Creates a database behind a delay, with a table and a queue.
 async fn far_away() -> (Distance, Db, Queue<i64>) {
     let distance = Distance::open().await;
     let url = database().await;
@@ -29,8 +29,8 @@ async fn far_away() -> (Distance, Db, Queue<i64>) {
     (distance, db, queue)
 }
 
-/// Runs twice without delay, so that connections are open and statements prepared. Then takes the
-/// fewest turns of five attempts, because background work can only add turns.
+/// Runs twice without delay, so that connections are open and statements prepared. Then counts the
+/// minimum of five attempts, because background work can only add turns.
 async fn one_round_trip<S>(what: &str, distance: &Distance, before: impl AsyncFn() -> S, act: impl AsyncFn(S)) {
     for _ in 0..2 {
         act(before().await).await;
@@ -49,7 +49,7 @@ async fn one_round_trip<S>(what: &str, distance: &Distance, before: impl AsyncFn
 
 async fn nothing() {}
 
-/// Leases 32 of 64 messages. The others stay due.
+/// Leases 32 of 64 messages. The other messages stay due.
 async fn leased(queue: &Queue<i64>) -> Vec<Lease> {
     queue.enqueue_many(&(0..64).collect::<Vec<i64>>()).await.expect("enqueued");
     let leased = queue.lease(32).await.expect("leased");
@@ -106,7 +106,7 @@ async fn a_transaction_and_its_commit_are_one_round_trip() {
         transaction.commit().await.expect("committed");
     })
     .await;
-    // More than the buffer gathers before it is sent, so it leaves in several groups.
+    // This is more than the buffer holds before it is sent, so it leaves in several groups.
     let word = "word".repeat(1000);
     one_round_trip("100 large statements and a commit", &distance, nothing, async |()| {
         let transaction = db.begin().await.expect("begun");
@@ -148,7 +148,7 @@ async fn a_cycle_of_the_queue_is_one_round_trip() {
 }
 
 /// Runs on one thread, so that all callers have joined before the writer looks. The gathered
-/// messages fill eight rows. Their ends are gathered in the same way.
+/// messages fill eight rows. The ends of their leases are gathered in the same way.
 #[tokio::test]
 async fn messages_that_gathered_in_several_rows_are_one_round_trip() {
     let (distance, _db, queue) = far_away().await;

@@ -1,5 +1,5 @@
 //! A handle outlives its runtime: whatever the first runtime was doing when it ended, the next one
-//! goes on.
+//! continues.
 
 use std::{
     future::Future,
@@ -22,7 +22,8 @@ use crate::fixture::{SOON, connect, database, eventually};
 static NUMBER: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
 static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");
 
-/// Less than the poll interval of a listening consumer, so only a notification is as fast.
+/// This is less than the poll interval of a listening consumer, so only a notification is that
+/// fast.
 const RUNG: Duration = Duration::from_secs(10);
 
 fn runtime() -> Runtime {
@@ -39,7 +40,7 @@ async fn opened(url: &str) -> (Db, Queue<i64>) {
     (db, queue)
 }
 
-/// A database with a queue, and a handle on it.
+/// Creates a database with a queue. Returns its address and handles.
 async fn queue() -> (String, Db, Queue<i64>) {
     let url = database().await;
     let db = Db::connect(&url).await.expect("connected");
@@ -71,7 +72,7 @@ fn other_processes_are_notified_though_the_notifying_runtime_ended() {
     in_time(&elsewhere, listening(&url, 1));
     in_time(&first, queue.enqueue_many(&[0])).expect("enqueued");
     let mut consumer = in_time(&elsewhere, waiter).expect("no panic").0;
-    // The task that notifies pauses for a few milliseconds, and its runtime ends in the pause. The
+    // The notifying task pauses for a few milliseconds, and its runtime ends during the pause. The
     // next message's notification covers the missed one.
     let mut last = first;
     for round in 1..6 {
@@ -105,8 +106,8 @@ fn consumer_is_notified_though_the_listening_runtime_ended() {
     let (consumer, payload) = in_time(&first, waiter).expect("no panic");
     assert_eq!(payload, 1);
     drop(first);
-    // The same consumer goes on, and so does another one of the same handle. Both get
-    // notifications, and neither relies on polling.
+    // The same consumer continues, and so does another one of the same handle. Both receive
+    // notifications, so neither depends on polling.
     let waiters = [second.spawn(waiting(consumer)), second.spawn(waiting(queue.consumer(Wait::Notify)))];
     in_time(&second, listening(&url, 1));
     in_time(&elsewhere, others.enqueue_many(&[2])).expect("enqueued");
@@ -116,7 +117,7 @@ fn consumer_is_notified_though_the_listening_runtime_ended() {
     }
 }
 
-/// Consumers of one queue share statements, which one of their runtimes sends.
+/// Consumers of one queue share statements, which are sent by one of their runtimes.
 #[test]
 fn consumers_ask_again_though_their_statements_runtime_ended() {
     let (sender, second) = (runtime(), runtime());
@@ -133,7 +134,7 @@ fn consumers_ask_again_though_their_statements_runtime_ended() {
     in_time(&second, holder.batch_execute(lock)).expect("locked");
     let alone = lease(&sender, &queue, &Arc::default());
     in_time(&second, eventually("its statement waits", || async { statements("Lock").await == 1 }));
-    // Behind that statement waits another lock. It blocks the next statement, which serves these
+    // Another lock waits behind that statement. It blocks the next statement, which serves these
     // two consumers.
     let next_lock = second.spawn(async move { next_holder.batch_execute(lock).await.map(|()| next_holder) });
     let waiting = "select exists (select from pg_locks where mode = 'AccessExclusiveLock' and not granted
@@ -161,7 +162,7 @@ fn consumers_ask_again_though_their_statements_runtime_ended() {
     assert_eq!(payloads, [1, 2]);
 }
 
-/// Leases a message in a task of this runtime, and sets a flag when the call has to wait.
+/// Leases a message in a task of this runtime, and sets a flag if the call has to wait.
 fn lease(runtime: &Runtime, queue: &Queue<i64>, waits: &Arc<AtomicBool>) -> JoinHandle<Result<i64>> {
     let waits = waits.clone();
     let before_wait = move || waits.store(true, Ordering::Relaxed);
@@ -196,7 +197,8 @@ fn statements_go_on_though_their_connections_runtime_ended() {
 #[test]
 fn a_connection_whose_driver_never_ran_is_seen_as_broken() {
     let url = in_time(&runtime(), database());
-    // With nothing to set up, connecting never waits for the driver before the runtime is gone.
+    // Nothing needs to be set up, so connecting never waits for the driver before the runtime is
+    // gone.
     let first = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let db = first.block_on(Db::connect(&format!("{url} prepared_statements=off"))).expect("connected");
     drop(first);

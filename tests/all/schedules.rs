@@ -1,4 +1,4 @@
-//! Schedules: declared, listed and changed; each tick happens once over many processes; missed
+//! Schedules: declared, listed and changed; each tick happens once across many processes; missed
 //! ticks; errors.
 
 mod bad_input;
@@ -48,7 +48,7 @@ pub async fn not_since(sql: &Client, name: &str, when: &str) {
     sql.batch_execute("notify \"trunkline._schedules\"").await.expect("told");
 }
 
-/// The ticks in the messages' metadata, in order.
+/// Returns the ticks in the messages' metadata, in order.
 fn ticks(messages: &[Message<i64>]) -> Vec<String> {
     let mut all: Vec<String> =
         messages.iter().map(|message| message.metadata.get("tick").expect("a tick").to_owned()).collect();
@@ -76,7 +76,7 @@ async fn schedule_declared_at_every_start_stays_unchanged() {
     assert_eq!((before.next, before.last), (schedule.next_after(SystemTime::now()).expect("valid"), None));
     assert!(!before.is_paused && before.problem.is_none());
 
-    // Another payload does not change the times; another expression does.
+    // A new payload does not change the times, but a new expression does.
     assert!(queue.schedule(&schedule, &8).await.expect("set"));
     assert_eq!((one(&db, "nightly").await.payload, one(&db, "nightly").await.next), ("8".to_owned(), before.next));
     let schedule = Schedule::new("nightly", "0 4 * * *").zone("Europe/Berlin");
@@ -120,7 +120,7 @@ async fn messages_of_a_schedule_have_its_priority() {
     runs.stop().await;
     let payloads: Vec<i64> = queue.take(10).await.expect("taken").iter().map(|message| message.payload).collect();
     assert_eq!(payloads, [3, 0], "the highest first");
-    // The priority changes like the other settings, without a change of the times.
+    // The priority changes like the other settings, and the times stay the same.
     let mut expected = one(&db, "high").await;
     expected.priority = 1;
     let change = "select trunkline.set_schedule('high', 'q', '0 0 1 1 *', '3', priority => 1)";
@@ -160,7 +160,7 @@ async fn messages_of_a_schedule_have_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn missed_ticks_are_skipped_or_made_up_once_or_each() {
     let Place { db, queue, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    // Hourly, ten minutes ago: so the last tick is missed, too.
+    // The schedule is hourly, and its minute was ten minutes ago, so the last tick is missed, too.
     let expression: String = sql
         .query_one(
             "select format('%s * * * *', extract(minute from now() at time zone 'UTC' - interval '10 min'))",

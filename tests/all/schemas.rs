@@ -1,4 +1,4 @@
-//! Two applications in one database, each in its own schema, until both are dropped.
+//! Two applications use one database, each with its own schema, until both schemas are dropped.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn two_applications_share_a_database_and_do_not_meet() {
     let (one, other) = (queue(&ours).await, queue(&theirs).await);
     let sql = connect(&url).await;
 
-    // Neither messages nor notifications cross over.
+    // Neither messages nor notifications reach the other schema.
     let mut consumer = other.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { consumer.take(9).await });
     until_asleep(&sql).await;
@@ -34,7 +34,7 @@ async fn two_applications_share_a_database_and_do_not_meet() {
     let got = timeout(SOON, waiter).await.expect("woken").expect("no panic").expect("taken");
     assert_eq!(got.iter().map(|message| &*message.payload).collect::<Vec<_>>(), ["theirs"]);
 
-    // All verbs of each schema, in Rust and in SQL.
+    // All verbs work in each schema, in Rust and in SQL.
     let leased = one.lease(2).await.expect("leased");
     one.archive(&leased[..1]).await.expect("held");
     one.retry(&leased[1..], Duration::ZERO, "no").await.expect("held");

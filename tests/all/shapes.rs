@@ -1,4 +1,4 @@
-//! A user changes tables and functions: a result of another shape is an error, not a panic.
+//! Users change tables and functions: a result of an unexpected shape is an error, not a panic.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ async fn a_version_in_another_shape_is_told() {
     is_told("migrate", &db.migrate().await.expect_err("another shape"));
 }
 
-/// A connection caches statements by their texts, and both queues have the same texts.
+/// A connection caches statements by their texts, which are the same for both queues.
 #[tokio::test(flavor = "multi_thread")]
 async fn recreated_queue_with_another_type_works_through_old_connections() {
     let Place { queue, db, .. } = place::<String>(Settings::new("text")).await;
@@ -102,7 +102,8 @@ async fn cycle<T: trunkline::Payload + Clone + PartialEq + std::fmt::Debug>(db: 
     assert!(taken.len() == 3005 && taken.iter().all(|message| message.payload == payload));
 }
 
-/// The error is the one that failed the transaction, not the failure of the transaction.
+/// The reported error is the one that caused the transaction to fail, not the message that it has
+/// failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn unfitting_type_in_a_transaction_is_reported_as_such() {
     let Place { queue, sql, .. } = place::<i64>(Settings::new("int8").max_batch(1)).await;

@@ -1,5 +1,5 @@
-//! A queue on several servers. Most tests use three databases of one server; some use three servers
-//! of which one goes away.
+//! A queue on several servers. Most tests use three databases of one server; some use three
+//! servers, one of which goes away.
 
 mod away;
 mod consumed;
@@ -31,7 +31,8 @@ pub async fn three(settings: Settings) -> Three {
     Three { urls, shards, queue }
 }
 
-/// Creates a database with its own shard number. The tests' databases are copies of one template.
+/// Creates a database with a shard number of its own, because the tests' databases are copies of
+/// one template.
 pub async fn shard() -> String {
     let url = database().await;
     let renew = "update trunkline.stripe set number = default";
@@ -48,7 +49,7 @@ impl Three {
         self.queue.queues().iter().map(|part| part.shard).collect()
     }
 
-    /// The address of a shard.
+    /// Returns the address of a shard.
     pub async fn url(&self, id: shards::Id) -> String {
         for url in &self.urls {
             let number =
@@ -61,7 +62,7 @@ impl Three {
     }
 }
 
-/// The number of values on each shard.
+/// Counts the values on each shard.
 pub fn counts<V>(all: impl IntoIterator<Item = shards::Sharded<V>>) -> BTreeMap<shards::Id, usize> {
     let mut counts = BTreeMap::new();
     all.into_iter().for_each(|one| *counts.entry(one.shard).or_default() += 1);
@@ -137,7 +138,7 @@ async fn verbs_by_id_go_to_the_shard_of_the_id() {
     let lost = three.queue.ack(&leased[..5]).await.expect_err("they are over");
     assert!(lost.is_lease_lost() && lost.shards().iter().map(|(_, part)| part.lost_ids().len()).sum::<usize>() == 5);
 
-    // Pages cover all shards, and contain each dead letter once.
+    // The pages cover all shards, and contain each dead letter once.
     let (mut after, mut letters) = (None, Vec::new());
     loop {
         let page = three.queue.dead_letters(after, 4).await.expect("read");

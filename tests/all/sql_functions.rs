@@ -1,4 +1,4 @@
-//! The verbs in SQL from a plain connection, as clients in other languages call them.
+//! The verbs in SQL through a plain connection, as clients in other languages call them.
 
 mod floor;
 
@@ -10,7 +10,7 @@ use trunkline::{Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, database, eventually, place};
 
-/// The rows of a query, one text per row.
+/// Returns the rows of a query, each as one text.
 async fn texts(sql: &Client, query: &str) -> Vec<String> {
     let query = format!("select r::text from ({query}) r");
     let rows = sql.query(&query, &[]).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
@@ -102,7 +102,7 @@ async fn a_hundred_acknowledged_together_cost_what_one_does() {
     assert!(after - before <= 20, "{} rows were written for a hundred messages of one batch", after - before);
     assert_eq!(texts(&sql, "select due, leased from trunkline.stats('q')").await, ["(100,0)"]);
 
-    // The function disables JIT, so the session compiles nothing for it.
+    // The function disables JIT, so the session compiles nothing in it.
     let setting = "select proconfig::text from pg_proc where oid = 'trunkline.settle'::regproc";
     assert_eq!(texts(&sql, setting).await, ["(\"{\"\"search_path=pg_catalog, pg_temp\"\",jit=off}\")"]);
 }
@@ -232,7 +232,7 @@ async fn a_trigger_enqueues_and_wakes_a_consumer_in_rust() {
         let payloads: Vec<_> = messages.iter().map(|message| &*message.payload).collect();
         assert_eq!(payloads, ["one", "two"], "{wait:?}");
         for message in messages {
-            let ack = "select trunkline.ack('q', $1, $2)"; // SQL acknowledges a lease of Rust's
+            let ack = "select trunkline.ack('q', $1, $2)"; // SQL acknowledges a lease that Rust took
             sql.execute(ack, &[&message.id, &message.attempt]).await.expect("acknowledged");
         }
     }
@@ -256,7 +256,7 @@ async fn altered_settings_take_effect() {
     assert_eq!(texts(&sql, long).await, ["(3)"]);
     queue.retry(&leased[..1], Duration::ZERO, "once").await.expect("retried");
     assert_eq!(queue.dead_letters(0, 9).await.expect("listed").len(), 1, "one attempt is all");
-    // A handle that is opened after the change uses the new bound.
+    // A handle that is opened after the change uses the new limit.
     let queue = db.queue::<i64>("q").await.expect("opened");
     queue.purge().await.expect("purged");
     queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");

@@ -26,7 +26,7 @@ async fn every_end_is_for_one_and_for_many() {
     for (verb, more) in ENDS {
         let fill = "select trunkline.purge('q'); select trunkline.enqueue_many('q', array['1', '2', '3', '4', '5'])";
         sql.batch_execute(fill).await.expect("enqueued");
-        // A take that is rolled back leaves no lease.
+        // After the rollback of a take, no lease remains.
         let dequeue = match verb {
             "charge" => "select id, attempt from trunkline.messages('q')",
             _ => "select id, attempt from trunkline.lease('q', 5)",
@@ -82,7 +82,7 @@ async fn ids_are_passed_as_a_list_of_any_length() {
             };
             assert_eq!(done, count, "{call}");
         }
-        // Some drivers ask the server for the parameter types.
+        // Some drivers ask the server for the types of the parameters.
         let prepared = sql.prepare(&format!("select trunkline.{verb}('q', $1{more})")).await.expect("prepared");
         sql.query(&prepared, &[&Vec::<i64>::new()]).await.expect("of bigint[]");
     }

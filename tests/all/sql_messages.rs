@@ -1,4 +1,4 @@
-//! The SQL functions that look at messages.
+//! The SQL functions that show messages.
 
 use crate::fixture::{connect, database};
 

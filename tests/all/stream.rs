@@ -14,7 +14,7 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Settings without expiring leases, in which a charge would make a dead letter.
+/// Returns settings under which no lease expires, and a charge would make a dead letter.
 fn settings() -> Settings {
     Settings::new("int8").lease(HOUR).max_attempts(1)
 }

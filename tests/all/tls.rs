@@ -1,8 +1,8 @@
-//! Connections are encrypted when the connection string asks for it, with libpq's meaning of
-//! `sslmode`.
+//! Connections are encrypted if the connection string asks for it; `sslmode` has the same meaning
+//! as in libpq.
 //!
 //! The private cluster listens only on a socket, where PostgreSQL supports no TLS. So a proxy
-//! provides it here.
+//! provides TLS here.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -28,7 +28,7 @@ struct Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.root); // the run's folder for temporary files is removed anyway
+        let _ = std::fs::remove_file(&self.root); // the temporary folder of the run is removed anyway
     }
 }
 
@@ -58,7 +58,7 @@ async fn proxy_of(params: rcgen::CertificateParams) -> Proxy {
                 let mut request = [0; 8];
                 plain.read_exact(&mut request).await?;
                 if request != [0, 0, 0, 8, 4, 210, 22, 47] {
-                    return Ok(()); // not a request for TLS: hang up
+                    return Ok(()); // not a request for TLS, so the proxy hangs up
                 }
                 plain.write_all(b"S").await?;
                 let mut client = acceptor.accept(plain).await?;
@@ -112,7 +112,7 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     let words = through(&url, &format!("host=localhost port={}", proxy.port));
     let db = Db::connect(&format!("{words} sslmode=verify-full sslrootcert={}", proxy.root.display())).await;
     let db = db.expect("connected");
-    // Larger than a TLS record, and many at once.
+    // The text is larger than a TLS record, and many are sent at once.
     let word = "secret".repeat(20_000);
     let answers = join_all((0..50).map(|n| db.run(&ECHO, (n, &word)))).await;
     for (n, answer) in answers.into_iter().enumerate() {
@@ -124,8 +124,8 @@ async fn statements_travel_encrypted_to_a_server_that_proved_its_name() {
     transaction.commit().await.expect("committed");
 }
 
-/// A certificate as in PostgreSQL's manual: an authority's own, with a common name and no other
-/// name.
+/// Returns a certificate as in PostgreSQL's manual: an authority's own certificate, with a common
+/// name and no other name.
 fn of_the_manual() -> rcgen::CertificateParams {
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name = rcgen::DistinguishedName::new();
@@ -159,7 +159,7 @@ async fn a_certificate_is_trusted_as_libpq_trusts_it() {
             (Err(error), Err(why)) => assert!(error.contains(why), "{words}: {error}"),
             (outcome, _) => panic!("{words}: {outcome:?}"),
         }
-        // The certificate of another authority is not trusted, in any mode.
+        // A certificate from another authority is not trusted in any mode.
         let other = if std::ptr::eq(proxy, &raw const manual) { &plain } else { &manual };
         let words = words.replace(&root.to_string(), &other.root.display().to_string());
         let error = Db::connect(&words).await.expect_err("another's").to_string();

@@ -14,7 +14,7 @@ fn context() -> TraceContext {
     TraceContext::parse(PARENT, Some("congo=t61rcWkgMzE")).expect("valid")
 }
 
-/// The contexts of messages that continue the trace, each with a new span.
+/// Returns the contexts of messages that continue the trace, each with a new span.
 fn continued(messages: &[Message<i64>]) -> Vec<TraceContext> {
     let of = |message: &Message<i64>| TraceContext::of(&message.metadata).expect("it is in a trace");
     let contexts: Vec<TraceContext> = messages.iter().map(of).collect();
@@ -53,7 +53,7 @@ async fn every_enqueue_within_a_scope_continues_its_trace() {
     assert_eq!(spans.len(), 9, "a span for each call");
     assert_eq!(got[2].metadata.get("tenant"), Some("acme"));
 
-    // Metadata that names a trace itself is kept as it is, even if it is malformed.
+    // If metadata already names a trace, it is kept unchanged, even if it is malformed.
     let own = Metadata::new().with("traceparent", "mine");
     context().scope(queue.enqueue(Draft::new(1).metadata(own.clone()))).await.expect("enqueued");
     queue.enqueue(2).await.expect("enqueued");

@@ -1,5 +1,5 @@
 //! Another role creates functions, operators and types on the session's path. No statement of the
-//! library, the command line, a relay, the console or Python calls them.
+//! library, the command line, a relay, the console or Python uses them.
 
 mod words;
 
@@ -14,8 +14,8 @@ use crate::{
     house::files,
 };
 
-/// String literals in a program's source that begin like a statement, or like a fragment with a
-/// call.
+/// Returns string literals in a program's source that begin like a statement, or like a fragment
+/// with a call.
 fn statements(text: &str) -> Vec<&str> {
     const BEGINS: [&str; 7] = ["select ", "insert into ", "update ", "delete from ", "with ", "lock table ", "cast("];
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ fn client_statements_leave_no_name_to_the_search_path() {
     let mut wrong = Vec::new();
     for path in files("sql/statements", "sql").into_iter().chain(files("crates/relay/sql", "sql")) {
         let text = fs::read_to_string(&path).expect("readable");
-        // A file with several statements sets its own path first.
+        // A file with several statements must set its own path first.
         if !text.contains("\nset local search_path = pg_catalog, pg_temp;\n") {
             wrong.extend(left_to_the_path(&text).into_iter().map(|what| format!("{}: {what}", path.display())));
         }
@@ -67,7 +67,7 @@ fn client_statements_leave_no_name_to_the_search_path() {
 }
 
 /// The console's statements over the catalog have dozens of unqualified operators each. They run in
-/// a path with the catalog alone.
+/// a path with only the catalog.
 #[test]
 fn the_console_asks_in_the_catalog_alone() {
     for bounds in ["alone", "within"] {
@@ -88,7 +88,7 @@ fn the_console_asks_in_the_catalog_alone() {
     }
 }
 
-/// Puts copies of the whole catalog in front of it. Each name that is found along the path raises
+/// Puts copies of the whole catalog in front of it. Each name that is found through the path raises
 /// an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn library_meets_no_function_operator_or_type_of_another_role() {

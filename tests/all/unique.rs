@@ -1,5 +1,5 @@
-//! Unique keys: at most one message per key exists, until it has ended or for a time, however many
-//! callers enqueue at once.
+//! Unique keys: at most one message per key exists, until it has ended or for a given time, however
+//! many callers enqueue at once.
 
 mod costs;
 mod endings;
@@ -24,7 +24,7 @@ pub fn of(payload: i64, key: &str) -> Draft<i64> {
     Draft::new(payload).unique(key)
 }
 
-/// The keys that are held, in order.
+/// Returns the keys that are held, in order.
 pub async fn held(sql: &Client) -> Vec<String> {
     let rows = sql.query("select key from trunkline.unique_q order by key", &[]).await.expect("read");
     rows.iter().map(|row| row.get(0)).collect()
@@ -74,14 +74,13 @@ async fn key_with_a_time_outlasts_its_message() {
     older(&sql, 3590.0).await;
     assert_eq!(queue.enqueue(of(2)).await.expect("enqueued").id(), first, "not yet");
     older(&sql, 10.0).await;
-    // The time of the second key counts from its own enqueue, although the first message is long
-    // gone.
+    // The second key's time starts at its own enqueue, although the first message is long gone.
     let second = queue.enqueue(of(3)).await.expect("enqueued").id();
     assert_ne!(second, first);
     older(&sql, 3500.0).await;
     assert_eq!(queue.enqueue(of(4)).await.expect("enqueued").id(), second);
     older(&sql, 200.0).await;
-    // After that time another message may come while the second still waits.
+    // After that time another message can be enqueued, while the second one still waits.
     let third = queue.enqueue(self::of(5, "k")).await.expect("enqueued");
     assert!(third.is_new());
     assert_eq!(queue.take(10).await.expect("taken").len(), 2);

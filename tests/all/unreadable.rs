@@ -1,5 +1,5 @@
-//! A message that does not decode as `T` affects only itself. It is charged, and dies with its
-//! reason, by every way to consume.
+//! A message that does not decode as `T` affects only itself. It is charged, and dies with the
+//! reason, in every way to consume.
 
 mod fragile;
 
@@ -14,7 +14,8 @@ use crate::fixture::{Place, SOON, connect, eventually, place};
 
 const GOOD: [u64; 5] = [1, 2, 3, 4, 5];
 
-/// Five numbers and a text in one row, first or third. Only SQL can insert the text.
+/// Creates five numbers and a text in one row. The text is first or third, and only SQL can insert
+/// it.
 async fn among_numbers(first: bool) -> Place<Json<u64>> {
     let place = place::<Json<u64>>(Settings::new("jsonb").max_attempts(3)).await;
     let payloads = if first { "[\"x\", 1, 2, 3, 4, 5]" } else { "[1, 2, \"x\", 3, 4, 5]" };
@@ -23,7 +24,7 @@ async fn among_numbers(first: bool) -> Place<Json<u64>> {
     place
 }
 
-/// Ends the pause after a failure.
+/// Ends the delay after a failure.
 async fn pass(sql: &Client) {
     let due = "update trunkline.queue_q set due_at = trunkline.clock() where error is not null";
     sql.batch_execute(due).await.expect("moved");
@@ -113,7 +114,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
             while got.len() < GOOD.len() {
                 let work = consumer.take_with(n, |_, messages| {
                     tries += 1;
-                    // The first work fails, and is repeated one message at a time.
+                    // The first attempt of the work fails, and is repeated one message at a time.
                     let outcome = if works || tries > 1 { Ok(numbers(&messages)) } else { Err("not yet") };
                     async move { outcome }.boxed()
                 });
@@ -123,7 +124,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         timeout(SOON, all).await.expect("the text stops no consumer");
         got.sort_unstable();
         assert_eq!(got, GOOD);
-        // The text is now alone, so it is both first and last.
+        // The text is now alone in its row, so it is both first and last.
         let waiter = tokio::spawn(async move {
             consumer.take_with(n, |_, messages| async move { Ok::<_, String>(numbers(&messages)) }.boxed()).await
         });
@@ -144,7 +145,7 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     let receiver = tokio::spawn(async move { consumer.receive_direct().await.map(|message| message.payload.0) });
     let waiting = "select exists (select from trunkline.waiting)";
     eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
-    // The binary form of a jsonb: a version byte, then its text.
+    // The binary form of a jsonb is a version byte followed by its text.
     let handed = sql.query_one("select trunkline.send_direct('q', '\\x01227822'::bytea)", &[]).await.expect("called");
     assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
     eventually("the text is dead", async || {
@@ -158,8 +159,8 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     assert_eq!(got, 7);
 }
 
-/// Rows that only SQL can write, beside a good one: too few payloads, too many, a null among them,
-/// two dimensions, none.
+/// Rows that only SQL can write, next to a valid one: too few payloads, too many, a null among
+/// them, two dimensions, none.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_contradict_themselves_stop_nobody() {
     for (size, payload) in [(3, "{7}"), (1, "{7,8}"), (2, "{7,null}"), (4, "{{7,8},{9,10}}"), (2, "{}")] {
@@ -169,7 +170,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
             let insert = format!("insert into trunkline.queue_q (size, payload) values ({size}, '{payload}')");
             let error = sql.batch_execute(&insert).await.expect_err(&insert);
             assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{error:?}");
-            // The row is inserted as if before the trigger existed that refuses it.
+            // The row is inserted without the trigger that would refuse it.
             let triggers = |what: &str| format!("alter table trunkline.queue_q {what} trigger user");
             let past = format!("{}; {insert}; {}", triggers("disable"), triggers("enable"));
             sql.batch_execute(&past).await.expect("inserted");
@@ -203,7 +204,7 @@ async fn rows_that_contradict_themselves_stop_nobody() {
     }
 }
 
-/// The old handle's statements are prepared again, and would read numbers as texts.
+/// The old handle's statements are prepared again, and would decode numbers as texts.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_handle_takes_nothing_from_a_recreated_queue() {
     let Place { url, queue, sql, db } = place::<String>(Settings::new("text")).await;

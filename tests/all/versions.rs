@@ -1,4 +1,4 @@
-//! The library works alike with every PostgreSQL from 14 to 18.
+//! The library works in the same way with every PostgreSQL from 14 to 18.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::fixture::{SOON, connect, eventually};
 
 type Nothing = Statement<(), ()>;
 
-/// One installation of each major version, from the folders in `TRUNKLINE_PG_BINS`, the
-/// distribution's, or those that the launcher finds.
+/// Returns one installation of each major version, from the folders in `TRUNKLINE_PG_BINS`, the
+/// distribution's folders, or those that the launcher finds.
 pub fn found() -> BTreeMap<u32, Binaries> {
     let named = std::env::var_os("TRUNKLINE_PG_BINS").unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|folder| !folder.as_os_str().is_empty());
@@ -127,7 +127,7 @@ static INSERT: Statement<(i32,), u64> = Statement::new("insert into t values ($1
 static COUNT: Statement<(), (i64,)> = Statement::new("select count(*) from t");
 static SERIES: Statement<(i32,), Vec<(i32,)>> = Statement::new("select generate_series(1, $1)");
 
-/// Runs groups with their failures, rows by columns, copies, and a user's types.
+/// Runs groups with failing statements, rows by columns, copies, and a user's types.
 pub async fn run_statements(db: &Db) {
     static ROWS: Insert<(i32,)> = Insert::into("t", &["n"]);
     static COPY: Statement<(), u64> = Statement::new("copy t from stdin");
@@ -215,7 +215,7 @@ pub async fn use_queue(db: &Db, wait: Wait) {
     assert_eq!(worked.await.expect("worked"), 3);
 
     let stats = queue.stats().await.expect("counted");
-    // 21 and 50, less 4 acknowledged, 2 archived, 2 and 2 exchanged, 3 and 3 taken.
+    // The sum of 21 and 50, minus 4 acknowledged, 2 archived, 2 and 2 exchanged, and 3 and 3 taken.
     assert_eq!((stats.messages, stats.archived, stats.leased), (6, 2, 0));
     assert_eq!(queue.archived(0, 10).await.expect("listed").len(), 2);
     assert_eq!(queue.prune(Duration::ZERO).await.expect("pruned"), 2);

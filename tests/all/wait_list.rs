@@ -23,10 +23,10 @@ enum By {
     Lease,
 }
 
-/// A consumer's task, and the messages that it got.
+/// A consumer's task, which returns the messages that the consumer received.
 type Task = JoinHandle<Vec<Message<i64>>>;
 
-/// Starts `count` consumers. The counter has the number of times that they began to wait.
+/// Starts `count` consumers. The counter records how many times they started to wait.
 fn waiters(queue: &Queue<i64>, wait: Wait, count: usize, by: By) -> (Vec<Task>, Arc<AtomicUsize>) {
     let waits = Arc::new(AtomicUsize::new(0));
     let tasks = (0..count).map(|_| {
@@ -49,7 +49,7 @@ async fn until_all_wait(waits: &AtomicUsize, count: usize) {
     eventually("all of them wait", || async { waits.load(Ordering::Relaxed) >= count }).await;
 }
 
-/// The messages of all tasks, of which each has to get some.
+/// Returns the messages of all tasks. Each task must have received some.
 async fn messages(tasks: Vec<Task>) -> Vec<Message<i64>> {
     let all = timeout(SOON, join_all(tasks)).await.expect("all are woken");
     all.into_iter().flat_map(|found| found.expect("no panic")).collect()
@@ -78,7 +78,7 @@ async fn a_hundred_that_wait_cost_what_one_costs() {
             let before = statements.count();
             move_time(Duration::from_secs(31)).await;
             eventually("it looks", || async { statements.count() > before }).await;
-            until_asleep(&sql).await; // with all its statements
+            until_asleep(&sql).await; // waits until all statements of the look have ended
         }
         costs.push(statements.take());
         let sessions = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'trunkline'";
@@ -149,8 +149,8 @@ async fn takes_and_leases_wait_beside_each_other() {
     assert_eq!(queue.stats().await.expect("counted").leased, 5);
 }
 
-/// A call may be dropped before its statement, while it runs, or after it. Messages that were
-/// dequeued for it come back.
+/// A call may be dropped before its statement, while the statement runs, or afterwards. Messages
+/// that were dequeued for the call come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn leaving_consumer_takes_no_messages_along() {
     for by in [By::Take, By::Lease] {
@@ -167,7 +167,8 @@ async fn leaving_consumer_takes_no_messages_along() {
                 all.extend(left.await.unwrap_or_default()); // the call may have ended first
             }
             let sent: BTreeSet<i64> = sending.await.expect("no panic").into_iter().collect();
-            // As many as the leaving calls got, so that each remaining consumer is woken.
+            // There are as many messages as the leaving calls received, so that each remaining
+            // consumer is woken.
             let more: BTreeSet<i64> = enqueued(&queue, all.len() as i64).await.into_iter().collect();
             all.extend(messages(tasks).await);
             let ids: BTreeSet<i64> = all.iter().map(|message| message.id).collect();
@@ -180,7 +181,7 @@ async fn leaving_consumer_takes_no_messages_along() {
     }
 }
 
-/// A runtime that ends drops the watch. The consumers in another runtime start the next one.
+/// A runtime that ends drops the watch. The consumers in another runtime start the next watch.
 #[test]
 fn watch_that_ended_with_its_runtime_is_replaced() {
     let runtime =
@@ -199,13 +200,14 @@ fn watch_that_ended_with_its_runtime_is_replaced() {
     two.block_on(until_all_wait(&waits, 1));
     one.shutdown_timeout(Duration::from_secs(5));
     drop(gone);
-    // A statement that was sent earlier may still lease for the dropped call, until the lease ends.
+    // A statement that was sent earlier may still hold leases for the dropped call, until they
+    // expire.
     two.block_on(until_asleep(&sql));
     let ids = two.block_on(enqueued(&queue, 1));
     assert_eq!(two.block_on(got(stays)), ids.into_iter().collect());
 }
 
-/// The next message must come within the pause, which no test can guarantee. So the test repeats
+/// The next message must arrive within the pause, which no test can guarantee. So the test repeats
 /// until it does.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acknowledgement_shares_the_transaction_of_the_next_lease() {

@@ -50,7 +50,7 @@ async fn a_first_migration_without_the_right_says_which_is_missing() {
     assert!(!error.contains("owns the schema"), "{error}");
 }
 
-/// A dropped call does not stop its statement. Later calls use another connection.
+/// Dropping a call does not stop its statement. Later calls use another connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn statement_of_a_gone_caller_holds_up_no_other() {
     static SLEEP: Statement<(), ()> = Statement::new("select pg_sleep(60)");

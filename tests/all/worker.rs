@@ -1,4 +1,4 @@
-//! The worker's promise: its function runs for every message, whatever the function does and
+//! The worker's promise: its function runs for every message, whatever the function does, and
 //! whatever happens to the worker.
 
 mod outcomes;

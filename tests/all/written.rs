@@ -1,4 +1,4 @@
-//! Payloads that pass between sessions as text mean the same in all of them.
+//! Payloads that pass between sessions as text have the same meaning in all sessions.
 
 use crate::fixture::{connect, database};
 
@@ -52,8 +52,8 @@ async fn value_written_by_a_session_reads_the_same_in_others() {
                 there.query_one(&format!("select trunkline.written({value})"), &[]).await.expect("written").get(0);
             for to in &sessions {
                 here.batch_execute(to).await.expect("set");
-                // Both are compared as texts of this session, which reads the array with its own
-                // settings.
+                // The two arrays are compared as texts of this session, which reads them with its
+                // own settings.
                 let same = format!(
                     "select trunkline.written(trunkline.read_as($1, null::{})) = trunkline.written({value})",
                     of(&value)
@@ -68,7 +68,7 @@ async fn value_written_by_a_session_reads_the_same_in_others() {
     }
 }
 
-/// The type of an array's text: the type in its first cast.
+/// Returns the type of an array's text, taken from the first cast in it.
 fn of(value: &str) -> String {
     let name = value.split("::").nth(1).expect("a cast");
     let end = name.find([',', ']']).expect("an end");

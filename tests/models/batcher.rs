@@ -1,11 +1,11 @@
-//! A model of the batcher: every order in which calls join, statements start and end, and permits
-//! are dropped, up to a length, on the real [`Batcher`].
+//! A model of the batcher. It tries every order, up to a length, in which calls join, statements
+//! start and end, and permits are dropped, on the real [`Batcher`].
 
 use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
 
 use super::*;
 
-/// A call of the model; it stays open until its number is in one of the sets.
+/// A call of the model. It stays open until its number is in one of the sets.
 #[derive(Debug)]
 struct Call(usize);
 
@@ -31,7 +31,7 @@ impl Waiting for Waiters {
         self.0.len() > 1
     }
 
-    /// At most two calls a statement, so that some are left.
+    /// Limits a statement to two calls, so that some calls are left.
     fn next(&mut self, running: &Running) -> Option<(Vec<Call>, usize)> {
         assert!((1..=Self::STATEMENTS).contains(&running.statements));
         let calls: Vec<Call> = self.0.drain(..self.0.len().min(2)).collect();
@@ -48,22 +48,22 @@ impl Waiting for Waiters {
     }
 }
 
-/// A permit, and the calls of the statement that it runs.
+/// A permit, and the calls in the statement that it runs.
 struct Task(Permit<Waiters>, Vec<Call>);
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Join,
-    /// The statement of a task, if it runs one, ends; and the next one starts.
+    /// The statement of a task ends, if it runs one, and the next statement starts.
     Next(usize),
-    /// A task is dropped, with the calls of its statement.
+    /// A task is dropped, together with the calls of its statement.
     Drop(usize),
 }
 
 const STEPS: [Step; 5] = [Step::Join, Step::Next(0), Step::Next(1), Step::Drop(0), Step::Drop(1)];
 const LENGTH: usize = 8;
 
-/// Runs the steps. `None`: a step has no task.
+/// Runs the steps. Returns `None` if a step names a task that does not exist.
 fn run(steps: &[Step]) -> Option<()> {
     let calls = Rc::new(RefCell::new(Calls::default()));
     let batcher = Batcher::new(Waiters(Vec::new(), calls.clone()));

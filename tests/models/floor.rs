@@ -8,27 +8,27 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 use super::{Floor, Look};
 use crate::postgres::time::Time;
 
-/// The last value of the clock.
+/// The maximum value of the clock.
 const END: i64 = 2;
 /// The first transaction id.
 const FIRST: i64 = 1;
 
-/// The number of writers, and of looks that one process may have on their way.
+/// The number of writers, and the number of looks that one process may have in flight.
 #[derive(Debug, Clone)]
 struct Protocol {
     writers: usize,
     looks: usize,
-    /// Counts the looks that the floor needs to follow, at the price of more states.
+    /// Also counts the looks that the floor needs to catch up, at the price of more states.
     counted: bool,
     defect: Option<Defect>,
 }
 
-/// Variants of the protocol without one of its parts.
+/// Variants of the protocol that lack one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Defect {
     /// A candidate becomes the floor although older writers are running.
     NoWait,
-    /// Only writers up to the last that has ended are waited for, as with `pg_snapshot_xmax`.
+    /// Only writers up to the last ended transaction are waited for, as with `pg_snapshot_xmax`.
     XmaxOfSnapshot,
     /// A writer reads the clock before its transaction has an id.
     ClockBeforeId,
@@ -45,8 +45,8 @@ struct State {
     looks: Vec<Progress>,
     reached: i64,
     pending: Option<(i64, i64)>,
-    /// The number of consecutive looks since the last writer began or ended, and the clock when the
-    /// first of them began.
+    /// The number of consecutive looks since the last writer began or ended, and the clock at the
+    /// start of the first of these looks.
     quiet: (u8, i64),
 }
 
@@ -61,7 +61,7 @@ enum Writer {
         due: Option<i64>,
         old: Option<i64>,
     },
-    /// The row is committed. That of the first writer can be leased once.
+    /// The row is committed. The first writer's row can be leased once.
     Row {
         due: i64,
         again: bool,
@@ -72,7 +72,7 @@ enum Writer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Progress {
     Idle,
-    /// `now()` was read, at the start of the statement.
+    /// The statement has started, and has read `now()`.
     Began {
         now: i64,
         floor: i64,
@@ -84,7 +84,7 @@ enum Progress {
         running: i64,
         ended: i64,
     },
-    /// The next id was read, and the answer is on its way.
+    /// The next id was read, and the answer is in transit.
     Told {
         oldest: Option<i64>,
         candidate: i64,
@@ -97,25 +97,25 @@ enum Progress {
 enum Step {
     /// The clock advances.
     Tick,
-    /// A writer begins, or a lease of its row does.
+    /// A writer starts, or a lease of its row does.
     Id(usize),
-    /// The writer reads the clock. Its row is due then, or later by the second number.
+    /// The writer reads the clock. Its row is due at that time, or later by the second number.
     Draw(usize, i64),
     Commit(usize),
     RollBack(usize),
-    /// A consumer takes a row that is due and not below the floor.
+    /// A consumer takes a row that is due and is not below the floor.
     Take(usize),
     /// A look advances by one step.
     Look(usize),
 }
 
 impl Writer {
-    /// The id of the running transaction.
+    /// Returns the id of the running transaction.
     fn id(&self) -> Option<i64> {
         if let Self::Open { id, .. } = self { *id } else { None }
     }
 
-    /// The due time of the row that other transactions see.
+    /// Returns the due time of the row that other transactions see.
     fn visible(&self) -> Option<i64> {
         match self {
             Self::Row { due, .. } => Some(*due),
@@ -263,7 +263,7 @@ impl Model for Protocol {
 }
 
 const HIDDEN: &str = "no row lies below the floor";
-/// Checked when a third look begins, because by then the answers of the first two have arrived.
+/// Checked when a third look starts, because by then the answers of the first two have arrived.
 const BOUND: &str = "it follows within two looks, once no writer is left";
 
 #[test]

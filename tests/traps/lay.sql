@@ -1,6 +1,5 @@
--- Lays a trap for each function, operator and aggregate of the catalog. A schema in front of
--- `pg_catalog` has objects with the same names and parameters. Calling one of them raises an error.
--- Names with a schema, and functions with their own path, avoid the traps.
+-- Lays a trap for each function, operator and aggregate of the catalog. A schema in front of `pg_catalog` contains objects with the same names and parameters.
+-- Calling one of them raises an error. Qualified names, and functions with their own path, avoid the traps.
 create schema trap;
 grant usage on schema trap to public;
 set check_function_bodies = off;
@@ -54,8 +53,7 @@ begin
         raise exception 'only % traps are laid', laid;
     end if;
 end $$;
--- Better matches than the catalog's own functions that are polymorphic or variadic. They match even
--- with `pg_catalog` in front of the path.
+-- Creates better matches than the catalog's own polymorphic or variadic functions. They match even if `pg_catalog` comes first in the path.
 create function trap.unnest(text[]) returns setof text language plpgsql as 'begin raise exception ''trapped by unnest''; end';
 create function trap.unnest(bigint[]) returns setof bigint language plpgsql as 'begin raise exception ''trapped by unnest''; end';
 create function trap.unnest(float8[]) returns setof float8 language plpgsql as 'begin raise exception ''trapped by unnest''; end';

@@ -16,8 +16,8 @@ use crate::{
 /// The arguments of `trunkline archive`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The lines of --json are of id, attempt, archived_at, enqueued_at, priority or key (where the
-queue has some), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
+The lines of --json contain id, attempt, archived_at, enqueued_at, priority or key (if the
+queue has them), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
 --json-lines` reads them into another queue.
 
 Examples:
@@ -29,7 +29,7 @@ pub struct Args {
     /// Messages to show
     #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
     n: usize,
-    /// Begin after this id: the last one of the page before
+    /// Start after this id: the last id of the previous page
     #[arg(long, value_name = "ID", default_value = "0")]
     after: Id,
     /// A line of JSON for each message, with its whole payload

@@ -10,16 +10,16 @@ use crate::{
 /// The arguments of `trunkline cancel`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A message that waits is never delivered any more. The lease of one that is leased ends now: its
-handler may have done its work already; whatever ends or renews the lease then is refused. Dead
-letters are for `trunkline dead discard`.
+A waiting message is not delivered any more. The lease of a leased message ends now: its handler may
+already have done its work, and every later attempt to end or renew the lease is refused. To delete
+dead letters, use `trunkline dead discard`.
 
 Example:
   trunkline cancel emails 1024 1025                prints the ids that are gone")]
 pub struct Args {
     /// The queue
     queue: String,
-    /// Ids of messages; others are passed over
+    /// Ids of messages; other ids are skipped
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Id>,
 }

@@ -18,14 +18,15 @@ use crate::{
 /// The arguments of `trunkline console`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --users and --proxy-header everybody who reaches it may do everything, so it listens on this
-machine alone then, and answers to no other name.
+Without --users and --proxy-header, everybody who reaches the console may do everything. So it then
+listens only on this machine, and answers to no other host name.
 
-A file of users has a line for each: name:viewer:HASH or name:operator:HASH. Viewers look, operators
-act. --hash-password makes a HASH of the password on standard input. What is done is written to the
-table trunkline.audit, and nothing more can be done than the role that it connects as may do.
+A file of users has one line per user: name:viewer:HASH or name:operator:HASH. Viewers may look, and
+operators may also act. --hash-password makes a HASH of the password on standard input. Every action
+is written to the table trunkline.audit. Actions are limited to the rights of the role that the
+console connects as.
 
-/metrics has the numbers for Prometheus, /healthz says whether the database answers.
+/metrics serves metrics for Prometheus, and /healthz reports whether the database answers.
 
 Examples:
   trunkline console
@@ -35,38 +36,39 @@ pub struct Args {
     /// The address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: String,
-    /// Ask for a name and a password, of those in this file
+    /// Ask for a name and a password, and check them against this file
     #[arg(long, value_name = "FILE", conflicts_with = "proxy_header")]
     users: Option<PathBuf>,
     /// Admit, as viewers, requests with the token in this file, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Take the user's name from this header, which a proxy sets; only the proxy may reach the
-    /// console then
+    /// Take the user's name from this header, which a proxy sets; then only the proxy may be able
+    /// to reach the console
     #[arg(long, value_name = "NAME")]
     proxy_header: Option<String>,
-    /// Users that may act, of those that the proxy names; all other users look
+    /// The users who may act; all other users that the proxy names may only look
     #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "proxy_header")]
     operators: Vec<String>,
-    /// Speak TLS, with the certificate in this file of PEM and those that lead to it
+    /// Serve TLS with the certificate in this PEM file, which may also contain the intermediate
+    /// certificates
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The certificate's key, in PEM. Both are read again when they change
+    /// The certificate's key, in PEM. Both files are read again when they change
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// The prefix of all paths, if a proxy serves the console beside other sites
+    /// The prefix of all paths, if a proxy serves the console next to other sites
     #[arg(long, value_name = "PATH", default_value = "")]
     path_prefix: String,
     /// Leave out these checks on the doctor's page
     #[arg(long, value_name = "CHECKS", value_delimiter = ',')]
     doctor_skip_check: Vec<String>,
-    /// Leave out these queues on the doctor's page; a * at the end of a name stands for any end
+    /// Leave out these queues on the doctor's page; a * at the end of a name matches any ending
     #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
     doctor_skip_queue: Vec<String>,
     /// Show everything and offer no action
     #[arg(long)]
     read_only: bool,
-    /// Print the hash of the password on standard input, and end
+    /// Print the hash of the password read from standard input, and exit
     #[arg(long)]
     hash_password: bool,
 }

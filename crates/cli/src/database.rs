@@ -15,16 +15,16 @@ use crate::{
 pub struct Database {
     /// A connection string: `postgres://user@host/database` or `host=… dbname=…`
     ///
-    /// One with a password is better kept in the environment variable, because everybody on the
-    /// machine can read the arguments of a running program. Without either, the variables of libpq
-    /// say it (`PGHOST` and its like, `PGSERVICE`), which also fill in what a connection string
-    /// leaves out. Without any of `PGHOST`, `PGHOSTADDR`, `PGDATABASE` and `PGSERVICE`, a private
-    /// PostgreSQL is used: kept in the user's data folder, started when first needed, and left
-    /// running (see `trunkline postgres`).
+    /// Keep a connection string with a password in the environment variable, because every user of
+    /// the machine can read the arguments of a running program. Without an option or
+    /// `DATABASE_URL`, libpq's variables name the database (`PGHOST` and the like, `PGSERVICE`).
+    /// They also fill in what a connection string leaves out. Without any of `PGHOST`,
+    /// `PGHOSTADDR`, `PGDATABASE` and `PGSERVICE`, a private PostgreSQL is used: it is kept in the
+    /// user's data folder, started when first needed, and left running (see `trunkline postgres`).
     ///
-    /// Several, each with `--database-url` or on a line of its own in the variable, are shards:
-    /// servers that hold queues of the same names. Ids have the shard before them then, as in
-    /// 1f3a9c02:1024.
+    /// Several connection strings, each with its own `--database-url` or on its own line in the
+    /// variable, name shards: servers that hold queues of the same names. Ids then begin with the
+    /// shard, as in 1f3a9c02:1024.
     #[arg(
         long = "database-url",
         global = true,
@@ -34,14 +34,14 @@ pub struct Database {
         value_delimiter = '\n'
     )]
     pub urls: Vec<String>,
-    /// The schema that holds the queues; `trunkline` unless it is named
+    /// The schema that holds the queues; `trunkline` by default
     #[arg(long, global = true, env = "TRUNKLINE_SCHEMA", value_name = "NAME")]
     pub schema: Option<String>,
-    /// Say nothing on standard error but what goes wrong: neither which database it is nor a last
-    /// line of numbers
+    /// Print only errors and warnings on standard error: neither the database that is used nor a
+    /// summary at the end
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Say on standard error which database it is, also where `DATABASE_URL` or --database-url
+    /// Report on standard error which database is used, even if `DATABASE_URL` or --database-url
     /// names it
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub verbose: bool,
@@ -58,7 +58,8 @@ impl Database {
         self.given().len() > 1
     }
 
-    /// Connects to one database. Reports which one, unless a connection string names it.
+    /// Connects to one database. Reports which database that is, unless a connection string names
+    /// it.
     pub async fn connect(&self) -> Result<Db> {
         match self.given()[..] {
             [] => {}
@@ -83,8 +84,7 @@ impl Database {
         Ok(db)
     }
 
-    /// Connects to each database that is named, one after another, for verbs that act on every
-    /// server.
+    /// Connects to all named databases, one after another, for verbs that act on every server.
     pub async fn connect_each(&self) -> Result<Vec<(String, Db)>> {
         if !self.is_sharded() {
             return Ok(vec![(String::new(), self.connect().await?)]);
@@ -116,24 +116,24 @@ impl Database {
         }
     }
 
-    /// Reports what the user has named by an option or a variable, with `--verbose`.
+    /// Reports the database that the user named by an option or a variable, if `--verbose` is set.
     fn say_more(&self, line: &str) {
         if self.verbose {
             print::note(line);
         }
     }
 
-    /// Opens a queue whose payloads are read or written.
+    /// Opens a queue to read or write payloads.
     pub async fn queue(&self, name: &str) -> Result<AnyQueue<Text>> {
         self.any(name).await
     }
 
-    /// Opens a queue whose payloads are shown. An unreadable payload hides no other message.
+    /// Opens a queue to show payloads. An unreadable payload does not hide the other messages.
     pub async fn queue_to_show(&self, name: &str) -> Result<AnyQueue<Readable<Text>>> {
         self.any(name).await
     }
 
-    /// Opens a queue of any type.
+    /// Opens a queue whose payloads are never read, so any payload type is accepted.
     pub async fn queue_unread(&self, name: &str) -> Result<AnyQueue<Unread>> {
         self.any(name).await
     }
@@ -172,7 +172,7 @@ async fn open<T: Payload>(db: &Db, name: &str) -> Result<Queue<T>> {
     }
 }
 
-/// Returns a hint at the SQL functions, which take every type.
+/// Returns a hint that names the SQL functions, which accept every type.
 fn in_sql(name: &str) -> String {
     format!(
         "the SQL functions can: select trunkline.enqueue('{name}', '…'::text), select * from trunkline.take('{name}', 10), \
@@ -199,21 +199,22 @@ fn said_by_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGDATABASE"].into_iter().find_map(said)?;
     let shown = ["PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGUSER", "PGDATABASE"].into_iter().filter_map(said);
     let shown = shown.map(|(name, value)| match value.contains(['=', '@', ' ']) {
-        true => format!("{name}=…"), // perhaps a connection string, with a password in it
+        true => format!("{name}=…"), // it may be a connection string that contains a password
         false => format!("{name}={value}"),
     });
     Some(shown.collect::<Vec<_>>().join(" "))
 }
 
-/// Starts the private PostgreSQL if it does not run. Returns its address and its folder.
+/// Starts the private PostgreSQL if it is not running. Returns its connection string and its
+/// folder.
 pub fn kept() -> Result<(String, String)> {
     let folder = Cluster::usual_place()?;
     let cluster = Cluster::at(&folder).stay(true).progress(progress::download()).start()?;
     Ok((cluster.url("postgres"), folder.display().to_string()))
 }
 
-/// Returns the connection string with the schema that was asked for. The library refuses a string
-/// that names another schema.
+/// Returns the connection string with the requested schema. The library refuses a string that names
+/// another schema.
 fn in_schema(url: &str, schema: Option<&str>) -> String {
     match schema.filter(|schema| !schema.is_empty()) {
         None => url.to_owned(),
@@ -225,8 +226,9 @@ fn in_schema(url: &str, schema: Option<&str>) -> String {
     }
 }
 
-/// Refuses a text that is no connection string, and one in which a part of the password would be
-/// taken for the host. The error does not repeat the text, because it may be a secret.
+/// Refuses a text that is not a connection string, and a connection string in which a part of the
+/// password would be taken for the host. The error does not repeat the text, because it may contain
+/// a secret.
 fn check(url: &str) -> Result<()> {
     let told = match url.split_once("://") {
         Some(("postgres" | "postgresql", rest)) if is_torn(rest) => {
@@ -246,8 +248,8 @@ fn check(url: &str) -> Result<()> {
         .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))
 }
 
-/// Returns true if the first `@` does not end the login, because another one follows in the host,
-/// or because it is in an option.
+/// Returns true if the first `@` does not end the login: another `@` follows in the host, or the
+/// first one is in an option.
 fn is_torn(rest: &str) -> bool {
     rest.split_once('@').is_some_and(|(login, rest)| {
         let is_option = login.split_once('?').is_some_and(|(_, options)| options.contains('='));
@@ -255,11 +257,11 @@ fn is_torn(rest: &str) -> bool {
     })
 }
 
-/// Returns the user, host and database of a connection string. It leaves out all other parts, and
-/// what could belong to a password in a malformed string.
+/// Returns the user, host and database of a connection string. Leaves out everything else, and any
+/// text that could belong to a password in a malformed string.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return words_without_secrets(url) };
-    // A password may have any character but `@`, and users write that one, too.
+    // A password may contain any character except `@`, and users write an unescaped `@` too.
     let (user, rest) = match rest.split_once('@') {
         Some((login, rest)) => {
             let user = login.split(':').next().unwrap_or_default();

@@ -16,10 +16,10 @@ use crate::{
 /// The verbs of `trunkline dead`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
-    /// A page of dead letters, by id
+    /// Show a page of dead letters, by id
     #[command(after_help = "\
-The lines of --json are of id, attempt, dead_at, enqueued_at, error, priority or key (where the
-queue has some), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
+The lines of --json contain id, attempt, dead_at, enqueued_at, error, priority or key (if the
+queue has them), metadata and payload, as `trunkline dequeue --json` prints it; `trunkline enqueue
 --json-lines` reads them into another queue.
 
 Examples:
@@ -31,14 +31,14 @@ Examples:
         /// Letters to show
         #[arg(short, value_name = "N", default_value_t = 100, value_parser = number::count::<usize>)]
         n: usize,
-        /// Begin after this id: the last one of the page before
+        /// Start after this id: the last id of the previous page
         #[arg(long, value_name = "ID", default_value = "0")]
         after: Id,
         /// A line of JSON for each letter, with its whole error and payload
         #[arg(long)]
         json: bool,
     },
-    /// Make dead letters due again, under the same ids, with all their attempts; prints how many
+    /// Make dead letters due again, under the same ids, with their attempts reset; prints how many
     #[command(after_help = "\
 Examples:
   trunkline dead replay emails 1024 1025
@@ -52,21 +52,21 @@ Examples:
     Discard {
         #[command(flatten)]
         which: Which,
-        /// Do not ask, with --all
+        /// Do not ask for confirmation with --all
         #[arg(long, conflicts_with = "ids")]
         yes: bool,
     },
 }
 
-/// Some dead letters of a queue.
+/// The dead letters to act on.
 #[derive(Debug, clap::Args)]
 pub struct Which {
     /// The queue
     queue: String,
-    /// Ids of dead letters; others are passed over
+    /// Ids of dead letters; other ids are skipped
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<Id>,
-    /// All of them
+    /// All dead letters of the queue
     #[arg(long, conflicts_with = "ids")]
     all: bool,
 }

@@ -18,20 +18,20 @@ Example, a database two milliseconds of round trip away:
   trunkline delay-proxy 15432 localhost:5432 1
   PGHOST=127.0.0.1 PGPORT=15432 psql
 
-It passes every byte on unread, so TLS and passwords work as without it. But the server sees its
-connections come from this program: `peer` authentication finds the user who runs it, and where
-SERVER is a folder there is no TLS (sslmode=disable or prefer). For sslmode=verify-full keep the
-server's name and give the proxy's address beside it:
+It forwards every byte unread, so TLS and passwords work as they do without it. But the server sees
+connections from this program: `peer` authentication finds the user who runs the proxy, and if SERVER
+is a folder there is no TLS (sslmode=disable or prefer). For sslmode=verify-full, keep the server's
+name and add the proxy's address:
   psql \"host=db.example.org hostaddr=127.0.0.1 port=15432 sslmode=verify-full\"")]
 pub struct Args {
     /// The address to listen on: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
     #[arg(value_name = "LISTEN", value_parser = listen)]
     listen: String,
-    /// The server: HOST:PORT, or FOLDER:PORT where its socket is in a folder
+    /// The server: HOST:PORT, or FOLDER:PORT if its socket is in a folder
     /// (/var/run/postgresql:5432)
     #[arg(value_name = "SERVER")]
     server: String,
-    /// The delay each way; fractions are possible, and other units (1s)
+    /// The delay in each direction; fractions and other units are possible (1s)
     #[arg(value_name = "MILLISECONDS", value_parser = milliseconds, allow_negative_numbers = true)]
     delay: Duration,
 }

@@ -16,17 +16,17 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Nothing is changed or locked, and no payload is read. A finding is `wrong` (do something), `advice`
-(it works, and could be better or safer) or `unchecked` (the role may not look there). What is the
-case in four queues or more is one finding.
+(it works, and could be better or safer) or `unchecked` (the role may not look there). The same
+problem in four or more queues is one finding.
 
-The exit code follows the worst finding: 0 where there is none, or advice alone; 1 where something is
-wrong, or the database does not answer; 3 where nothing is wrong and a check could not look. With
---strict, advice alone is 4. 2 are arguments that make no sense.
+The exit code follows the worst finding: 0 if there is none, or only advice; 1 if something is wrong,
+or the database does not answer; 3 if nothing is wrong, but a check was not possible. With --strict,
+advice alone is 4. Wrong usage is 2.
 
-Looked at: who holds back the cleaning of dead rows (transactions, prepared transactions, slots,
-standbys), dead rows, autovacuum, indexes, sequences and transaction ids, the notification queue,
-whether notifications arrive, settings, rights, workers that report, relays; and for each queue whether
-what is due is consumed, its dead letters, its floor and its sequence.
+The doctor examines what holds back the cleaning of dead rows (transactions, prepared transactions,
+slots, standbys), dead rows, autovacuum, indexes, sequences and transaction ids, the notification
+queue, whether notifications arrive, settings, rights, workers that report, and relays. For each queue
+it examines whether due messages are consumed, its dead letters, its floor and its sequence.
 
 Examples:
   trunkline doctor
@@ -34,16 +34,17 @@ Examples:
   trunkline doctor --skip-check bloat,versions --skip-queue 'nightly_*'
   trunkline doctor --json | jq -r 'select(.severity == \"wrong\") | .mend'")]
 pub struct Args {
-    /// The time for which a transaction may be open, a slot unread and a message due
+    /// The time for which a transaction may be open, a slot unread and a message due without a
+    /// finding
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time::duration)]
     patience: Duration,
-    /// Leave out these checks, by the names in brackets
+    /// Leave out these checks, by the names in square brackets
     #[arg(long, value_name = "CHECKS", value_delimiter = ',')]
     skip_check: Vec<String>,
-    /// Leave out these queues; a * at the end of a name stands for any end
+    /// Leave out these queues; a * at the end of a name matches any ending
     #[arg(long, value_name = "QUEUES", value_delimiter = ',')]
     skip_queue: Vec<String>,
-    /// End with code 4 where there is advice, and nothing worse
+    /// Exit with code 4 if there is advice, and nothing worse
     #[arg(long)]
     strict: bool,
     /// A line of JSON for each finding

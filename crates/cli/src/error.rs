@@ -9,16 +9,16 @@ use crate::{clean::clean, own_words::own, text::Text};
 /// The result of every verb.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Prints as a sentence and, on a line of its own, a hint where there is one.
+/// An error. Displays as a sentence, followed by a hint on a line of its own if there is one.
 #[derive(Debug)]
 pub enum Error {
     /// Something went wrong; exit code 1.
     Failed(String, Option<String>),
     /// The database or the queue refused; exit code 1.
     Database(trunkline::Error),
-    /// The arguments make no sense together; exit code 2.
+    /// The arguments contradict each other; exit code 2.
     Usage(String, Option<String>),
-    /// A check found something; the exit code is this one.
+    /// A check found something; the second field is the exit code.
     Found(String, u8),
     /// The reader of the output has gone away, which is no error for the user.
     OutputClosed,
@@ -33,7 +33,8 @@ impl Error {
         Self::Usage(text.into(), None)
     }
 
-    /// A check found something, which programs see by this exit code.
+    /// Creates the error of a check that found something, with the exit code that reports it to
+    /// programs.
     pub fn found(text: impl Into<String>, code: u8) -> Self {
         Self::Found(text.into(), code)
     }
@@ -57,7 +58,7 @@ impl Error {
         }
     }
 
-    /// Puts the place before the error, if there are several places.
+    /// Prefixes the error with the place, if there are several places.
     pub fn at(self, place: &str) -> Self {
         if place.is_empty() {
             return self;
@@ -80,7 +81,7 @@ impl Error {
         }
     }
 
-    /// The error of a failed write to standard output.
+    /// Creates the error of a failed write to standard output.
     pub fn output(cause: &io::Error) -> Self {
         if cause.kind() == io::ErrorKind::BrokenPipe {
             return Self::OutputClosed;
@@ -92,12 +93,12 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, hint) = self.told();
-        write!(out, "{}", clean(&text))?; // part of it may be the server's
+        write!(out, "{}", clean(&text))?; // part of the text may come from the server
         hint.map_or(Ok(()), |hint| write!(out, "\nhint: {}", clean(&hint)))
     }
 }
 
-/// Replaces the Rust types that the library names, which mean nothing to a user.
+/// Replaces the names of Rust types in the library's errors, which mean nothing to a user.
 fn told(error: &trunkline::Error) -> String {
     let (text, metadata) = (std::any::type_name::<Text>(), std::any::type_name::<Metadata>());
     own(&error.to_string()).replace(text, "the text").replace(metadata, "the metadata")
@@ -119,8 +120,8 @@ fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns true if no server answered. A server whose answer could not be understood or trusted
-/// does not count.
+/// Returns true if no server answered. An answer that could not be understood or trusted counts as
+/// an answer.
 pub fn is_unanswered(error: &trunkline::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, PermissionDenied, Unsupported};
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());

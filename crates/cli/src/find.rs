@@ -17,8 +17,8 @@ use crate::{
 /// The arguments of `trunkline find`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The state is due, delayed, retrying, leased, dead or archived. For a lease, `due at` is when it
-ends.
+The state is due, delayed, retrying, leased, dead or archived. For a leased message,
+`due at` is when the lease ends.
 
 Example:
   trunkline find emails 1024 --json")]

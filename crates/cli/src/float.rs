@@ -7,12 +7,13 @@ use std::{
 
 /// A type of floating point numbers.
 pub trait Float: Copy + FromStr + LowerExp {
-    /// The power of ten from which on Postgres writes an exponent. It is the number of digits that
-    /// the type always keeps.
+    /// The power of ten from which Postgres writes an exponent: the number of digits that the type
+    /// always preserves.
     const DIGITS: i32;
     fn is_infinite(self) -> bool;
     fn is_zero(self) -> bool;
-    /// Returns a whole number and the power of two to multiply it with, without the sign.
+    /// Returns the number without its sign, as a whole number and the power of two to multiply it
+    /// by.
     fn parts(self) -> (u64, i32);
 }
 
@@ -48,7 +49,7 @@ impl Float for f64 {
     }
 }
 
-/// Computes [`Float::parts`] from the bits without the sign.
+/// Computes [`Float::parts`] from the bits of the number, without the sign bit.
 fn parts(bits: u64, digits: u32, least: i32) -> (u64, i32) {
     let hidden = 1 << (digits - 1);
     let (fraction, exponent) = (bits & (hidden - 1), (bits >> (digits - 1)) as i32);
@@ -68,18 +69,17 @@ pub fn parse<T: Float>(text: &str) -> Result<T, String> {
     Ok(number)
 }
 
-/// Formats a number as Postgres does: with the fewest digits that are nearer to it than to any
-/// other number.
+/// Formats a number as Postgres does: with the fewest digits that no other number is nearer to.
 pub fn text<T: Float>(number: T) -> String {
     let mut scientific = format!("{number:e}"); // always with one digit before the point
     while let Some((digits, _)) = whole(&scientific) {
         let after_point = digits.ilog10() as usize;
-        scientific = format!("{number:.after_point$e}"); // of two that are equally near, the even one
+        scientific = format!("{number:.after_point$e}"); // rounds a tie to the even digit
         if !whole(&scientific).is_some_and(|digits| is_between(number.parts(), digits)) {
             break;
         }
-        // Rust takes digits exactly between two numbers, where reading rounds them to the right
-        // one; Postgres does not.
+        // Rust's output may lie exactly half way between two numbers, where parsing rounds to the
+        // right one. Postgres avoids such digits.
         scientific = format!("{number:.*e}", after_point + 1);
     }
     let Some((mantissa, exponent)) = scientific.split_once('e').and_then(|(m, e)| Some((m, e.parse::<i32>().ok()?)))
@@ -91,7 +91,7 @@ pub fn text<T: Float>(number: T) -> String {
     let mut out = sign.to_owned();
     if !(-4..T::DIGITS).contains(&exponent) {
         let mark = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(out, "{}e{mark}{:02}", mantissa.trim_start_matches('-'), exponent.abs()); // a String takes all
+        let _ = write!(out, "{}e{mark}{:02}", mantissa.trim_start_matches('-'), exponent.abs()); // cannot fail
     } else if exponent < 0 {
         out.push_str("0.");
         out.extend((1..-exponent).map(|_| '0'));
@@ -118,12 +118,13 @@ fn whole(scientific: &str) -> Option<(u64, i32)> {
     Some((digits, exponent.parse::<i32>().ok()? - after))
 }
 
-/// Returns true if the digits are exactly half way from a number to the next one, on either side.
+/// Returns true if the digits are exactly half way between a number and the next one, on either
+/// side.
 fn is_between((fraction, two): (u64, i32), (digits, ten): (u64, i32)) -> bool {
     let (even, digits) = (digits.trailing_zeros() as i32, u128::from(digits >> digits.trailing_zeros()));
     let Some(fives) = 5_u128.checked_pow(ten.unsigned_abs()) else { return false };
-    // Half way is an odd number of half steps, so that both sides have the same power of two or are
-    // not equal.
+    // Half way is an odd number of half steps. So both sides have the same power of two, or they
+    // differ.
     let halfway = |odd: u64| match ten {
         0.. => digits.checked_mul(fives) == Some(odd.into()),
         _ => Some(digits) == fives.checked_mul(odd.into()),

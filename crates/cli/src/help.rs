@@ -3,9 +3,9 @@
 
 use clap::Command;
 
-/// The widest line, even on wider terminals.
+/// The maximum width of a line, even on wider terminals.
 const WIDEST: usize = 100;
-/// A column is dropped if it leaves less than this width beside it.
+/// A second column is dropped if it would be narrower than this.
 const NARROWEST: usize = 24;
 
 /// Lays out the help of a command and of all commands below it.
@@ -38,14 +38,14 @@ fn fill(text: &str, width: usize) -> String {
             _ => examples || block.starts_with("Example"),
         };
         match examples {
-            true => filled.push(block), // a command is a line
+            true => filled.push(block), // a command stays on one line
             false => filled.extend(hang(&block, width)),
         }
     }
     filled.join("\n")
 }
 
-/// Returns paragraphs and items, each on one line.
+/// Joins the lines of paragraphs and of list items. Returns each as one line.
 fn blocks(text: &str) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     let (mut examples, mut before) = (false, None);
@@ -69,10 +69,10 @@ fn blocks(text: &str) -> Vec<String> {
     blocks
 }
 
-/// Breaks a block into lines. Text behind two or more blanks is its second column.
+/// Breaks a block into lines. Text after two or more blanks is its second column.
 fn hang(block: &str, width: usize) -> Vec<String> {
     if block.chars().count() <= width {
-        return vec![block.to_owned()]; // with further columns, if it has some
+        return vec![block.to_owned()]; // with further columns, if there are any
     }
     let depth = block.len() - block.trim_start().len();
     let column = block[depth..].find("  ").map(|at| {

@@ -16,7 +16,7 @@ use crate::{
     time,
 };
 
-/// Pieces that lead deep into the parsers.
+/// Inputs that reach deep into the parsers.
 const OF_LINES: [&str; 28] = [
     "{",
     "}",
@@ -130,7 +130,7 @@ proptest! {
             if Text(text.clone().into()).to_sql(&ty, &mut sent).is_err() {
                 continue;
             }
-            // The shown text can be enqueued again, and gives the same payload.
+            // The displayed text can be enqueued again, and produces the same payload.
             let shown = Text::from_sql(&ty, &sent).expect("what was sent is readable");
             let mut again = BytesMut::new();
             shown.to_sql(&ty, &mut again).expect("what is shown can be sent");

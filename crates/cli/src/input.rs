@@ -1,4 +1,4 @@
-//! Payloads that are the whole of a file, or of standard input.
+//! Reads whole files, or all of standard input, as payloads.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,8 +18,8 @@ use crate::{
 /// The argument that means standard input.
 const STDIN: &str = "-";
 
-/// Returns the payloads that arguments name. A `-` is all of standard input, which can be read
-/// once.
+/// Returns the payloads that the arguments name. `-` stands for all of standard input, which can be
+/// read only once.
 pub async fn arguments(payloads: Vec<OsString>) -> Result<Vec<Text>> {
     if payloads.iter().filter(|payload| *payload == STDIN).count() > 1 {
         return Err(only_once());
@@ -31,7 +31,7 @@ pub async fn arguments(payloads: Vec<OsString>) -> Result<Vec<Text>> {
     crate::blocking(move || payloads.into_iter().map(read).collect()).await
 }
 
-/// Reads files as payloads, with all of their bytes.
+/// Reads each file as one payload, unchanged.
 pub async fn files<P: AsRef<Path> + Send + 'static>(paths: Vec<P>) -> Result<Vec<Text>> {
     if paths.iter().filter(|path| path.as_ref().as_os_str() == OsStr::new(STDIN)).count() > 1 {
         return Err(only_once());
@@ -56,7 +56,7 @@ fn whole(path: &Path) -> Result<Text> {
     }
 }
 
-/// Reads everything. Returns `None` if it is more than `most` bytes.
+/// Reads to the end. Returns `None` if there are more than `most` bytes.
 fn bounded(from: impl Read, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     from.take(most as u64 + 1).read_to_end(&mut bytes)?;

@@ -7,7 +7,7 @@ use trunkline::{Description, Metadata, Readable};
 
 use crate::text::Text;
 
-/// Returns true if a queue's payloads are JSON themselves, and so stand in a line as they are.
+/// Returns true if the queue's payload type is JSON, so that payloads are printed unchanged.
 pub fn is_of_json(queue: &Description) -> bool {
     matches!(queue.payload.as_str(), "json" | "jsonb")
 }
@@ -27,12 +27,12 @@ impl Line {
         self.with("metadata", fields)
     }
 
-    /// Adds a priority, where the queue has some.
+    /// Adds a priority, if the queue has priorities.
     pub fn priority(self, queue: &Description, priority: u8) -> Self {
         if queue.priorities > 1 { self.with("priority", priority) } else { self }
     }
 
-    /// Adds a key, where there is one.
+    /// Adds a key, if there is one.
     pub fn key(self, key: Option<&str>) -> Self {
         match key {
             Some(key) => self.with("key", key),
@@ -40,17 +40,17 @@ impl Line {
         }
     }
 
-    /// Adds a payload. JSON is added as it is, so that no number loses a digit. Any other payload
-    /// is a text, or hexadecimal digits if it is no text.
+    /// Adds a payload. JSON is added unchanged, so that no number loses a digit. Any other payload
+    /// is added as a string, or in hexadecimal digits if it is not valid text.
     pub fn payload(self, payload: &Text, of_json: bool) -> Self {
         match payload.field() {
-            // These line breaks are outside of strings, where line breaks are escaped.
+            // These line breaks are outside strings; inside strings they are escaped.
             (name, text) if of_json => self.with_raw(name, &text.replace(['\n', '\r'], " ")),
             (name, text) => self.with(name, text),
         }
     }
 
-    /// Adds a payload, or the reason why it cannot be read.
+    /// Adds a payload, or the reason why it is unreadable.
     pub fn payload_of(self, payload: &Readable<Text>, of_json: bool) -> Self {
         match payload {
             Readable::Yes(payload) => self.payload(payload, of_json),
@@ -61,7 +61,7 @@ impl Line {
     fn with_raw(mut self, name: &str, json: &str) -> Self {
         let Self(line) = &mut self;
         line.push_str(if line.is_empty() { "\"" } else { ",\"" });
-        line.extend([name, "\":", json]); // our own names need no escapes
+        line.extend([name, "\":", json]); // the program's own names need no escapes
         self
     }
 }

@@ -1,4 +1,4 @@
-//! Lines of a file as payloads, read by a thread that is a little ahead of its consumer.
+//! Reads the lines of a file as payloads, in a thread that reads a little ahead of its consumer.
 
 use std::{
     fs::File,
@@ -17,14 +17,14 @@ use crate::{
     text::Text,
 };
 
-/// The lines and bytes that make one statement and one commit. The lines fill all batches of a
-/// statement.
+/// The number of lines in a chunk, which becomes one statement and one commit. This many lines fill
+/// all batches of a statement.
 const CHUNK_LINES: usize = 8 * 1024;
 const CHUNK_BYTES: usize = 768 << 10;
-/// Chunks that are read ahead.
+/// The number of chunks that are read ahead.
 const AHEAD: usize = 2;
-/// The time that the program waits for more input before it enqueues the lines that it has. A line
-/// that is written only now and then is enqueued as well.
+/// The time that the program waits for more input before it enqueues the lines that it already has.
+/// So a line that arrives alone is enqueued promptly, too.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The chunks of a file, in order.
@@ -62,8 +62,8 @@ impl Lines {
     }
 }
 
-/// Returns true if no input comes for a moment. Reads as large as these bypass Rust's own buffer of
-/// standard input.
+/// Returns true if standard input is idle for [`PATIENCE`]. The check works because reads of this
+/// size bypass Rust's buffer.
 fn is_stdin_idle() -> bool {
     let stdin = io::stdin();
     !matches!(poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&PATIENCE)), Ok(1..))
@@ -89,14 +89,14 @@ fn read<R: Read>(mut reader: Reader<R>, name: &str, bar: &ProgressBar, out: &mps
 struct Reader<R> {
     input: BufReader<R>,
     longest: usize,
-    /// Returns true if no more input comes for now.
+    /// Returns true if no more input is available for now.
     is_idle: fn() -> bool,
-    /// The number of the last line.
+    /// The number of the last line that was read.
     number: u64,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the next lines. At the end there are none.
+    /// Reads the next lines. Returns none at the end.
     fn chunk(&mut self, bar: &ProgressBar) -> io::Result<Vec<Text>> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         while lines.len() < CHUNK_LINES && bytes < CHUNK_BYTES {

@@ -1,4 +1,4 @@
-//! The program `trunkline`: its arguments, then one line a verb.
+//! The program `trunkline`: its arguments, and the dispatch to each verb.
 
 // `println!` panics if the reader goes away, as `head` does.
 #![deny(clippy::print_stdout)]
@@ -58,9 +58,9 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A message is allocated in one thread and freed in another, which costs a third of a relay's time
-/// with glibc's allocator. Builds without relays keep that allocator, because it uses less memory:
-/// 37 MB for enqueueing a million lines, where this one uses 105 MB.
+/// Messages are allocated in one thread and freed in another; with glibc's allocator that costs a
+/// third of a relay's time. Builds without relays keep glibc's allocator, because it uses less
+/// memory: 37 MB to enqueue a million lines, compared with 105 MB.
 #[cfg(feature = "trunkline-relay")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -87,8 +87,8 @@ A payload is bytes for a queue of bytea, and Postgres' text form for text, json,
 floating point numbers, bool, uuid and enums. Queues of other types are for programs and for SQL
 (select * from trunkline.take('emails', 10)).
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are on standard error: `error: …`, and `hint: …`
-where there is one."
+Exit codes: 0 done, 1 failed, 2 wrong usage. Errors are written to standard error as `error: …`, with
+`hint: …` if there is a hint."
 )]
 struct Program {
     #[command(subcommand)]
@@ -99,9 +99,10 @@ struct Program {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Send a million messages through a private, temporary PostgreSQL, and measure
+    /// Send a million messages through a private, temporary PostgreSQL, and measure how long it
+    /// takes
     Demo(demo::Args),
-    /// Create the schema `trunkline`, or bring it to this program's version
+    /// Create the schema `trunkline`, or migrate it to this program's version
     #[command(after_help = "\
 Examples:
   trunkline migrate
@@ -121,27 +122,27 @@ Examples:
     Queue(queue::Verb),
     /// Enqueue messages
     Enqueue(enqueue::Args),
-    /// Dequeue messages, a line each
+    /// Dequeue messages, and print one per line
     Dequeue(dequeue::Args),
     /// Run a command for each message
     Work(work::Args),
-    /// Show the next messages without touching them
+    /// Show the next messages without dequeuing them
     Peek(peek::Args),
-    /// Show what queues hold, in numbers
+    /// Show how many messages each queue holds
     Stats(stats::Args),
-    /// Say what is wrong with the database, since when, and the statement that mends it
+    /// Report what is wrong with the database, since when, and the statement that fixes it
     Doctor(doctor::Args),
-    /// Serve pages that show the queues and act on them, on this machine unless told otherwise
+    /// Serve web pages that show the queues and act on them; only on this machine by default
     Console(console::Args),
-    /// Carry messages to a broker, or from one into a queue
+    /// Carry messages from a queue to a broker, or from a broker into a queue
     Relay(relay::Args),
-    /// Show one message, wherever it is
+    /// Show one message, whatever its state
     Find(find::Args),
-    /// Delete messages by their ids, leased ones too
+    /// Delete messages by their ids, including leased ones
     Cancel(cancel::Args),
-    /// Make messages that wait due at another time
+    /// Change when waiting messages are due
     Reschedule(reschedule::Args),
-    /// Enqueue messages again and again, by the clock
+    /// Enqueue messages repeatedly, on a schedule
     #[command(
         subcommand,
         after_help = "\
@@ -159,17 +160,17 @@ Examples:
   trunkline dead replay emails --all"
     )]
     Dead(dead::Verb),
-    /// Show a page of what was archived
+    /// Show a page of archived messages
     Archive(archive::Args),
-    /// Delete all messages of a queue, but for dead letters and the archive; prints how many
+    /// Delete all messages of a queue, except dead letters and the archive; prints how many
     Purge(purge::Purge),
-    /// Delete what was archived some time ago; prints how many messages
+    /// Delete archived messages that are older than a given age; prints how many
     Prune(purge::Prune),
-    /// Let a role enqueue, dequeue, or look after queues
+    /// Let a role enqueue, dequeue, or operate queues
     Grant(rights::Grant),
-    /// Take from a role what it was granted
+    /// Revoke what a role was granted
     Revoke(rights::Revoke),
-    /// The servers that hold queues of the same names: list them, take one out
+    /// List the servers that hold queues of the same names, or take one out of service
     #[command(
         subcommand,
         after_help = "\
@@ -178,7 +179,7 @@ Examples:
   trunkline shard drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app"
     )]
     Shard(shard::Verb),
-    /// The private PostgreSQL that is used where no database is named
+    /// Manage the private PostgreSQL, which is used if no database is named
     #[command(
         subcommand,
         after_help = "\
@@ -186,8 +187,7 @@ Example:
   trunkline postgres status"
     )]
     Postgres(postgres::Verb),
-    /// Make a server seem far away: a TCP proxy that delivers every byte a given time later, each
-    /// way
+    /// Make a server seem far away: a TCP proxy that delays every byte in each direction
     DelayProxy(delay_proxy::Args),
 }
 
@@ -226,14 +226,14 @@ fn main() -> ExitCode {
     match on_runtime(program.unwrap_or_else(|wrong| wrong.exit())) {
         Ok(()) | Err(Error::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error is no panic either
+            let _ = writeln!(io::stderr(), "error: {error}"); // a closed standard error must not cause a panic
             ExitCode::from(error.code())
         }
     }
 }
 
-/// Runs the program in a spawned task. A task on the thread that waits for the runtime costs twice
-/// as much.
+/// Runs the program in a spawned task. Running it on the thread that blocks on the runtime would
+/// cost twice as much.
 fn on_runtime(program: Program) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|cause| Error::new(format!("cannot start threads: {cause}")))?;
@@ -242,12 +242,13 @@ fn on_runtime(program: Program) -> Result<()> {
     ended.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
 }
 
-/// Runs work that blocks, on a thread for such work.
+/// Runs blocking work on a thread for such work.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|cause| Err(Error::new(format!("this is a bug: {cause}"))))
 }
 
-/// Asks on a terminal before something that cannot be undone. Elsewhere `--yes` is required.
+/// Asks for confirmation on a terminal before an action that cannot be undone. Elsewhere `--yes` is
+/// required.
 async fn confirm(what: String, yes: bool) -> Result<()> {
     if yes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Whole numbers as arguments.
+//! Parsers for arguments that are whole numbers.
 
 use std::num::NonZeroUsize;
 

@@ -1,4 +1,4 @@
-//! Outages of the database: growing pauses between tries, and one warning.
+//! Outages of the database: increasing pauses between attempts, and a single warning.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The time from the first statement that failed to the next that succeeds.
+/// An outage: the time from the first failed statement to the next successful one.
 #[derive(Debug, Default)]
 pub struct Outage {
     since: Option<Instant>,
@@ -18,8 +18,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Records that a statement failed. Returns how long to wait before the next try, or the error
-    /// if waiting does not help.
+    /// Records that a statement failed. Returns how long to wait before the next attempt, or the
+    /// error if waiting does not help.
     pub fn pause(&mut self, error: Error) -> Result<Duration, Error> {
         let Error::Database(cause) = &error else { return Err(error) };
         if !passes(cause) {
@@ -34,7 +34,7 @@ impl Outage {
         Ok(pause.min(LONGEST_PAUSE))
     }
 
-    /// Returns how long nothing has succeeded, if that is the case.
+    /// Returns how long the outage has lasted, if there is one.
     pub fn lasted(&self) -> Option<Duration> {
         self.since.map(|since| since.elapsed())
     }
@@ -52,8 +52,8 @@ fn passes(error: &trunkline::Error) -> bool {
         return true;
     }
     match error.sqlstate() {
-        // Connections, a standby that is not promoted yet, conflicts, resources, locks, shutdowns
-        // and timeouts, disks.
+        // Connections, a standby that is not promoted yet, conflicts, resources, locks, shutdowns,
+        // timeouts, and disks.
         Some(code) => {
             ["08", "40", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
                 || ["25006", "55P03"].contains(&code.code())

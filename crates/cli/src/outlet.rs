@@ -19,24 +19,24 @@ use tokio::sync::watch;
 
 use crate::error::{Error, Result};
 
-/// A pipe takes this many bytes whole or not at all, so a piece that blocks has not been written in
-/// part.
+/// The system writes up to this many bytes to a pipe in one piece. So if a write of this size
+/// blocks, no part of it has been written.
 const PIECE: usize = 4096;
-/// A pipe's usual size.
+/// The usual capacity of a pipe.
 pub const PIPE: u64 = 64 << 10;
-/// The time that a reader may take nothing at the end.
+/// The time to wait at the end for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Lines on their way out.
+/// Lines that are to be written.
 #[derive(Default)]
 pub struct Chunk {
     bytes: Vec<u8>,
-    /// The ends of pieces.
+    /// Positions at which the bytes are split into pieces.
     ends: Vec<usize>,
 }
 
 impl Chunk {
-    /// Adds a line. Returns the number of bytes so far.
+    /// Adds a line. Returns the number of bytes in the chunk so far.
     pub fn line(&mut self, payload: &[u8]) -> u64 {
         let start = self.ends.last().copied().unwrap_or(0);
         let before = self.bytes.len();
@@ -56,7 +56,7 @@ struct Progress {
     ended: bool,
 }
 
-/// Writes on a thread of its own, so that a slow reader holds up nothing else.
+/// A writer that works in its own thread, so that a slow reader delays nothing else.
 pub struct Outlet {
     chunks: mpsc::Sender<Chunk>,
     sent: u64,
@@ -79,7 +79,7 @@ impl Outlet {
         Ok(Self { chunks, sent: 0, progress, stop, out, is_pipe })
     }
 
-    /// Returns the bytes that were sent to the thread so far.
+    /// Returns the number of bytes sent to the thread so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -89,7 +89,7 @@ impl Outlet {
         let _ = self.chunks.send(chunk); // `written` reports it if the thread has failed
     }
 
-    /// Waits until everything that was sent is written, or cannot be.
+    /// Waits until everything that was sent is written, or can no longer be written.
     pub async fn written(&mut self) -> Result<()> {
         let sent = self.sent;
         let at = self.progress.wait_for(|at| at.written >= sent || at.ended).await;
@@ -100,18 +100,18 @@ impl Outlet {
         }
     }
 
-    /// Returns the bytes that the reader has taken: all that were written, except those in the
-    /// pipe.
+    /// Returns the number of bytes that the reader has taken: all written bytes except those still
+    /// in the pipe.
     pub fn taken(&self) -> u64 {
         let written = self.progress.borrow().written;
         if !self.is_pipe {
             return written;
         }
-        // If the system does not report its content, the pipe may be full.
+        // If the system does not report how much the pipe contains, the pipe may be full.
         written.saturating_sub(rustix::io::ioctl_fionread(&*self.out).unwrap_or(PIPE))
     }
 
-    /// Returns the bytes that can be written without waiting.
+    /// Returns the number of bytes that can be written without blocking.
     pub fn room(&self) -> u64 {
         if self.is_pipe { PIPE.saturating_sub(self.progress.borrow().written - self.taken()) } else { u64::MAX }
     }
@@ -123,12 +123,12 @@ impl Outlet {
         found.is_ok() && asked[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
     }
 
-    /// Stops writing, and gives the reader a moment to take what was written. Returns the bytes
-    /// that count as delivered: those that were taken or, if the reader is there but does not read
-    /// on, those that were written.
+    /// Stops writing, and gives the reader a moment to take what was written. Returns the number of
+    /// bytes that count as delivered: those that the reader took. If the reader still exists but
+    /// has stopped reading, all written bytes count.
     pub async fn end(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread if it waits for a chunk. A write that is stuck is not waited for.
+        // Wakes the thread if it is waiting for a chunk. A blocked write is not waited for.
         let _ = self.chunks.send(Chunk::default());
         let ended = self.progress.wait_for(|at| at.ended);
         let _ = tokio::time::timeout(Duration::from_millis(50), ended).await;

@@ -1,6 +1,6 @@
-//! Translates messages of the library and the server into verbs and options of this program.
+//! Replaces the library's and the server's terms in messages by this program's verbs and options.
 
-/// Texts of the library and the server, and what this program says instead.
+/// Phrases of the library and the server, and this program's replacements.
 const WORDS: [(&str, &str); 21] = [
     ("create it with Db::create_queue or `", "create it with `"),
     ("`trunkline migrate` or Db::migrate first", "`trunkline migrate` first"),
@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    /// The texts of a folder's files, folders inside included.
+    /// Returns the contents of a folder's files, including those in subfolders.
     fn texts(folder: impl AsRef<Path>) -> String {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let files = fs::read_dir(folder).expect("it is there").map(|file| file.expect("a file").path());

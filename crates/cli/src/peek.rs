@@ -17,8 +17,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The state is due, delayed, retrying (it failed, or was given back, and is not due yet) or leased.
-For a lease, `due at` is when it ends. The lines of --json are of id, state, attempt, due_at,
-enqueued_at, error, priority or key (where the queue has some), metadata and payload, as `trunkline
+For a leased message, `due at` is when the lease ends. The lines of --json contain id, state, attempt, due_at,
+enqueued_at, error, priority or key (if the queue has them), metadata and payload, as `trunkline
 dequeue --json` prints it; `trunkline enqueue --json-lines` reads them into another queue, due at
 the same times, with the same priorities or keys.
 

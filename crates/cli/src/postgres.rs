@@ -11,17 +11,17 @@ use crate::{
 /// The verbs of `trunkline postgres`.
 #[derive(Debug, Clone, Copy, clap::Subcommand)]
 pub enum Verb {
-    /// Show whether it runs, and where; exit code 1 if it does not
+    /// Show whether it is running, and where; exit code 1 if it is not running
     #[command(after_help = "\
 Example:
   trunkline postgres status")]
     Status,
-    /// Stop it; its data stays, and it starts again when it is needed
+    /// Stop it; its data stays, and it is started again when needed
     #[command(after_help = "\
 Example:
   trunkline postgres stop")]
     Stop,
-    /// Its connection string, for psql and programs; starts it if it does not run
+    /// Print its connection string, for psql and programs; starts it if it is not running
     #[command(after_help = "\
 Example:
   psql \"$(trunkline postgres url)\"")]

@@ -1,4 +1,4 @@
-//! Writes to standard output. A reader that has gone away causes no panic.
+//! Writes to standard output. Does not panic if the reader has gone away.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Writes a text as it is.
+/// Writes a text unchanged.
 pub fn text(text: impl AsRef<[u8]>) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_ref()).and_then(|()| out.flush()).map_err(|cause| Error::output(&cause))
@@ -22,7 +22,7 @@ pub fn line(line: impl AsRef<str>) -> Result<()> {
     text(format!("{}\n", line.as_ref()))
 }
 
-/// Writes lines, at once.
+/// Writes all lines at once.
 pub fn lines(mut lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     let mut all = Vec::new();
     lines.try_for_each(|line| writeln!(all, "{line}")).map_err(|cause| Error::output(&cause))?;
@@ -34,7 +34,7 @@ pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
-/// Adds to an error that the change was made, although its result could not be written.
+/// Adds to an error that the change was made although its result could not be written.
 pub fn after_change(written: Result<()>) -> Result<()> {
     written.map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
 }
@@ -44,7 +44,7 @@ pub fn note(line: impl AsRef<str>) {
     let _ = writeln!(io::stderr(), "{}", clean(line.as_ref()));
 }
 
-/// Columns below their headers. A header that begins with `>` is a column of numbers.
+/// Columns with headers. A header that begins with `>` marks a column of numbers.
 pub struct Table(Vec<String>, Vec<Vec<String>>);
 
 impl Table {
@@ -61,7 +61,7 @@ impl Table {
         self
     }
 
-    /// Drops the columns of priorities and of keys if the queue has none.
+    /// Drops the columns for priorities and keys if the queue has none.
     pub fn of(self, queue: &Description) -> Self {
         let table = if queue.priorities > 1 { self } else { self.without(">priority") };
         if queue.partitions > 0 { table } else { table.without("key") }
@@ -93,7 +93,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A number with its thousands set apart.
+/// Formats a number with separators between the thousands.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

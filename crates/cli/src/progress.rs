@@ -1,4 +1,4 @@
-//! Progress on a terminal; nothing anywhere else.
+//! Shows progress on a terminal, and nothing elsewhere.
 
 use std::{
     io::{self, IsTerminal},
@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The time after which a bar is drawn again.
+/// The interval at which a bar is redrawn.
 pub const TICK: Duration = Duration::from_millis(100);
 
 fn target() -> ProgressDrawTarget {
@@ -18,26 +18,26 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─")
 }
 
-/// Bars one below the other.
+/// Creates a group of bars, one below the other.
 pub fn bars() -> MultiProgress {
     MultiProgress::with_draw_target(target())
 }
 
-/// A bar for a known number of messages.
+/// Creates a bar for a known number of messages.
 pub fn messages(name: &'static str, length: u64) -> ProgressBar {
     ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden())
         .with_style(style("{prefix:>9} {bar:40.cyan/dim} {human_pos:>11} of {human_len}  {per_sec}"))
         .with_prefix(name)
 }
 
-/// A bar for an unknown number of messages. The bar's message has the further counts.
+/// Creates a bar for an unknown number of messages. Further counts are shown as the bar's message.
 pub fn work(queue: &str) -> ProgressBar {
     ProgressBar::with_draw_target(None, target())
         .with_style(style("{spinner} {prefix}: {human_pos} done, {msg}"))
         .with_prefix(queue.to_owned())
 }
 
-/// A bar for bytes, whose number is known or not.
+/// Creates a bar for a number of bytes, which may be unknown.
 pub fn bytes(name: &'static str, length: Option<u64>) -> ProgressBar {
     let template = match length {
         Some(_) => "{prefix:>9} {bar:40.cyan/dim} {bytes:>10} of {total_bytes}  {msg}",
@@ -46,7 +46,7 @@ pub fn bytes(name: &'static str, length: Option<u64>) -> ProgressBar {
     ProgressBar::with_draw_target(length, target()).with_style(style(template)).with_prefix(name)
 }
 
-/// A bar for the download of a PostgreSQL, for [`trunkline_embedded::Builder::progress`].
+/// Creates a bar for the download of PostgreSQL, for [`trunkline_embedded::Builder::progress`].
 pub fn download() -> impl FnMut(u64, u64) + 'static {
     let mut bar = None;
     move |done, all| {

@@ -12,7 +12,7 @@ Example:
 pub struct Purge {
     /// The queue
     queue: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -23,7 +23,7 @@ pub struct Purge {
 Example:
   trunkline teardown --schema trial --yes")]
 pub struct Teardown {
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -31,18 +31,18 @@ pub struct Teardown {
 /// The arguments of `trunkline prune`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It does not ask, because the age says what goes; but an age of 0 is the whole archive, and that is
-asked for.
+It does not ask for confirmation, because the age limits what is deleted. An age of 0 means the whole
+archive, so it asks then.
 
 Example:
   trunkline prune emails --older-than 7d")]
 pub struct Prune {
     /// The queue
     queue: String,
-    /// The age from which on messages go
+    /// The minimum age of the messages to delete
     #[arg(long, value_name = "TIME", value_parser = time::duration)]
     older_than: Duration,
-    /// Do not ask, with an age of 0
+    /// Do not ask for confirmation if the age is 0
     #[arg(long)]
     yes: bool,
 }

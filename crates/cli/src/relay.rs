@@ -7,11 +7,12 @@ use crate::{number, time};
 /// The arguments of `trunkline relay`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Out, at least once: a message leaves the queue when the broker has confirmed it. What the broker
-refuses for good is a dead letter with its words; what it refuses for now is tried again, uncharged.
+Out, at least once: a message leaves the queue when the broker has confirmed it. A message
+that the broker refuses for good becomes a dead letter with the broker's reason. A message that it
+refuses for now is tried again, uncharged.
 In, effectively once: the broker's position is stored in the transaction that enqueues.
 
-Addresses, each in builds with its feature:
+Addresses, each available in builds with its feature:
   nats://[USER:PASSWORD@]HOST[:PORT][,…]/SUBJECT    from: /STREAM[?subject=FILTER]  relay-nats
   redis://[:PASSWORD@]HOST[:PORT]/STREAM[?wait=N]   from: /STREAM                   relay-redis
   kafka://HOST[:PORT][,…]/TOPIC                     from: /TOPIC                    relay-kafka
@@ -21,11 +22,12 @@ A program with all of them:
   cargo install --locked --git https://github.com/trunkline/trunkline trunkline-cli \
     --features relay
 
-The subject, stream or topic may have places that each message fills: {queue}, {key},
-{metadata.NAME}, {payload.FIELD}; {+metadata.NAME} where the text may have dots that part a
-subject. A message that cannot fill them is a dead letter.
+The subject, stream or topic may contain fields that each message fills: {queue}, {key},
+{metadata.NAME}, {payload.FIELD}; {+metadata.NAME} if the value may contain the dots that separate
+the parts of a subject. A message that cannot fill them becomes a dead letter.
 
-SIGTERM, SIGINT and SIGHUP end it in order: what is under way is finished, the rest given back.
+SIGTERM, SIGINT and SIGHUP end it in order: batches in progress are finished, and all other messages
+are given back.
 
 Examples:
   trunkline relay orders --to 'nats://localhost/orders.{metadata.tenant}'
@@ -36,7 +38,7 @@ pub struct Args {
     /// The queue that messages leave
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     queue: Option<String>,
-    /// The broker that messages come from
+    /// The broker that messages come from, instead of a queue
     #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
     /// The broker's address; with --from, the queue
@@ -45,19 +47,22 @@ pub struct Args {
     /// The form of a message: the payload as it is, or in a JSON envelope
     #[arg(long, value_name = "none|cloudevents", default_value = "none", conflicts_with = "from")]
     envelope: String,
-    /// Messages in hand at most, with those that the broker refused for now; 8,192 if not set
+    /// The maximum number of messages in hand, including those that the broker has refused for now;
+    /// 8,192 if not set
     #[arg(long, value_name = "N", value_parser = number::count::<usize>, conflicts_with = "from")]
     in_hand: Option<usize>,
-    /// A lease time instead of the queue's own: how soon messages come back after a crash
+    /// A lease time instead of the queue's own: it determines how soon messages come back after a
+    /// crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero, conflicts_with = "from")]
     lease: Option<Duration>,
-    /// The name by which the broker's position is kept; of several relays by a name one works
+    /// The name under which the broker's position is stored; of several relays with the same name,
+    /// one works
     #[arg(long, requires = "from")]
     name: Option<String>,
-    /// Leave out what the queue cannot store, with a warning, instead of ending there
+    /// Skip messages that the queue cannot store, with a warning, instead of stopping there
     #[arg(long, requires = "from")]
     pass_over: bool,
-    /// Each second a line of JSON on standard output: how far it is
+    /// Print the progress on standard output each second, as a line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -116,7 +121,7 @@ mod with_brokers {
         Ok(())
     }
 
-    /// Runs the relay until it is asked to end. Returns its progress, and the queue's name.
+    /// Runs the relay until it is asked to stop. Returns its progress and the queue's name.
     async fn carry<'a>(
         args: &'a Args,
         database: &Database,
@@ -135,8 +140,8 @@ mod with_brokers {
         }
     }
 
-    /// Writes lines to standard error from a thread, because a stuck reader must not keep leases
-    /// from being renewed.
+    /// Writes lines to standard error from its own thread, because a stuck reader must not block
+    /// the renewal of leases.
     #[derive(Clone)]
     struct Aside(SyncSender<Said>);
 
@@ -146,7 +151,7 @@ mod with_brokers {
     }
 
     impl Aside {
-        /// The most lines that wait for the reader. Further lines are dropped.
+        /// The maximum number of lines that wait for the reader. Further lines are dropped.
         const WAITING: usize = 64;
 
         fn start() -> Self {
@@ -155,7 +160,7 @@ mod with_brokers {
                 for one in said {
                     match one {
                         Said::Line(line) => print::note(line),
-                        Said::End(done) => drop(done.try_send(())), // or it waits no more
+                        Said::End(done) => drop(done.try_send(())), // fails if `end` no longer waits
                     }
                 }
             });
@@ -166,7 +171,7 @@ mod with_brokers {
             let _ = self.0.try_send(Said::Line(line.to_owned())); // dropped if the reader is stuck
         }
 
-        /// Waits until all lines are written, but not for a stuck reader.
+        /// Waits until all lines are written, but gives up if the reader is stuck.
         fn end(&self) {
             let (done, ended) = sync_channel(1);
             if self.0.try_send(Said::End(done)).is_ok() {

@@ -16,7 +16,7 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("when").args(["after", "at", "now"]).required(true),
     after_help = "\
-Leased messages and dead letters are passed over. A message that failed keeps its error and its
+Leased messages and dead letters are skipped. A message that failed keeps its error and its
 attempts.
 
 Examples:
@@ -27,17 +27,17 @@ Examples:
 pub struct Args {
     /// The queue
     queue: String,
-    /// Ids of messages that wait; others are passed over
+    /// Ids of waiting messages; other ids are skipped
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Id>,
-    /// Due that long from now
+    /// Make the messages due after this time
     #[arg(long = "in", value_name = "TIME", value_parser = time::duration)]
     after: Option<Duration>,
-    /// Due at a point in time, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset as +02:00; one
-    /// that has passed is now
+    /// Make them due at a point in time, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset such
+    /// as +02:00; a time in the past means now
     #[arg(long, value_name = "WHEN", value_parser = time::instant)]
     at: Option<SystemTime>,
-    /// Due now; what is due already keeps its place
+    /// Make them due now; messages that are due already keep their place
     #[arg(long)]
     now: bool,
 }

@@ -13,8 +13,8 @@ use crate::{
     override_usage = "trunkline grant [OPTIONS] <QUEUE|--all> <--producer|--consumer|--operator> <ROLE> ...",
     group = clap::ArgGroup::new("rights").args(["producer", "consumer", "operator"]).multiple(true).required(true),
     after_help = "\
-The role must exist, and be told apart from the one that migrates the schema. What it had before it
-keeps.
+The role must exist, and must not be the owner of the schema. It keeps the rights that it
+already has.
 
 Examples:
   trunkline grant emails --producer web --consumer mailer
@@ -29,7 +29,7 @@ pub struct Grant {
     /// A role that may dequeue, end leases, and find, cancel and reschedule messages
     #[arg(long, value_name = "ROLE")]
     consumer: Vec<String>,
-    /// A role that may dequeue, and look after queues: read, replay, discard, purge, prune
+    /// A role that may dequeue and operate queues: read, replay, discard, purge, prune
     #[arg(long, value_name = "ROLE")]
     operator: Vec<String>,
 }
@@ -46,18 +46,18 @@ Examples:
 pub struct Revoke {
     #[command(flatten)]
     which: Which,
-    /// The role that may do nothing with them any more
+    /// A role that loses all its rights on the queue or queues
     #[arg(long, value_name = "ROLE", required = true)]
     from: Vec<String>,
 }
 
-/// One queue or all of them.
+/// A queue, or all of them.
 #[derive(Debug, clap::Args)]
 struct Which {
     /// The queue
     #[arg(required_unless_present = "all")]
     queue: Option<String>,
-    /// All queues, those that are created later included
+    /// All queues, including those created later
     #[arg(long, conflicts_with = "queue")]
     all: bool,
 }

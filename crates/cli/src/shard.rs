@@ -15,7 +15,7 @@ use crate::{
 /// The verbs of `trunkline shard`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
-    /// The servers that are named, with their shards' names and what is left on each
+    /// List the servers, with their shards' names and the messages left on each
     #[command(after_help = "\
 Example:
   trunkline shard list --database-url postgres://db1/app --database-url postgres://db2/app")]
@@ -24,47 +24,46 @@ Example:
         #[arg(long)]
         json: bool,
     },
-    /// Take a server out: nothing is enqueued there any more, and what is there is consumed, or
-    /// moved
+    /// Take a server out of service: nothing more is enqueued on it, and its messages are consumed
+    /// or moved
     #[command(after_help = "\
-Name all servers with --database-url, and the one that is to be drained as `shard list` prints it.
-Producers see within five seconds that it drains, and enqueue on the others; consumers and workers go
-on with what is there. Delayed messages and leases are waited for. A queue that is empty is closed
-there: it refuses late messages, and their callers turn to another server. At the end nothing waits
-there, and nothing will.
+Name all servers with --database-url, and the shard to drain as `shard list` prints it. Producers
+notice within five seconds that it is draining, and enqueue on the other servers; consumers and
+workers continue with its messages. The drain waits for delayed messages and leases. Once empty, a
+queue is closed on this server: it refuses late messages, and their callers turn to another server.
+At the end no message waits there, and none will.
 
-With --move, messages that wait move to the other servers, each exactly once, with another id and all
-else that they had. Leased messages are waited for. A message is on its way
-between two transactions; after an interruption the next drain, with --move or without, brings it to
-where it was to go.
+With --move, waiting messages move to the other servers, each exactly once, with a new id and
+otherwise unchanged. Leased messages are waited for. A message is in transit between two
+transactions; after an interruption the next drain, with --move or without, completes its move.
 
-Dead letters and the archive stay where they are; the last line says how many. Then restart the
-programs with the shorter list, and switch the server off. An interrupted drain goes on when it is called
-again, and `trunkline shard resume` undoes it.
+Dead letters and the archive stay on the server; the last line reports how many. Afterwards restart
+the programs with the shorter list, and switch the server off. An interrupted drain continues when it
+is started again, and `trunkline shard resume` undoes it.
 
 Examples:
   trunkline shard drain 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app
   trunkline shard drain --move 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
     Drain {
-        /// The shard, as `shard list` prints it
+        /// The shard, as printed by `shard list`
         #[arg(value_name = "SHARD")]
         shard: shards::Id,
-        /// Move what waits there to the other servers
+        /// Move the waiting messages to the other servers
         #[arg(long = "move")]
         moves: bool,
     },
-    /// Let a server that drains, or is drained, take messages again
+    /// Let a server that is draining or drained accept messages again
     #[command(after_help = "\
 Example:
   trunkline shard resume 1f3a9c02 --database-url postgres://db1/app --database-url postgres://db2/app")]
     Resume {
-        /// The shard, as `shard list` prints it
+        /// The shard, as printed by `shard list`
         #[arg(value_name = "SHARD")]
         shard: shards::Id,
     },
 }
 
-/// The time between two lines about the progress of a drain.
+/// The interval between reports of a drain's progress.
 const TELL: Duration = Duration::from_secs(2);
 
 pub async fn run(verb: Verb, database: &Database) -> Result<()> {

@@ -23,7 +23,7 @@ Examples:
   trunkline stats emails words
   trunkline stats emails --json | jq .oldest_due_s")]
 pub struct Args {
-    /// The queues; all of them if none is named
+    /// The queues; all queues if none is named
     queues: Vec<String>,
     /// A line of JSON for each queue
     #[arg(long)]
@@ -50,7 +50,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::text(table.to_string())
 }
 
-/// The counts of a queue, or of its part on a shard.
+/// The counts of one queue, or of its part on one shard.
 struct Line {
     queue: String,
     shard: Option<shards::Id>,
@@ -69,8 +69,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
     Ok(found)
 }
 
-/// Returns the sum of each queue, then its parts. A shard that does not answer is reported on
-/// standard error, and is not in the sum.
+/// Returns for each queue the sum, then its parts. A shard that does not answer is reported on
+/// standard error and left out of the sum.
 async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<Line>> {
     for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {
         let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);

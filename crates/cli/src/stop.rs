@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks for an orderly end, the second ends.
+//! SIGINT, SIGTERM and SIGHUP: the first signal asks for an orderly end, the second ends the
+//! program.
 
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -7,17 +8,17 @@ use tokio::{
 
 use crate::error::{Error, Result};
 
-/// Notes whether a signal has asked for the end.
+/// Knows whether a signal has asked the program to stop.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    /// Starts to note signals.
+    /// Starts to watch for signals.
     pub fn on_signals() -> Result<Self> {
         Self::on_signals_and_then(|| ())
     }
 
-    /// Starts to note signals. The second signal runs `last` before it ends the program.
+    /// Starts to watch for signals. The second signal runs `last`, then ends the program.
     pub fn on_signals_and_then(last: impl Fn() + Send + 'static) -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|cause| Error::new(format!("cannot wait for signals: {cause}")));
         let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
@@ -32,16 +33,16 @@ impl Stop {
         *self.0.borrow()
     }
 
-    /// Waits until a signal asks for the end.
+    /// Waits until a signal asks the program to stop.
     pub async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
-            std::future::pending::<()>().await; // signals are not noted any more, so none will come
+            std::future::pending::<()>().await; // signals are no longer watched, so none will arrive
         }
     }
 }
 
 /// Returns true if SIGHUP is ignored, or if the system does not report it. SIGHUP then keeps its
-/// action.
+/// current action.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,5 @@
-//! Payloads as the program reads and writes them: bytes for `bytea`, else Postgres' text form.
+//! Payloads as the program reads and writes them: raw bytes for `bytea`, otherwise Postgres' text
+//! form.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
@@ -14,8 +15,8 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 pub struct Text(pub Vec<u8>);
 
 impl Text {
-    /// Returns a field's name and text: the payload, or its bytes in hexadecimal digits if it is no
-    /// text.
+    /// Returns a field's name and value: the payload as text, or its bytes in hexadecimal digits if
+    /// they are not valid text.
     pub fn field(&self) -> (&'static str, String) {
         match std::str::from_utf8(&self.0) {
             Ok(text) => ("payload", text.to_owned()),
@@ -23,7 +24,7 @@ impl Text {
         }
     }
 
-    /// Returns the beginning of the payload, for a table.
+    /// Returns the start of the payload, for a table.
     pub fn preview(&self) -> String {
         const WIDTH: usize = 60;
         let text = String::from_utf8_lossy(&self.0[..self.0.len().min(4 * WIDTH)]);
@@ -34,7 +35,7 @@ impl Text {
         shown
     }
 
-    /// Returns [`Text::preview`], or the reason why the payload cannot be read.
+    /// Returns [`Text::preview`], or the reason why the payload is unreadable.
     pub fn preview_of(payload: &Readable<Self>) -> String {
         match payload {
             Readable::Yes(text) => text.preview(),
@@ -61,7 +62,7 @@ impl Text {
     }
 }
 
-/// Returns an error for a table: only the beginning and the end of a long one.
+/// Returns an error for a table, shortened to its start and end if it is long.
 pub fn preview_of_error(error: &str) -> String {
     const ENDS: (usize, usize) = (160, 80);
     let left_out = error.chars().count().saturating_sub(ENDS.0 + ENDS.1);
@@ -82,7 +83,7 @@ fn digit(half: u8) -> char {
     char::from(b"0123456789abcdef"[usize::from(half)])
 }
 
-/// Types that are sent as their text.
+/// Returns true for types whose values are sent as their text.
 fn is_textual(ty: &Type) -> bool {
     [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::JSON].contains(ty)
         || matches!(ty.kind(), Kind::Enum(_))
@@ -152,7 +153,7 @@ impl FromSql<'_> for Text {
     }
 }
 
-/// A payload that is never read, for verbs that work with every type.
+/// A payload that is never read. Verbs that use it work with every type.
 #[derive(Debug)]
 pub struct Unread;
 

@@ -1,21 +1,22 @@
-//! Times and durations as people and scripts read them.
+//! Times and durations in the forms that people and scripts read.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
-/// RFC 3339 in UTC, to the millisecond, for people.
+/// Formats a time as RFC 3339 in UTC, to the millisecond, for people.
 pub fn rfc3339(time: SystemTime) -> String {
     to_digits(time, 3)
 }
 
-/// RFC 3339 in UTC, to the microsecond, for programs. Postgres keeps no more digits.
+/// Formats a time as RFC 3339 in UTC, to the microsecond, for programs. Postgres stores no more
+/// digits.
 pub fn exact(time: SystemTime) -> String {
     to_digits(time, 6)
 }
 
-/// Formats a time. A time before the year -9999 or after 9999 has no such text, and the nearest
-/// time that has one is used.
+/// Formats a time. A time before the year -9999 or after 9999 cannot be formatted, so the nearest
+/// possible time is used.
 fn to_digits(time: SystemTime, digits: usize) -> String {
     let last = if time < UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
     format!("{:.digits$}", Timestamp::try_from(time).unwrap_or(last))
@@ -37,15 +38,16 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// The longest time that an argument can be.
+/// The maximum duration that an argument may have.
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// Parses seconds, or numbers with units, fractions included, from zero to a year.
+/// Parses a number of seconds, or numbers with units. Accepts fractions, and durations from zero to
+/// a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
     in_unit(text, "seconds", 1.0)
 }
 
-/// Parses a time that is more than zero.
+/// Parses a duration greater than zero.
 pub fn more_than_zero(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("it must be more than zero".to_owned()),
@@ -53,7 +55,7 @@ pub fn more_than_zero(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses a time whose numbers without units are in another unit than seconds.
+/// Parses a duration in which numbers without a unit are in `unit`, of `seconds` seconds each.
 pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String> {
     let wrong = || format!("a time is wanted: a number of {unit}, or one with a unit, as 250ms, 90s, 5m, 1h30m, 7d");
     let mut total = 0.0;
@@ -82,7 +84,7 @@ pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String>
         total += number * seconds;
         rest = after.trim_start();
     }
-    // Also false for NaN.
+    // The range does not contain NaN either.
     if !(0.0..=YEAR.as_secs_f64()).contains(&total) {
         return Err("between 0 and 365 days are possible".to_owned());
     }

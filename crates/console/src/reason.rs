@@ -1,10 +1,11 @@
-//! The reason of an error, for people. It leaves out the statement, which is Trunkline's own.
+//! The reason for an error, for people. It leaves out the statement, which is Trunkline's own.
 
 use std::error::Error as _;
 
 use trunkline::Error;
 
-/// Returns the server's message, its detail and its hint. Any other error keeps its text.
+/// Returns the server's message, its detail and its hint. For any other error, returns the error's
+/// text.
 pub fn reason(error: &Error) -> String {
     let Some(source) = error.source().filter(|_| error.failed_statement().is_some()) else { return error.to_string() };
     let text = source.to_string();

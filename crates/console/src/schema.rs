@@ -5,11 +5,11 @@ use trunkline::{
     postgres::{Params, Rows, Statement, Transaction},
 };
 
-/// A statement's text. `trunkline.` and `'trunkline'` in it stand for the schema, whatever its name
-/// is.
+/// The text of a statement. In it, `trunkline.` and `'trunkline'` stand for the schema under its
+/// actual name.
 ///
-/// The schema is named before anything else is filled in, so that a queue may be called `trunkline`
-/// or `trunkline.x`.
+/// The schema's name is filled in first, so that a queue may be called `trunkline` or
+/// `trunkline.x`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(String);
 
@@ -19,24 +19,25 @@ impl Text {
         Self::in_schema(db.schema_name(), text)
     }
 
-    /// The schema's name needs no quotes: `[a-z][a-z0-9_]*`.
+    /// Returns `text` with this schema. The schema's name needs no quotes: `[a-z][a-z0-9_]*`.
     pub fn in_schema(schema: &str, text: &str) -> Self {
         Self(text.replace("trunkline.", &format!("{schema}.")).replace("'trunkline'", &format!("'{schema}'")))
     }
 
-    /// Puts a value into a hole such as `{queue}`. A value holds no holes.
+    /// Fills a placeholder such as `{queue}` with a value. The value itself contains no
+    /// placeholders.
     #[must_use]
     pub fn with(self, hole: &str, value: &str) -> Self {
         Self(self.0.replace(&format!("{{{hole}}}"), value))
     }
 
-    /// Puts another text into a hole.
+    /// Fills a placeholder with another text.
     #[must_use]
     pub fn with_text(self, hole: &str, text: &Self) -> Self {
         self.with(hole, &text.0)
     }
 
-    /// Fills the holes that stand for a queue's tables, such as `{dead}` with `"dead_emails"`, and
+    /// Fills the placeholders for a queue's tables, such as `{dead}` with `"dead_emails"`, and
     /// `{name}` with the queue's name as a literal.
     ///
     /// A queue's name contains no quotes: `[a-z][a-z0-9_.-]*`.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// The account that runs the server: the caller's, or the one that root drops to, because
+/// The account that runs the server: the caller's, or the one that root switches to, because
 /// PostgreSQL refuses to run as root.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
@@ -57,8 +57,8 @@ impl Account {
         &self.name
     }
 
-    /// Returns a command of this account, in a folder that it may enter. Ctrl-C in the terminal
-    /// does not reach it, because it has its own process group.
+    /// Returns a command that runs as this account, in a folder that the account may enter. The
+    /// command has its own process group, so Ctrl-C in the terminal does not reach it.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir("/").process_group(0).stdin(Stdio::null());
@@ -134,7 +134,7 @@ pub(crate) enum Mode {
     Append,
 }
 
-/// Asks `id`, which reads every user directory of the system, not only /etc/passwd. Returns `None`
+/// Runs `id`, which reads every user directory of the system, not only /etc/passwd. Returns `None`
 /// if the user does not exist.
 fn id(arguments: &[&str]) -> Result<Option<u32>> {
     let output = Command::new("id").args(arguments).output().map_err(Error::because("cannot run `id`"))?;

@@ -11,8 +11,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 impl Cluster {
-    /// Builds a temporary cluster in a new folder, which is removed at the end. It allows 200
-    /// connections.
+    /// Builds a temporary cluster in a new folder, which is removed when the cluster ends. It
+    /// allows 200 connections.
     ///
     /// ```no_run
     /// let cluster = trunkline_embedded::Cluster::temporary().start()?;
@@ -34,7 +34,7 @@ impl Cluster {
 
     /// Returns the default folder of a kept cluster: `trunkline/postgres` in `XDG_DATA_HOME`,
     /// `~/.local/share` or `~/Library/Application Support`. For root it is in `/var/lib` if the
-    /// server's account may not enter these.
+    /// server's account may not enter those folders.
     ///
     /// Fails if neither that variable nor `HOME` is set.
     ///
@@ -48,7 +48,7 @@ impl Cluster {
     }
 
     /// Returns the cluster that runs in the folder `path`, to stop or restart it; `None` if none
-    /// runs. Dropping the value leaves the server alone.
+    /// runs. Dropping the value does not affect the server.
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -89,9 +89,9 @@ impl Builder {
         Self { path, stay: false, settings, environment: Vec::new(), binaries: None, progress: Box::new(|_, _| {}) }
     }
 
-    /// Adds a server setting, as in postgresql.conf. The last value of a name counts.
-    /// `listen_addresses`, `port` and `unix_socket_directories` have no effect. A server that
-    /// already runs keeps its settings.
+    /// Adds a server setting, as in postgresql.conf. If a name is set several times, the last value
+    /// counts. `listen_addresses`, `port` and `unix_socket_directories` have no effect. A server
+    /// that is already running keeps its settings.
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary().setting("synchronous_commit", "off");
@@ -101,11 +101,11 @@ impl Builder {
         self
     }
 
-    /// Adds an environment variable of the server's processes, beside the variables inherited from
-    /// this process. The last value of a name counts. Variables whose names begin with `PG` are not
-    /// inherited, but may be given here. The variable applies at every start, also to `pg_ctl`,
-    /// which starts the server. It does not apply while the cluster is created. A server that
-    /// already runs keeps its environment.
+    /// Adds an environment variable of the server's processes, in addition to the variables
+    /// inherited from this process. If a name is set several times, the last value counts.
+    /// Variables whose names begin with `PG` are not inherited, but may be given here. The variable
+    /// applies at every start, and also to `pg_ctl`, which starts the server. It does not apply
+    /// while the cluster is created. A server that is already running keeps its environment.
     ///
     /// A name that is empty or contains `=` makes [`start`](Builder::start) fail. So does a zero
     /// byte in name or value.
@@ -142,8 +142,8 @@ impl Builder {
         self
     }
 
-    /// Sets the function that is called with the bytes done and the bytes in all while a PostgreSQL
-    /// is fetched; see [`Binaries::fetch`].
+    /// Sets the function that is called with the bytes done and the total bytes while PostgreSQL is
+    /// fetched; see [`Binaries::fetch`].
     ///
     /// ```
     /// let builder = trunkline_embedded::Cluster::temporary()
@@ -154,13 +154,13 @@ impl Builder {
         self
     }
 
-    /// Starts the cluster, and returns when the server takes connections. Finds the programs,
-    /// creates the cluster and starts the server, if this has not happened before. Several
+    /// Starts the cluster, and returns when the server accepts connections. Finds the programs,
+    /// creates the cluster and starts the server, as far as this has not been done yet. Several
     /// processes may do so for the same folder at the same time.
     ///
     /// Fails if there are no programs, if their major version differs from the cluster's, or if the
-    /// server's account cannot use the folder. Fails also if the server does not start within two
-    /// minutes; then the error contains the end of its log.
+    /// server's account cannot use the folder. Also fails if the server does not start within two
+    /// minutes; the error then contains the end of the server's log.
     ///
     /// ```no_run
     /// let cluster = trunkline_embedded::Cluster::temporary().start()?;

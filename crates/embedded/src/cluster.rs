@@ -14,7 +14,7 @@ use std::process::Stdio;
 ///
 /// The cluster ends when the value is dropped, and also when its process is killed. A temporary
 /// cluster is then stopped and removed, and a kept one is stopped. A cluster that stays
-/// ([`stay`](crate::Builder::stay)), or that ran before, is left alone.
+/// ([`stay`](crate::Builder::stay)), or that was already running, is left running.
 ///
 /// ```no_run
 /// # use trunkline_embedded::{Cluster, Stop};
@@ -31,12 +31,12 @@ pub struct Cluster {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) end: End,
-    /// A server that already runs keeps the socket folder of its start.
+    /// The folder of the socket. A server that was already running keeps its own.
     pub(crate) socket_dir: PathBuf,
     pub(crate) watchdog: Option<Watchdog>,
 }
 
-/// The effect of dropping the value.
+/// The effect of dropping a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Remove,
@@ -73,7 +73,7 @@ impl Cluster {
         PORT
     }
 
-    /// Returns the superuser, who needs no password.
+    /// Returns the name of the superuser, who needs no password.
     #[must_use]
     pub fn user(&self) -> &'static str {
         USER
@@ -103,7 +103,7 @@ impl Cluster {
         Running::in_data(&self.home.data()).map(|running| running.pid())
     }
 
-    /// Stops the server and returns when it has ended. Does nothing if it does not run.
+    /// Stops the server and returns when it has exited. Does nothing if the server is not running.
     ///
     /// Fails after a minute, for example if clients stay connected during [`Stop::Smart`].
     ///
@@ -120,9 +120,9 @@ impl Cluster {
     }
 
     /// Starts the server after [`Cluster::stop`], with the same settings and environment. Does
-    /// nothing if it runs.
+    /// nothing if the server is running.
     ///
-    /// Fails as [`Builder::start`](crate::Builder::start) does.
+    /// Fails for the same reasons as [`Builder::start`](crate::Builder::start).
     ///
     /// ```no_run
     /// # use trunkline_embedded::{Cluster, Stop};
@@ -151,8 +151,8 @@ impl Cluster {
         self.run().map(drop)
     }
 
-    /// Creates the cluster if it is missing, and starts the server if it does not run. The caller
-    /// holds the lock.
+    /// Creates the cluster if it is missing, and starts the server if it is not running. The caller
+    /// must hold the lock.
     pub(crate) fn run(&self) -> Result<Running> {
         let data = self.home.data();
         if Running::in_data(&data).is_some() {

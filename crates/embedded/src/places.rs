@@ -18,7 +18,7 @@ pub(crate) fn data() -> Result<PathBuf> {
 }
 
 /// Returns a folder of the user. Root needs a folder that another account can enter, so `of_root`
-/// replaces a closed home.
+/// replaces a home that is closed to others.
 fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> {
     let account = Account::of_the_server()?;
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -34,7 +34,7 @@ fn of_the_user(variable: &str, in_home: &str, of_root: &str) -> Result<PathBuf> 
     Err(Error::new(format!("neither {variable} nor HOME is set: set {variable} to a folder that you may write to")))
 }
 
-/// Makes a folder that the server's account can read, with any umask.
+/// Makes a folder that the server's account can read, whatever the umask is.
 pub(crate) fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::at("cannot create the folder", folder))?;
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::at("cannot change the mode of", folder))

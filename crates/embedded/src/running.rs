@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const USER: &str = "trunkline";
 
-/// A server that runs now, as described by its `postmaster.pid`.
+/// A running server, as described by its `postmaster.pid`.
 ///
 /// ```no_run
 /// # use trunkline_embedded::Cluster;
@@ -22,8 +22,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Reads the file, and checks that its process is a server in this folder. Returns `None` if
-    /// none runs.
+    /// Reads the file, and checks that its process is a server in this folder. Returns `None` if no
+    /// server is running.
     pub(crate) fn in_data(data: &Path) -> Option<Self> {
         let found = Self::parse(&std::fs::read_to_string(data.join("postmaster.pid")).ok()?)?;
         let line = command_line(found.pid)?;
@@ -67,7 +67,7 @@ impl Running {
         USER
     }
 
-    /// Returns true if the server takes connections.
+    /// Returns true if the server accepts connections.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.ready
@@ -93,8 +93,8 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// Removes a `postmaster.pid` that a crash left and that names a process other than PostgreSQL; the
-/// server would refuse to start. PostgreSQL itself checks for another server.
+/// Removes a `postmaster.pid` that was left by a crash and names a process other than PostgreSQL;
+/// otherwise the server would refuse to start. PostgreSQL itself checks for another server.
 pub(crate) fn forget_stale(data: &Path) {
     let file = data.join("postmaster.pid");
     let Some(found) = std::fs::read_to_string(&file).ok().and_then(|text| Running::parse(&text)) else { return };
@@ -118,7 +118,8 @@ fn is_postgres(line: &str) -> bool {
     line.contains("postgres") || line.contains("postmaster")
 }
 
-/// Polls, because only a parent process is notified of changes.
+/// Polls until `look` returns a value. It polls because only a parent process is notified of
+/// changes.
 pub(crate) fn wait_until<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     let deadline = Instant::now() + limit;
     loop {

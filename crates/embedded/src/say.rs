@@ -5,16 +5,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A server that does not answer must not block a test forever.
+/// The time limit for an answer: a server that does not answer must not block a test indefinitely.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs one statement as the superuser, who needs no password, and discards its rows. This crate
-/// has no client library, and needs no more than this.
+/// Runs one statement as the superuser, who needs no password, and discards its rows. It replaces a
+/// client library, because this crate needs nothing more.
 pub(crate) fn say(socket: &Path, statement: &str) -> Result<()> {
     let doing = || Error::at("cannot speak to the server at", socket);
     let mut stream = UnixStream::connect(socket).map_err(doing())?;
     stream.set_read_timeout(Some(ANSWER_LIMIT)).map_err(doing())?;
-    // Version 3.0, and the user.
+    // The protocol version 3.0, and the user.
     let hello = [&196_608_u32.to_be_bytes()[..], b"user\0", USER.as_bytes(), b"\0database\0postgres\0\0"].concat();
     send(&mut stream, &[], &hello).map_err(doing())?;
     until_ready(&mut stream, "the session").map_err(doing())??;
@@ -28,7 +28,7 @@ fn send(stream: &mut UnixStream, kind: &[u8], body: &[u8]) -> std::io::Result<()
     stream.write_all(&[kind, &length, body].concat())
 }
 
-/// Reads the answer to its end. An error of the server is the inner result.
+/// Reads the answer to its end. The inner result is an error that the server reported.
 fn until_ready(stream: &mut UnixStream, doing: &str) -> std::io::Result<Result<()>> {
     let mut outcome = Ok(());
     loop {
@@ -48,7 +48,8 @@ fn until_ready(stream: &mut UnixStream, doing: &str) -> std::io::Result<Result<(
     }
 }
 
-/// Returns the error's message for people. Each field begins with a letter and ends with a zero.
+/// Returns the error's message for people. Each field starts with a letter and ends with a zero
+/// byte.
 fn reason(body: &[u8]) -> String {
     let mut fields = body.split(|byte| *byte == 0);
     let text = fields.find_map(|field| field.strip_prefix(b"M")).unwrap_or_default();

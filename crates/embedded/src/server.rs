@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Enough for a private cluster's recovery after a crash.
+/// The time limit for a start, long enough for a private cluster's recovery after a crash.
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LOG: u64 = 16 << 20;
@@ -19,11 +19,11 @@ const LONGEST_LOG: u64 = 16 << 20;
 /// The mode of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Waits until the last client has gone, at most a minute.
+    /// Waits until the last client has disconnected, at most a minute.
     Smart,
     /// Ends the clients' sessions, rolls back their transactions, and writes a checkpoint.
     Fast,
-    /// Ends at once, as in a crash: the next start recovers from the log, and no committed data is
+    /// Ends at once, as in a crash. The next start recovers from the log, and no committed data is
     /// lost.
     Immediate,
 }
@@ -64,7 +64,8 @@ pub(crate) fn start(
     let mut pg_ctl = account.command(binaries.dir().join("pg_ctl"));
     pg_ctl.arg("start").arg("-D").arg(&data).arg("-l").arg(&log);
     pg_ctl.args(["-w", "-s", "-t", &START_LIMIT.as_secs().to_string()]);
-    // Unpacked programs need their own libpq for modules that they load later, for replication.
+    // Unpacked programs need their own libpq for modules that they load later, such as those for
+    // replication.
     let libraries = binaries.dir().join("../lib");
     if libraries.join("libpq.so.5").exists() {
         pg_ctl.env("LD_LIBRARY_PATH", libraries);
@@ -74,7 +75,7 @@ pub(crate) fn start(
     ready(&data)
 }
 
-/// Waits until the server takes connections. Another process may just have started it.
+/// Waits until the server accepts connections. Another process may have just started it.
 pub(crate) fn ready(data: &Path) -> Result<Running> {
     let what = format!("the server in {} did not get ready", data.display());
     running::wait_until(START_LIMIT, &what, || Running::in_data(data).filter(Running::is_ready))

@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// Creates an empty database for a test, and returns its connection string.
 ///
-/// The databases of a process are on one temporary cluster. The first call starts it in a second or
-/// two; each later call takes some hundredths of a second. The cluster and its folder end with the
-/// process, even if it is killed; databases are not dropped before. The cluster shares nothing with
-/// other processes, and touches no server that already runs. `cargo nextest` runs one process per
-/// test, so each test starts a cluster.
+/// The databases of a process are on one temporary cluster. The first call starts the cluster in a
+/// second or two; each later call takes some hundredths of a second. The cluster and its folder end
+/// with the process, even if it is killed; until then no database is dropped. The cluster shares
+/// nothing with other processes, and affects no server that is already running. `cargo nextest`
+/// runs one process per test, so each test starts a cluster.
 ///
-/// The server flushes nothing to disk (`fsync=off`), and takes 400 connections. The call blocks its
-/// thread.
+/// The server flushes nothing to disk (`fsync=off`), and accepts 400 connections. The call blocks
+/// its thread.
 ///
 /// Fails for the same reasons as [`Builder::start`](crate::Builder::start); the next call tries
 /// again.
@@ -40,7 +40,7 @@ pub fn test_database() -> Result<String> {
 /// # Ok::<(), trunkline_embedded::Error>(())
 /// ```
 pub fn test_cluster() -> Result<&'static Cluster> {
-    /// Never dropped: its watchdog ends it.
+    /// The shared cluster. It is never dropped: its watchdog ends it.
     static SHARED: Mutex<Option<&'static Cluster>> = Mutex::new(None);
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(cluster) = *shared {

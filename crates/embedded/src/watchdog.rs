@@ -6,9 +6,9 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
-/// `$0` is the data folder, `$1` the signal, `$2` and `$3` the folders to remove, or nothing. The
-/// input ends with the owner; a line means an orderly end. Waits a minute for an orderly end of the
-/// server before it uses force.
+/// The arguments: `$0` is the data folder, `$1` the signal, `$2` and `$3` the folders to remove, or
+/// nothing. The input ends when the owner ends; a line in it means an orderly end. The script waits
+/// a minute for an orderly end of the server before it uses force.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -31,7 +31,7 @@ for folder in "$2" "$3"; do
 done
 "#;
 
-/// A shell that outlives its owner until it has ended the server, even if the owner is killed.
+/// A shell that outlives its owner until it has ended the server, even if the owner was killed.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
@@ -51,8 +51,8 @@ impl Watchdog {
         Ok(Self { shell, leash })
     }
 
-    /// Returns an input for a program that the watchdog must wait for. So it also ends a server
-    /// that is about to start when its owner dies.
+    /// Returns an input for a program that the watchdog must wait for. So the watchdog also ends a
+    /// server that is about to start when its owner dies.
     pub(crate) fn leash(&self) -> Stdio {
         let copy = self.leash.as_ref().and_then(|leash| leash.try_clone().ok());
         copy.map_or_else(Stdio::null, Stdio::from)
@@ -61,7 +61,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // A line counts even if some other process has inherited the pipe and keeps it open.
+        // A line counts even if another process has inherited the pipe and keeps it open.
         let farewell = self.leash.take().map(|leash| File::from(leash).write_all(b"\n"));
         drop(farewell);
         let _ = self.shell.wait();

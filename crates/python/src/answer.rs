@@ -38,7 +38,8 @@ impl Answer {
     }
 }
 
-/// Converts an outcome to the Python class of its kind, which is the id as an `int`.
+/// Converts the outcome of an enqueue to the Python class of its kind, a subclass of `int` whose
+/// value is the id.
 pub fn enqueued(py: Python<'_>, enqueued: Enqueued) -> PyResult<Py<PyAny>> {
     static NEW: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static DUPLICATE: PyOnceLock<Py<PyType>> = PyOnceLock::new();

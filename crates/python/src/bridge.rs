@@ -19,10 +19,10 @@ use trunkline::{Draft, Queue};
 
 use crate::{answer::Answer, raw::Raw, runtime};
 
-/// Calls of one turn of the loop that are sent before its end, so that the server works while
-/// Python continues.
+/// The number of calls in one turn of the loop after which they are sent early, so that the server
+/// works while Python continues.
 const CHUNK: usize = 256;
-/// The bound of outcomes per wake-up.
+/// The maximum number of outcomes per wake-up.
 const READY: usize = 4096;
 
 /// The bridge of one event loop.
@@ -35,7 +35,7 @@ pub struct Bridge {
     out: Mutex<Out>,
 }
 
-/// Enqueues of the current turn of the loop.
+/// The enqueues of the current turn of the loop.
 #[derive(Default)]
 struct Out {
     calls: Vec<Enqueue>,
@@ -49,11 +49,11 @@ struct Enqueue {
     owed: Owed,
 }
 
-/// Outcomes that the loop has not read.
+/// The outcomes that the loop has not read yet.
 struct List {
     done: Mutex<VecDeque<Done>>,
     wake: UnixStream,
-    /// Enqueues without an answer.
+    /// The number of enqueues without an answer.
     under_way: AtomicUsize,
 }
 
@@ -85,7 +85,7 @@ impl List {
 pub struct Owed {
     list: Arc<List>,
     future: Option<Py<PyAny>>,
-    /// Set under the list's lock when no caller waits any more.
+    /// Set under the list's lock once no caller waits any longer.
     gone: Option<Arc<AtomicBool>>,
 }
 
@@ -103,7 +103,7 @@ impl Owed {
         let mut done = self.list.done();
         if self.gone.as_ref().is_some_and(|gone| gone.load(Ordering::Relaxed)) {
             drop(done);
-            drop(answer); // in the runtime, so its messages are released
+            drop(answer); // dropped in the runtime, so that its messages are released
             return;
         }
         let was_empty = done.is_empty();
@@ -125,7 +125,7 @@ impl Drop for Owed {
     }
 }
 
-/// A call whose caller may leave before the answer comes.
+/// A call whose caller may leave before the answer arrives.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Call {
     list: Arc<List>,
@@ -147,7 +147,7 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// Ends the call. Messages that come, or that the caller has not read, are released.
+    /// Ends the call. Messages that arrive later, or that the caller has not read, are released.
     fn leave(&self) {
         let left = {
             let mut done = self.list.done();
@@ -184,14 +184,14 @@ impl Bridge {
         self.wakes.as_raw_fd()
     }
 
-    /// Resolves the futures whose outcomes have come.
+    /// Resolves the futures whose outcomes have arrived.
     fn resolve(&self, py: Python<'_>) -> PyResult<()> {
         let mut bytes = [0; 64];
         loop {
             match (&self.wakes).read(&mut bytes) {
                 Ok(read) if read == bytes.len() => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Ok(_) | Err(_) => break, // empty
+                Ok(_) | Err(_) => break, // the pipe is empty
             }
         }
         let done = std::mem::take(&mut *self.list.done());
@@ -235,7 +235,7 @@ impl Bridge {
     }
 
     /// Adds an enqueue to the other calls of this turn of the loop. Sends it at once if no enqueue
-    /// is under way.
+    /// is in flight.
     pub fn enqueue(bridge: &Bound<'_, Self>, queue: &Queue<Raw>, draft: Draft<Raw>) -> PyResult<Py<PyAny>> {
         let (this, py) = (bridge.get(), bridge.py());
         let future = this.future(py)?;
@@ -288,7 +288,7 @@ impl Enqueue {
     }
 }
 
-/// Counts enqueues while they are under way.
+/// Counts enqueues while they are in flight.
 struct UnderWay {
     list: Arc<List>,
     count: usize,

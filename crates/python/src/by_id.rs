@@ -95,7 +95,7 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.cancel(&ids).await }, |py, ids| ids.into_py_any(py))
     }
 
-    /// Makes messages due after a number of seconds, or at a time.
+    /// Makes messages due after a number of seconds, or at a given time.
     #[pyo3(signature = (bridge, ids, due))]
     fn reschedule(&self, py: Python<'_>, bridge: Loop<'_>, ids: Vec<i64>, due: Given) -> Answered {
         let due = due.due()?;

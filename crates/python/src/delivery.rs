@@ -21,7 +21,7 @@ use crate::{
 /// One call of a handler. Dropping it without an answer makes it a failure.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Delivery {
-    /// The task's index in the worker, and the call's number.
+    /// The task's index in the worker, and the number of the call.
     #[pyo3(get)]
     task: usize,
     #[pyo3(get)]
@@ -49,7 +49,7 @@ impl From<Call> for Delivery {
 }
 
 impl Delivery {
-    /// Takes the outcomes of the messages, with the way back to the worker. Returns nothing the
+    /// Returns the outcomes of the messages, with the channel to the worker. Returns nothing the
     /// second time.
     pub fn ended(&self, ending: &Bound<'_, PyAny>, ends: bool) -> Option<Ended> {
         let sender = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take()?;
@@ -77,7 +77,7 @@ impl Delivery {
 
 #[pymethods]
 impl Delivery {
-    /// The payload of the first message.
+    /// Returns the payload of the first message.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let Raw(bytes) = &self.first()?.payload;
@@ -89,7 +89,7 @@ impl Delivery {
         metadata(py, &self.first()?.metadata)
     }
 
-    /// True if the first message has metadata, which may carry a trace.
+    /// Returns true if the first message has metadata, which may carry a trace.
     #[getter]
     fn has_metadata(&self) -> PyResult<bool> {
         Ok(!self.first()?.metadata.is_empty())
@@ -100,7 +100,7 @@ impl Delivery {
         Ok(self.first()?.attempts())
     }
 
-    /// Returns the first message with another payload.
+    /// Returns the first message, with another payload in place of its own.
     fn message(&self, payload: Py<PyAny>) -> PyResult<Message> {
         Ok(Message::of(with(self.first()?, payload)))
     }
@@ -114,7 +114,7 @@ impl Delivery {
         PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Extends the lease: it ends `by` seconds from now.
+    /// Extends the lease, so that it ends `by` seconds from now.
     #[pyo3(signature = (bridge, by))]
     fn extend(&self, py: Python<'_>, bridge: Loop<'_>, by: f64) -> PyResult<Py<PyAny>> {
         let (attempt, by) = (self.attempt()?, seconds(by)?);
@@ -128,7 +128,7 @@ impl Delivery {
         reply(py, bridge.as_deref(), async move { attempt.release().await }, none)
     }
 
-    /// Leaves the acknowledgement to the handler, which uses a connection of its own.
+    /// Leaves the acknowledgement to the handler, which makes it on its own connection.
     #[pyo3(signature = (bridge))]
     fn ends_elsewhere(&self, py: Python<'_>, bridge: Loop<'_>) -> PyResult<Py<PyAny>> {
         let attempt = self.attempt()?;
@@ -140,7 +140,7 @@ impl Delivery {
     }
 }
 
-/// Returns a copy with another payload.
+/// Returns a copy of the message, with another payload.
 fn with(message: &trunkline::Message<Raw>, payload: Py<PyAny>) -> trunkline::Message<Py<PyAny>> {
     message.clone().map(|_| payload)
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-/// Returns the number of nested lists and objects in a JSON text.
+/// Returns the maximum nesting depth of lists and objects in a JSON text.
 #[pyfunction]
 pub fn depth(json: &str) -> usize {
     let (mut depth, mut most, mut is_text) = (0_usize, 0, false);

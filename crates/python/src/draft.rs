@@ -14,7 +14,7 @@ use trunkline::{Metadata, Unique};
 
 use crate::raw::Raw;
 
-/// An encoded payload with its options.
+/// An encoded payload with options.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Draft(trunkline::Draft<Raw>);
 
@@ -68,7 +68,7 @@ pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
     Ok(draft.get().0.clone())
 }
 
-/// Converts seconds to a duration. Fails for negative and infinite numbers.
+/// Converts seconds to a duration. Fails if the number is negative or infinite.
 pub fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         PyValueError::new_err(format!("{seconds} seconds are out of bounds: a time is at least zero, and finite"))

@@ -25,9 +25,9 @@ impl Ending {
         Self::Failed(Failure::retry(reason))
     }
 
-    /// Reads `None`, which means done, or a tuple of kind, seconds and reason. The kind is "retry",
-    /// "after", "dead", "release", or "cancelled", which means a release if the worker `ends`. Any
-    /// other value is a failure.
+    /// Reads an outcome. `None` means done. Otherwise it is a tuple of kind, seconds and reason.
+    /// The kind is "retry", "after", "dead", "release", or "cancelled", which means a release if
+    /// the worker `ends`. Any other value is a failure.
     pub fn read(ending: &Bound<'_, PyAny>, ends: bool) -> Self {
         if ending.is_none() {
             return Self::Done;
@@ -56,8 +56,8 @@ impl Ending {
         read().unwrap_or_else(|_| Self::failed("the handler's ending cannot be read"))
     }
 
-    /// Returns the outcome for the worker. A release is a failure to the worker, which then finds
-    /// that the lease has ended.
+    /// Returns the outcome to report to the worker. A release is reported as a failure; the worker
+    /// then finds that the lease has ended.
     pub fn answer(self) -> Result<(), Failure> {
         match self {
             Self::Done => Ok(()),
@@ -70,7 +70,7 @@ impl Ending {
 pub struct Ended {
     pub sender: oneshot::Sender<Answers>,
     pub answers: Answers,
-    /// Messages to release before the answer.
+    /// The messages to release before the answer.
     pub releases: Vec<Lease>,
     pub attempt: Option<Attempt<Raw>>,
     pub queue: Queue<Raw>,
@@ -81,7 +81,8 @@ impl Ended {
         !self.releases.is_empty()
     }
 
-    /// Releases messages, and then answers. If a release fails, the answer counts as a failure.
+    /// Releases messages, and then sends the answer. If a release fails, the answer is reported as
+    /// a failure.
     pub async fn settle(self) {
         let _ = match &self.attempt {
             Some(attempt) => attempt.release().await,

@@ -5,7 +5,7 @@ use trunkline::Error;
 
 static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Returns the exception for an error, with the values of all its predicates.
+/// Returns the exception for an error, with the values of all the error's predicates.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let make = MAKE

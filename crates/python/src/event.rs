@@ -1,4 +1,4 @@
-//! An event of the library, for a record of Python's `logging`.
+//! A library event, to become a record of Python's `logging`.
 
 use std::{
     fmt::{Debug, Write},
@@ -37,13 +37,13 @@ impl Event {
         this
     }
 
-    /// Returns the approximate size in memory.
+    /// Returns the event's approximate size in memory.
     pub fn bytes(&self) -> usize {
         let texts = self.fields.iter().map(|(_, value)| if let Value::Text(text) = value { text.len() } else { 0 });
         size_of::<Self>() + self.text.len() + self.fields.len() * size_of::<(&str, Value)>() + texts.sum::<usize>()
     }
 
-    /// Returns level, logger, text, seconds since 1970, file, line, and the fields.
+    /// Returns level, logger, text, time in seconds since 1970, file, line, and the fields.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let Self { about, at, text, fields } = self;
         let dict = PyDict::new(py);
@@ -62,7 +62,7 @@ impl Event {
     }
 }
 
-/// Returns a file's path within the library, independent of the build's folder.
+/// Returns a file's path within the library, without the folder of the build.
 fn source(file: &str) -> &str {
     file.rfind("src/").map_or(file, |place| &file[place..])
 }
@@ -72,7 +72,7 @@ pub fn logger(target: &str) -> String {
     target.replace("::", ".")
 }
 
-/// Returns Python's number of a level.
+/// Returns the number that Python uses for a level.
 pub fn level(level: Level) -> i32 {
     match level {
         Level::ERROR => 40,

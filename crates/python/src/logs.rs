@@ -23,17 +23,18 @@ use crate::{
     runtime,
 };
 
-/// The bound of waiting bytes. Further events are counted and dropped.
+/// The maximum size of waiting events, in bytes. Further events are counted and dropped.
 const MOST: usize = 8 << 20;
 
-/// The events of one process, until Python asks for them.
+/// The events of one process, until Python fetches them.
 struct Logs {
     process: u32,
-    /// The lowest level of each logger. A logger without an entry uses its nearest parent's.
+    /// The minimum level of each logger. A logger without an entry uses that of its nearest parent.
     levels: RwLock<BTreeMap<String, i32>>,
     list: Mutex<List>,
     came: Condvar,
-    /// The events of a fork. It must not touch a lock that a thread of its parent may have held.
+    /// The events of a fork. A fork must not touch a lock that a thread of its parent may have
+    /// held.
     fork: OnceLock<&'static Logs>,
 }
 
@@ -42,7 +43,7 @@ struct List {
     events: Vec<Event>,
     bytes: usize,
     dropped: u64,
-    /// True after the reader's end.
+    /// True after the reader has ended.
     is_closed: bool,
 }
 
@@ -108,8 +109,8 @@ impl Logs {
         }
     }
 
-    /// Waits for events, for a limited time, and returns them. Returns nothing after the end, once
-    /// all events are read.
+    /// Waits for events, for at most `longest`, and returns them. Returns nothing after the end,
+    /// once all events have been read.
     fn next(&self, longest: Duration) -> Option<(Vec<Event>, u64)> {
         let is_idle = |list: &mut List| list.events.is_empty() && !list.is_closed;
         let waited = self.came.wait_timeout_while(self.list(), longest, is_idle);
@@ -149,7 +150,7 @@ impl Subscriber for Door {
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1) // one id for all, because no span is recorded
+        span::Id::from_u64(1) // all spans have the same id, because none is recorded
     }
 
     fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
@@ -170,7 +171,7 @@ pub fn begin_logs() -> bool {
     is_new
 }
 
-/// Sets the lowest level of each logger. Cheap if no level has changed.
+/// Sets the minimum level of each logger. Cheap if no level has changed.
 #[pyfunction]
 pub fn log_levels(levels: BTreeMap<String, i32>) {
     let Some(logs) = Logs::current() else { return };
@@ -184,8 +185,8 @@ pub fn log_levels(levels: BTreeMap<String, i32>) {
     tracing::callsite::rebuild_interest_cache();
 }
 
-/// Waits at most `longest` seconds for events, and returns them with the number of dropped events.
-/// Returns `None` after the end, once all events are read.
+/// Waits at most `longest` seconds for events. Returns them with the number of dropped events.
+/// Returns `None` after the end, once all events have been read.
 #[pyfunction]
 pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>>, u64)>> {
     let longest = seconds(longest)?;
@@ -194,7 +195,7 @@ pub fn next_logs(py: Python<'_>, longest: f64) -> PyResult<Option<(Vec<Py<PyAny>
     Ok(Some((events, dropped)))
 }
 
-/// Logs `count` warnings or traces from a thread of the runtime, for tests.
+/// Logs `count` warnings or traces from a thread of the runtime. For tests.
 #[pyfunction]
 pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     let task = runtime::handle()?.spawn(async move {

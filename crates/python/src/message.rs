@@ -9,7 +9,7 @@ use pyo3::{
 };
 use trunkline::Metadata;
 
-/// The right to one message under one attempt.
+/// The right to one message during one attempt.
 #[pyclass(frozen, eq, hash, ord, from_py_object, get_all, module = "trunkline._trunkline")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lease {
@@ -129,7 +129,7 @@ pub fn metadata<'py>(py: Python<'py>, metadata: &Metadata) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// Reads the leases of one or several messages or leases.
+/// Reads the leases from one or several messages or leases.
 pub fn leases(of: &Bound<'_, PyAny>) -> PyResult<Vec<trunkline::Lease>> {
     if let Some(lease) = one(of) {
         return Ok(vec![lease]);

@@ -49,9 +49,9 @@ impl Offer {
         }
     }
 
-    /// Returns the messages, with each payload decoded by `decode`. A message whose decoding raises
-    /// an exception fails its attempt. If `decode` is interrupted, for example by Ctrl-C, all
-    /// messages are released and the exception is raised.
+    /// Returns the messages, with each payload decoded by `decode`. If decoding a message raises an
+    /// exception, the message's attempt fails. If `decode` is interrupted, for example by Ctrl-C,
+    /// all messages are released and the exception is raised.
     fn accept<'py>(&self, py: Python<'py>, decode: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyList>> {
         let offer = self.take().ok_or_else(|| PyRuntimeError::new_err("the messages were accepted before"))?;
         let handle = runtime::handle()?;
@@ -83,8 +83,8 @@ impl Offer {
     }
 }
 
-/// Returns true if the payload causes the error, so that `decode` raises it again. An exception of
-/// a signal handler does not repeat, and neither Ctrl-C nor the interpreter's end depends on a
+/// Returns true if the payload causes the error, so that `decode` raises it again. An exception
+/// from a signal handler does not repeat. Ctrl-C and the interpreter's end never depend on a
 /// payload.
 fn is_of_the_payload(py: Python<'_>, error: &PyErr, decode: &Bound<'_, PyAny>, bytes: &Bound<'_, PyBytes>) -> bool {
     error.is_instance_of::<PyException>(py) && decode.call1((bytes,)).is_err()

@@ -28,7 +28,7 @@ pub fn list<T>(
     Ok(list.into_any().unbind())
 }
 
-/// Sets the fields that all of them have.
+/// Sets the fields that all kinds of messages have.
 fn seen(
     dict: &Bound<'_, PyDict>,
     (id, enqueued_at, attempt): (i64, SystemTime, i32),

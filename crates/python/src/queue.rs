@@ -1,4 +1,4 @@
-//! A queue and its verbs. The verbs by id are in `by_id`.
+//! A queue and its verbs. The verbs that take ids are in `by_id`.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Queue {
     pub queue: trunkline::Queue<Raw>,
-    /// The same queue, for inspecting payloads that may not decode.
+    /// The same queue, for inspecting payloads that may be impossible to decode.
     pub seen: trunkline::Queue<Seen>,
     pub owner: Owner,
 }
@@ -53,7 +53,7 @@ impl Queue {
         &self.queue.description().payload
     }
 
-    /// The length of a lease, in seconds.
+    /// Returns the length of a lease, in seconds.
     #[getter]
     fn lease_seconds(&self) -> f64 {
         self.queue.description().lease.as_secs_f64()
@@ -119,7 +119,7 @@ impl Queue {
         self.reply(py, &bridge, |queue| async move { queue.release(leases).await }, none)
     }
 
-    /// Does the same as `release`, without reporting the outcome.
+    /// Releases messages like `release`, without reporting the outcome.
     fn release_unheard(&self, of: &Bound<'_, PyAny>) -> PyResult<()> {
         self.owner.check()?;
         let (queue, leases) = (self.queue.clone(), leases(of)?);
@@ -200,7 +200,7 @@ impl Queue {
     }
 }
 
-/// Reads the way to wait.
+/// Reads how a consumer waits.
 pub fn wait_of(wait: &Bound<'_, PyAny>) -> PyResult<Wait> {
     if let Ok(every) = wait.extract::<f64>() {
         return Ok(Wait::Poll(seconds(every)?.max(Duration::from_millis(1))));

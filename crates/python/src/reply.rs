@@ -1,4 +1,4 @@
-//! Returns an answer to Python: to a future of an event loop, or to a waiting thread.
+//! Returns an answer to Python, either to a future of an event loop or to a waiting thread.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, channel},
@@ -26,8 +26,8 @@ pub fn none(py: Python<'_>, (): ()) -> PyResult<Py<PyAny>> {
     Ok(py.None())
 }
 
-/// Runs the work in the background. Returns a future if there is an event loop, else waits for the
-/// outcome and returns it.
+/// Runs the work in the background. Returns a future if there is an event loop; otherwise waits for
+/// the outcome and returns it.
 pub fn reply<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,
@@ -37,8 +37,8 @@ pub fn reply<R: Send + 'static>(
     deliver(py, bridge, async move { Answer::of(work.await, make) }, false)
 }
 
-/// Does the same as [`reply`], but drops the answer if its caller has left, which releases its
-/// messages. Returns the future and the call, which the caller ends when it leaves.
+/// Runs the work like [`reply`], but drops the answer if its caller has left, which releases the
+/// messages in it. Returns the future and the call. The caller ends the call when it leaves.
 pub fn reply_or_leave<R: Send + 'static>(
     py: Python<'_>,
     bridge: Option<&Bridge>,
@@ -70,7 +70,7 @@ fn deliver(
 fn wait(py: Python<'_>, handle: &Handle, work: impl Future<Output = Answer> + Send + 'static) -> PyResult<Py<PyAny>> {
     let (answer, mut answered) = channel();
     let task = handle.spawn(async move {
-        let _ = answer.send(work.await); // dropped if the caller is gone
+        let _ = answer.send(work.await); // the answer is dropped if the caller is gone
     });
     loop {
         let (came, back) = runtime::detached(py, move || (answered.recv_timeout(LOOK), answered));

@@ -10,10 +10,11 @@ use std::{
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::runtime::{Builder, Handle};
 
-/// Two threads, because Python keeps one core busy and the server another.
+/// The number of threads: two, because Python keeps one core busy and the server another.
 const THREADS: usize = 2;
 
-/// The runtime with its process, because a fork has no copy of the threads.
+/// The runtime and the id of its process. A fork has no copy of the threads, so it needs a runtime
+/// of its own.
 static RUNTIME: RwLock<Option<(u32, Handle)>> = RwLock::new(None);
 
 /// Returns the runtime of this process, and starts it on first use.
@@ -33,14 +34,14 @@ pub fn handle() -> PyResult<Handle> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("trunkline").enable_all().build();
     let runtime = runtime.map_err(|cause| PyRuntimeError::new_err(format!("cannot start threads: {cause}")))?;
     let handle = runtime.handle().clone();
-    std::mem::forget(runtime); // its drop would wait at the interpreter's exit
+    std::mem::forget(runtime); // dropping it would wait at the interpreter's exit
     *place = Some((own, handle.clone()));
     Ok(handle)
 }
 
-/// The thread that ends the interpreter, once it does.
+/// The thread that ends the interpreter, once that happens.
 static ENDS: OnceLock<ThreadId> = OnceLock::new();
-/// The time for threads that return to Python at that moment.
+/// The time for threads that are just returning to Python.
 const LAST: Duration = Duration::from_millis(5);
 
 /// Runs work without Python's lock. Does not return in a thread that outlives the interpreter.
@@ -56,7 +57,7 @@ pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// Notes that this thread is about to end the interpreter.
+/// Records that this thread is about to end the interpreter.
 #[pyfunction]
 pub fn at_exit(py: Python<'_>) {
     let _ = ENDS.set(thread::current().id()); // only the first call counts
@@ -73,7 +74,7 @@ impl Owner {
     }
 
     /// # Errors
-    /// This process is a fork of the owner.
+    /// If this process is a fork of the owner.
     pub fn check(self) -> PyResult<()> {
         if self.0 == process::id() {
             return Ok(());
@@ -85,7 +86,7 @@ impl Owner {
     }
 }
 
-/// Drops a value in the runtime, because its messages are released in a task.
+/// Drops a value within the runtime, because a task releases its messages.
 pub fn drop_within<T>(what: T) {
     match handle() {
         Ok(handle) => {

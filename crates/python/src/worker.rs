@@ -36,7 +36,7 @@ enum News {
     Call(Call),
     /// The call's lease is lost, or the worker will soon abandon the call.
     Lost(u64),
-    /// The call's caller has left.
+    /// The caller of the call has left.
     Over(u64),
 }
 
@@ -55,11 +55,11 @@ impl Inbox {
             all.len() == 1
         };
         if was_empty {
-            let _ = (&self.wake).write(&[1]); // full: awake already; closed: no reader
+            let _ = (&self.wake).write(&[1]); // if full, the loop is awake already; if closed, there is no reader
         }
     }
 
-    /// Calls the handler of a task in Python.
+    /// Calls a task's handler in Python.
     async fn call(
         self: Arc<Self>,
         task: usize,
@@ -78,7 +78,7 @@ impl Inbox {
     }
 }
 
-/// A call that runs in Python. Dropping it notifies Python that the caller has left.
+/// A call that is running in Python. Dropping it notifies Python that the caller has left.
 struct Running {
     inbox: Arc<Inbox>,
     nr: u64,
@@ -116,7 +116,7 @@ struct Task {
     queue: Py<Queue>,
     #[pyo3(item)]
     weight: u32,
-    /// The bound of messages per call, if the handler takes batches.
+    /// The maximum number of messages per call, if the handler takes batches.
     #[pyo3(item)]
     batch: Option<usize>,
     #[pyo3(item)]
@@ -125,10 +125,12 @@ struct Task {
     lease: Option<f64>,
     #[pyo3(item)]
     shutdown_after: f64,
-    /// The number of processes for handlers, if they run in processes; all such tasks share them.
+    /// The number of processes for handlers, if they run in processes. All such tasks share the
+    /// processes.
     #[pyo3(item)]
     processes: Option<usize>,
-    /// True if delays grow, the first delay and the longest in seconds, and the bound of attempts.
+    /// True if delays grow; the first delay and the maximum delay in seconds; and the maximum
+    /// number of attempts.
     #[pyo3(item)]
     retry: (bool, f64, f64, Option<u32>),
 }
@@ -185,13 +187,13 @@ impl Work {
     async fn run(self, stop: CancellationToken) -> trunkline::Result<Summary> {
         let Self { shared, in_processes, draining } = self;
         if draining.is_empty() {
-            // If one of them ends with an error, the others shut down.
+            // If one of the workers ends with an error, the others shut down.
             let one = async |workers: Workers| {
                 let ended = workers.run(stop.clone().cancelled_owned()).await;
                 stop.cancel();
                 ended
             };
-            // A kind without workers has not ended.
+            // A kind of workers that is not used counts as not ended.
             let of = async |workers: Option<Workers>| match workers {
                 Some(workers) => one(workers).await,
                 None => Ok(Summary::default()),
@@ -207,7 +209,7 @@ impl Work {
 
 #[pymethods]
 impl Station {
-    /// Creates a worker of `tasks`. If it `drains`, it ends once no message is due. If it
+    /// Creates a worker for `tasks`. If it `drains`, it ends once no message is due. If it
     /// `reports`, it reports its state in the table `trunkline.worker`.
     #[new]
     fn new(
@@ -257,12 +259,12 @@ impl Station {
         })
     }
 
-    /// Begins the shutdown.
+    /// Starts the shutdown.
     fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Returns new deliveries, and ("lost" or "over", number) for calls that run.
+    /// Returns new deliveries, and ("lost" or "over", number) for running calls.
     fn news<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut bytes = [0; 64];
         let _ = (&self.wakes).read(&mut bytes); // one byte per list
@@ -278,9 +280,9 @@ impl Station {
         Ok(list)
     }
 
-    /// Takes the answers of ended calls: each is a delivery with an outcome for its message, or a
-    /// list of outcomes for its messages. An outcome that cannot be read is a failure of its
-    /// message. With `ends`, a cancelled handler's message is released.
+    /// Accepts the answers of ended calls. Each is a delivery with an outcome for its message, or
+    /// with a list of outcomes for its messages. An invalid outcome counts as a failure of its
+    /// message. If `ends` is true, the message of a cancelled handler is released.
     #[expect(clippy::unused_self, reason = "in Python it is the station that settles")]
     fn settle(&self, answers: &Bound<'_, PyList>, ends: bool) -> PyResult<()> {
         let mut all = Vec::with_capacity(answers.len());
@@ -288,7 +290,7 @@ impl Station {
             let Ok((delivery, ending)) = answer.extract::<(PyRef<'_, Delivery>, Bound<'_, PyAny>)>() else { continue };
             all.extend(delivery.ended(&ending, ends));
         }
-        // In the runtime, where waking many tasks is cheap.
+        // Runs in the runtime, where waking many tasks is cheap.
         runtime::handle()?.spawn(async move {
             let mut given_back = Vec::new();
             for ended in all {
@@ -304,7 +306,7 @@ impl Station {
     }
 }
 
-/// Returns the workers that share handlers, for another worker to join.
+/// Returns the workers that share handlers, so that another worker can join.
 fn beside(others: Option<Workers>, handlers: usize) -> Workers {
     others.unwrap_or_else(|| Workers::new(handlers))
 }

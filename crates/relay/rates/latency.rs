@@ -1,4 +1,4 @@
-//! Measures the time from the answer to an enqueue, which is the commit, to the broker's
+//! Measures the time between the answer to an enqueue, which marks the commit, and the broker's
 //! confirmation.
 
 use std::{
@@ -13,7 +13,7 @@ use trunkline_relay::{Outcome as Answer, Outgoing, Raw, Relay, Sink, sink};
 
 use crate::{Outcome, place::Place};
 
-/// A sink that notes when a message was confirmed.
+/// A sink that records when each message was confirmed.
 struct Timed {
     sink: Arc<dyn Sink>,
     confirmed: Arc<Mutex<HashMap<i64, Instant>>>,
@@ -61,7 +61,7 @@ pub async fn at(db: &Db, place: &Place, name: &str, per_second: u32, time: Durat
     drop(stop);
     running.await??;
     let confirmed = confirmed.lock().expect("no panic");
-    // The first second belongs to the start.
+    // The first second counts as the start, and is not measured.
     let counted = committed.iter().filter(|(_, at)| at.duration_since(began) > Duration::from_secs(1));
     let mut took: Vec<f64> =
         counted.map(|(id, at)| confirmed[id].saturating_duration_since(*at).as_secs_f64() * 1000.0).collect();

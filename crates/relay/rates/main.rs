@@ -1,13 +1,13 @@
-//! Measures how fast a queue goes to a broker. Compares the relay with the broker's own load tool,
-//! and with a plain loop of client library and `delete … returning`. Measures also the time from a
-//! message's commit to the broker's confirmation.
+//! Measures how fast a queue's messages reach a broker. Compares the relay with the broker's own
+//! load tool, and with a plain loop of client library and `delete … returning`. Also measures the
+//! time from a message's commit to the broker's confirmation.
 //!
 //! ```sh
 //! PATH=$PATH:$(.ci/brokers) cargo run --release -p trunkline-relay \
 //!     --features kafka,nats,rabbitmq,redis --example rates -- all >crates/relay/results.json
 //! ```
 //!
-//! Runs one broker at a time beside one PostgreSQL. Both are private and keep their default
+//! Runs one broker at a time, next to one PostgreSQL. Both are private and keep their default
 //! durability.
 #![allow(missing_docs)]
 
@@ -34,13 +34,14 @@ use self::{
     results::{Measured, Results, said},
 };
 
-/// The allocator of the program `trunkline` in builds with relays; the plain loop uses it, too.
+/// The allocator that the program `trunkline` uses in builds with relays. The plain loop uses it,
+/// too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Rounds of each measurement, so that the spread is visible.
+/// The number of rounds of each measurement, so that the spread is visible.
 const TIMES: usize = 3;
 
 const BYTES: usize = 100;
@@ -57,9 +58,9 @@ async fn main() -> Outcome<()> {
         _ => return Err("usage: rates kafka|rabbitmq|nats|redis|all [MESSAGES [relay]]".into()),
     };
     let messages: usize = arguments.next().map_or(Ok(300_000), |text| text.parse())?;
-    // For a profiler: runs the relay alone.
+    // Runs only the relay, for a profiler.
     let alone = arguments.next().is_some_and(|word| word == "relay");
-    // On a worker's thread, because the thread of `main` is slower.
+    // Runs on a worker thread, because the main thread is slower.
     tokio::spawn(async move {
         let mut results = Results {
             command:

@@ -1,4 +1,4 @@
-//! The broker's own load tool, with messages of the same size and the same durability.
+//! The broker's own load tool, with the same message size and the same durability.
 
 use std::process::Stdio;
 
@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::{Outcome, brokers::Kind, place::Place};
 
-/// Returns messages per second. Fails where the broker has no such tool.
+/// Returns messages per second. Fails if the broker has no such tool.
 pub async fn rate(place: &Place, name: &str, messages: usize) -> Outcome<f64> {
     let addr = place.addr;
     let (program, arguments) = match place.kind {

@@ -8,7 +8,7 @@ use tokio_postgres::NoTls;
 
 use crate::{Outcome, brokers::Kind, place::Place};
 
-/// Messages per round.
+/// The number of messages per round.
 const TURN: i64 = 1000;
 
 pub async fn rate(url: &str, place: &Place, name: &str, messages: usize) -> Outcome<f64> {
@@ -40,7 +40,7 @@ pub async fn rate(url: &str, place: &Place, name: &str, messages: usize) -> Outc
 
 enum Client {
     Kafka(rdkafka::producer::FutureProducer, String),
-    /// The channel lasts as long as its connection.
+    /// The channel works only as long as its connection exists.
     Rabbitmq {
         channel: lapin::Channel,
         _connection: lapin::Connection,

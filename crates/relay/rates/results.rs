@@ -1,4 +1,4 @@
-//! The measurements in `crates/relay/results.json`. A test makes the guide's table of them.
+//! The measurements in `crates/relay/results.json`. A test generates the guide's table from them.
 
 use std::process::Command;
 
@@ -13,28 +13,28 @@ pub struct Results {
     pub commit: String,
     pub cores: usize,
     pub postgres: String,
-    /// Messages per round, of `bytes` bytes each.
+    /// The number of messages per round, of `bytes` bytes each.
     pub messages: usize,
     pub bytes: usize,
     pub brokers: Vec<Measured>,
 }
 
-/// One broker: messages per second, one figure per round.
+/// The results for one broker: messages per second, one figure per round.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Measured {
     pub broker: String,
-    /// Syncs per second in PostgreSQL's data folder, before the first round.
+    /// Syncs per second in PostgreSQL's data folder, measured before the first round.
     pub fsyncs: f64,
     pub relay: Vec<f64>,
     pub plain: Vec<f64>,
-    /// Rates of the broker's own tool, or the reason for their absence.
+    /// The rates of the broker's own tool, or the reason why there are none.
     pub own_tool: Result<Vec<f64>, String>,
     /// Time from commit to broker at 100 messages per second, in milliseconds.
     pub p50: Vec<f64>,
     pub p99: Vec<f64>,
 }
 
-/// Returns the first line that a program prints, or nothing.
+/// Returns the first line that a program prints, or an empty text.
 pub fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

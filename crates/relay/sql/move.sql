@@ -1,4 +1,4 @@
--- Moves the position, in the transaction that enqueues what is before it; only from where the holder believes it to be.
+-- Moves the position, in the transaction that enqueues the messages before it, but only if it is still where the holder last read it.
 update trunkline.relay set position = $4, held_until = pg_catalog.clock_timestamp() operator(pg_catalog.+) ($5 operator(pg_catalog.*) interval '1 second'), seen_at = pg_catalog.clock_timestamp(),
     confirmed = confirmed operator(pg_catalog.+) $6, lag = $7,
     refused = refused operator(pg_catalog.+) case when $8::pg_catalog.text is null then 0 else 1 end, last_error = coalesce($8, last_error),

@@ -6,14 +6,14 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::Error;
 
-/// The address of a broker and of a topic, subject or stream on it.
+/// The address of a broker, and of a topic, subject or stream on it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     /// The scheme, which names the kind of broker.
     pub scheme: String,
     /// User and password, hosts and ports.
     pub servers: String,
-    /// The topic, subject or stream. On the way out it may be a route.
+    /// The topic, subject or stream. For a relay out of a queue it may be a route.
     pub path: String,
     /// The options' names and values, in order.
     pub options: Vec<(String, String)>,
@@ -42,7 +42,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// Returns the servers, each with `SCHEME://` before it.
+    /// Returns the servers, each prefixed with `SCHEME://`.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         self.servers.split(',').map(|server| format!("{}://{server}", self.scheme)).collect()
@@ -57,7 +57,7 @@ impl Address {
     /// Returns the value of an option.
     ///
     /// # Errors
-    /// The value cannot be read.
+    /// If the value is invalid.
     pub fn option<T: FromStr>(&self, name: &str) -> Result<Option<T>, Error> {
         let Some((_, value)) = self.options.iter().find(|(known, _)| known == name) else { return Ok(None) };
         value.parse().map(Some).map_err(|_| Error::usage(format!("{name}={value} of {} cannot be read", self.shown())))
@@ -66,7 +66,7 @@ impl Address {
     /// Returns the certificates that `ca=FILE` names, in PEM. They verify the server.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub fn authorities(&self) -> Result<Option<String>, Error> {
         let Some(file) = self.option::<String>("ca")? else { return Ok(None) };
         let read = std::fs::read_to_string(&file);
@@ -76,7 +76,7 @@ impl Address {
     /// Fails if the address has an option that is not among `known`.
     ///
     /// # Errors
-    /// Names the option.
+    /// If there is such an option. The error names it.
     pub fn only(&self, known: &[&str]) -> Result<(), Error> {
         match self.options.iter().find(|(name, _)| !known.contains(&&**name)) {
             None => Ok(()),

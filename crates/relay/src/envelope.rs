@@ -1,4 +1,4 @@
-//! The form of a body: the payload as it is, or an envelope of `CloudEvents` around it.
+//! The form of a body: the bare payload, or an envelope of `CloudEvents` around it.
 
 use std::{fmt::Write, str::FromStr};
 
@@ -16,12 +16,12 @@ use crate::{
 /// The form of a body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Envelope {
-    /// The payload, as it is.
+    /// The payload, unchanged.
     #[default]
     None,
-    /// `CloudEvents` 1.0 in JSON, structured: `id`, `source` (the queue), `type` (of the metadata's
-    /// `type`, else the queue's name), `time`, `subject` (the key) and `data`. Other metadata whose
-    /// names are letters and digits become extensions.
+    /// `CloudEvents` 1.0 in JSON, structured. It has `id`, `source` (the queue), `type` (the
+    /// metadata's `type`, or else the queue's name), `time`, `subject` (the key) and `data`. Other
+    /// metadata whose names consist of letters and digits become extensions.
     CloudEvents,
 }
 
@@ -86,7 +86,7 @@ impl Envelope {
         event.insert("datacontenttype".to_owned(), json!(datacontenttype));
         let mut whole = Value::Object(event).to_string();
         whole.pop();
-        let _ = write!(whole, ",\"{name}\":{data}}}"); // unparsed: numbers keep their digits
+        let _ = write!(whole, ",\"{name}\":{data}}}"); // inserted unparsed, so that numbers keep their digits
         (whole.into(), Some("application/cloudevents+json"))
     }
 }

@@ -1,4 +1,4 @@
-//! Errors that say what went wrong and what to do.
+//! Errors that report what went wrong and what to do.
 
 use std::fmt;
 
@@ -18,23 +18,23 @@ enum Kind {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of the caller: a wrong address, route, name or option.
+    /// Creates an error of the caller: a wrong address, route, name or option.
     pub fn usage(why: impl Into<String>) -> Self {
         Self(Kind::Usage(why.into()))
     }
 
-    /// An error that a broker reported.
+    /// Creates an error that a broker reported.
     pub fn broker(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Broker { broker: broker.into(), said: said.to_string() })
     }
 
-    /// A gap: the broker no longer has the messages behind a position, or has a different stream by
-    /// that name.
+    /// Creates the error of a gap: the broker no longer has the messages behind a position, or has
+    /// a different stream with that name.
     pub fn gap(broker: impl Into<String>, said: impl fmt::Display) -> Self {
         Self(Kind::Gap { broker: broker.into(), said: said.to_string() })
     }
 
-    /// Returns true if the broker has lost messages that were not read yet. Going on would omit
+    /// Returns true if the broker has lost messages that were not read yet. Continuing would omit
     /// them silently.
     #[must_use]
     pub fn is_gap(&self) -> bool {

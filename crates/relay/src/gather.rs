@@ -1,5 +1,5 @@
-//! Batches messages of many handlers. While some batches are under way, the next one fills. There
-//! is no timer and no linger.
+//! Batches messages of many handlers. While some batches are in flight, the next one fills. There
+//! is no timer, and no delay is added.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,25 +16,25 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The bound of messages per batch.
+/// The maximum number of messages per batch.
 const MESSAGES: usize = 1000;
-/// The bound of bytes per batch. The last message may exceed it.
+/// The maximum number of bytes per batch. The last message may exceed it.
 const BYTES: usize = 1 << 20;
 /// A batch without an answer after this time counts as unanswered.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// A message, and the handler that waits for its outcome.
+/// A message, and the handler that is waiting for its outcome.
 struct Waiting {
     message: Outgoing,
     answer: oneshot::Sender<(Outgoing, Outcome)>,
 }
 
-/// The handle that handlers send their messages through.
+/// The handle through which handlers send their messages.
 #[derive(Clone)]
 pub(crate) struct Gather(mpsc::UnboundedSender<Waiting>);
 
 impl Gather {
-    /// Starts a batcher for a sink, with at most `batches` batches under way. It ends when all
+    /// Starts a batcher for a sink, with at most `batches` batches in flight. It ends when all
     /// handles are dropped.
     pub fn start(sink: Arc<dyn Sink>, batches: usize, metrics: Arc<Metrics>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel(); // bounded by the worker's concurrency
@@ -42,7 +42,7 @@ impl Gather {
         Self(sender)
     }
 
-    /// Sends a message and waits for its outcome. Returns the message, too, for the next try.
+    /// Sends a message and waits for its outcome. Also returns the message, for the next attempt.
     pub async fn produce(&self, message: Outgoing) -> Result<(Outgoing, Outcome), String> {
         let (answer, answered) = oneshot::channel();
         let gone = || "the relay's batch ended without an answer".to_owned();

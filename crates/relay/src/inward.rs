@@ -2,8 +2,8 @@
 //! messages and the position behind them.
 //!
 //! The position decides. It moves only from the value that its holder last read. So a relay may be
-//! killed, fenced or cut off at any point, and each message is in the queue once: the next relay
-//! reads the position and goes on behind it.
+//! killed, fenced or cut off at any point, and each message is in the queue exactly once: the next
+//! relay reads the position and continues behind it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,18 +24,18 @@ use crate::{
     sql,
 };
 
-/// The bound of messages per transaction.
+/// The maximum number of messages per transaction.
 const MOST: usize = 1000;
-/// The bound of bytes per transaction. The last message may exceed it. The server takes no request
-/// over one GiB, and the messages wait in memory.
+/// The maximum number of bytes per transaction. The last message may exceed it. The server accepts
+/// no request over one GiB, and the messages wait in memory.
 const BYTES: usize = 16 << 20;
-/// Time without a report after which the holder of a position loses it, in seconds.
+/// The time without a report, in seconds, after which the holder of a position loses it.
 const HOLD: f64 = 15.0;
-/// Time between two reports of the holder while no message comes, and between two claims of a relay
-/// that waits.
+/// The interval between two reports of the holder while no messages arrive, and between two claims
+/// of a waiting relay.
 const WORD: Duration = Duration::from_secs(3);
 const ASK: Duration = Duration::from_secs(1);
-/// The first pause after an outage, and the longest.
+/// The first pause after an outage, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 type Claim = Statement<(String, String, String, i64, f64), Option<(Option<String>,)>>;
@@ -65,9 +65,9 @@ pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {
 
 /// The relay's claim on the position.
 enum State {
-    /// Asks for the position.
+    /// The relay is asking for the position.
     Waits,
-    /// Holds the position, and reads the messages behind it.
+    /// The relay holds the position, and reads the messages behind it.
     Holds(Option<String>),
 }
 
@@ -78,15 +78,15 @@ impl Inward {
         Self { queue, source, name: None, passes_over: false, progress: Arc::default() }
     }
 
-    /// Sets the name under which the position is stored; `QUEUE from BROKER` if not set. Under
-    /// another name the relay reads the stream from its beginning.
+    /// Sets the name under which the position is stored; `QUEUE from BROKER` by default. Under a
+    /// new name the relay reads the stream from its beginning.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
     }
 
-    /// Skips a message that the queue cannot store, with a warning: invalid JSON, too large, or a
-    /// missing key. Without this the relay ends with an error there.
+    /// Skips a message that the queue cannot store, with a warning: invalid JSON, a payload that is
+    /// too large, or a missing key. Otherwise the relay ends with an error at such a message.
     #[must_use]
     pub fn pass_over(self, passes_over: bool) -> Self {
         Self { passes_over, ..self }
@@ -98,13 +98,13 @@ impl Inward {
         self.progress.clone()
     }
 
-    /// Relays until `shutdown` ends. Then commits the batch under way, releases the position, and
+    /// Relays until `shutdown` ends. Then commits the batch in progress, releases the position, and
     /// returns.
     ///
     /// # Errors
-    /// The name belongs to another relay, the broker has lost unread messages ([`Error::is_gap`]),
-    /// or the queue cannot store a message. The relay outlasts an outage of the database or the
-    /// broker.
+    /// If the name belongs to another relay, the broker has lost unread messages
+    /// ([`Error::is_gap`]), or the queue cannot store a message. The relay outlasts an outage of
+    /// the database or the broker.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
         let stop = CancellationToken::new();
         let (db, broker) = (self.queue.db().clone(), self.source.broker().to_owned());
@@ -154,7 +154,7 @@ struct Running {
     progress: Arc<Progress>,
     metrics: Metrics,
     state: State,
-    /// The time of the holder's last report.
+    /// The time of the last report of the position's holder.
     word: Instant,
 }
 
@@ -176,7 +176,7 @@ impl Running {
         )))
     }
 
-    /// Returns the owner of the row. The row is deleted with its queue, or by hand; then the
+    /// Returns the owner of the row. If the row was deleted, with its queue or manually, the
     /// position is lost.
     async fn owner(&mut self) -> Result<(String, String, bool)> {
         let owner = self.db.run(&self.owner, (self.name.clone(), self.queue.description().name.clone())).await?;
@@ -190,11 +190,11 @@ impl Running {
         })
     }
 
-    /// Runs step after step, with a pause while the database or the broker is away.
+    /// Runs one step after another, with a pause while the database or the broker is away.
     async fn work(&mut self, stop: &CancellationToken) -> Result<()> {
         let mut pause = PAUSES.0;
         while !stop.is_cancelled() {
-            // A claim succeeds even if the messages behind the position cannot be read, so it does
+            // A claim succeeds even if the messages behind the position cannot be read. So it does
             // not reset the pause.
             let asks = matches!(self.state, State::Waits);
             match self.step(stop).await {
@@ -212,7 +212,7 @@ impl Running {
                     if error.is_broker() {
                         self.say(Some(error.to_string())).await;
                     } else {
-                        self.state = State::Waits; // only the position says what was committed
+                        self.state = State::Waits; // only the position shows what was committed
                     }
                     let _ = stop.run_until_cancelled(sleep(pause)).await; // both outcomes are fine
                     pause = (pause * 2).min(PAUSES.1);
@@ -256,7 +256,7 @@ impl Running {
         Ok(())
     }
 
-    /// Stores messages and position in one transaction and one round trip.
+    /// Stores the messages and the position in one transaction and one round trip.
     async fn store(&mut self, from: Option<String>, messages: Vec<Incoming>) -> Result<()> {
         let Some(to) = messages.last().map(|last| last.position.clone()) else { return Ok(()) };
         let span = info_span!("relay_store", relay = self.name, messages = messages.len());
@@ -275,7 +275,7 @@ impl Running {
         Ok(())
     }
 
-    /// Moves the position, and enqueues the messages before it or records the reason why there is
+    /// Moves the position. Enqueues the messages before it, or records the reason why there are
     /// none.
     async fn commit(
         &mut self,
@@ -325,7 +325,7 @@ impl Running {
         draft.metadata(metadata)
     }
 
-    /// Skips a message that the queue cannot store, or fails.
+    /// Skips a message that the queue cannot store, or fails because of it.
     async fn pass_over(&mut self, from: Option<String>, to: &str, error: Error) -> Result<()> {
         let queue = &self.queue.description().name;
         let why = format!("the message at {to:?} of {} cannot be stored in queue {queue:?}: {error}", self.broker);
@@ -338,7 +338,7 @@ impl Running {
         self.commit(from, to, Err(&why)).await
     }
 
-    /// Extends the hold on the position and reports the relay's state. After a failure, the next
+    /// Extends the hold on the position, and reports the relay's state. If that fails, the next
     /// report tries again.
     async fn say(&mut self, error: Option<String>) {
         type Keep = Statement<(String, i64, f64, Option<i64>, Option<String>, String), u64>;
@@ -355,7 +355,7 @@ impl Running {
     async fn let_go(&mut self) {
         let let_go: Statement<(&str, i64, &str), u64> = sql::of(&self.db, include_str!("../sql/let_go.sql"));
         let said = self.db.run(&let_go, (&*self.name, self.holder, &*self.queue.description().name));
-        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // else the hold expires by itself
+        let _ = tokio::time::timeout(Duration::from_secs(2), said).await; // if this fails, the hold expires by itself
     }
 }
 
@@ -376,7 +376,7 @@ fn parts(messages: Vec<Incoming>) -> Vec<Vec<Incoming>> {
     parts
 }
 
-/// Returns true for an error that does not pass by itself.
+/// Returns true for an error that does not resolve itself.
 fn is_final(error: &Error) -> bool {
     let of_database = |error: &trunkline::Error| {
         let code = error.sqlstate().map_or("", |state| state.code());
@@ -385,7 +385,8 @@ fn is_final(error: &Error) -> bool {
     error.is_usage() || error.is_gap() || error.database().is_some_and(of_database)
 }
 
-/// Returns true if the database, or the library before it, refuses a message for its content.
+/// Returns true if the database, or the library before it, refuses a message because of its
+/// content.
 fn is_refusal(error: &Error) -> bool {
     error.database().is_some_and(|error| {
         let of_library = !error.is_closed() && !error.is_outcome_unknown();
@@ -393,8 +394,8 @@ fn is_refusal(error: &Error) -> bool {
     })
 }
 
-/// Returns true for codes that pass by themselves or concern every message. All other codes concern
-/// one message: a value, a check, a trigger's error, too deep a nesting.
+/// Returns true for codes of errors that pass or that affect every message. All other codes concern
+/// one message: a value, a check, a trigger's error, or nesting that is too deep.
 fn is_of_server(code: &str) -> bool {
     const CLASSES: [&str; 15] =
         ["08", "25", "26", "28", "3D", "3F", "40", "42", "53", "55P03", "57", "58", "F0", "XX", "TL"];

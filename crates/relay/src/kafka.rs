@@ -1,5 +1,5 @@
-//! Kafka and brokers that speak its protocol: topics, with `acks=all` and an idempotent producer,
-//! through librdkafka.
+//! Kafka, and brokers that support its protocol: topics, with `acks=all` and an idempotent
+//! producer, through librdkafka.
 
 mod address;
 mod heard;

@@ -1,8 +1,8 @@
 //! Carries messages from Trunkline's queues to brokers, at least once, and from brokers into
 //! queues, effectively once.
 //!
-//! Each broker is a cargo feature: `kafka`, `nats`, `rabbitmq`, `redis`. Without any feature the
-//! crate has the relay itself, and the traits [`Sink`] and [`Source`] for brokers of your own.
+//! Each broker is a cargo feature: `kafka`, `nats`, `rabbitmq`, `redis`. Without any feature, the
+//! crate contains the relay itself, and the traits [`Sink`] and [`Source`] for other brokers.
 
 mod address;
 mod error;
@@ -61,8 +61,8 @@ fn chance() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Returns a random number from 0 to less than 1, for jitter: relays that fail together must not
-/// retry together.
+/// Returns a random number from 0 to less than 1, for jitter, so that relays that fail together do
+/// not retry together.
 fn spread() -> f64 {
     (chance() >> 11) as f64 / (1_u64 << 53) as f64
 }

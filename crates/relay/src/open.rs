@@ -22,7 +22,7 @@ pub const BROKERS: &[&str] = &[
     "redis",
 ];
 
-/// The schemes of each broker's addresses.
+/// The schemes of the addresses, for each broker.
 const SCHEMES: [(&str, &[&str]); 4] = [
     ("kafka", &["kafka"]),
     ("nats", &["nats", "tls"]),
@@ -34,7 +34,7 @@ const SCHEMES: [(&str, &[&str]); 4] = [
 /// `nats://host/orders.{metadata.tenant}`.
 ///
 /// # Errors
-/// The address or the route is invalid, this build does not support the broker, or the broker
+/// If the address or the route is invalid, this build does not support the broker, or the broker
 /// cannot be reached now.
 pub async fn sink(address: &str) -> Result<(Arc<dyn Sink>, Template)> {
     let address = parsed(address)?;

@@ -2,9 +2,9 @@
 //! confirmed it.
 //!
 //! The relay is a worker whose handlers share batches. The library leases rows, renews leases,
-//! keeps the order of keys and settles row by row. Each handler waits for the broker's outcome for
-//! its message. While the broker refuses a message for now, the relay holds it without counting an
-//! attempt, and other messages go on.
+//! keeps the order of keys, and settles messages row by row. Each handler waits until the broker
+//! reports the outcome of its message. While the broker refuses a message for now, the relay holds
+//! it without counting an attempt, and other messages continue.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -30,13 +30,13 @@ use crate::{
     template::{Fields, Template},
 };
 
-/// The default bound of messages in hand.
+/// The default maximum of messages in hand.
 const HANDS: usize = 8192;
-/// The default bound of batches under way.
+/// The default maximum of batches in flight.
 const BATCHES: usize = 8;
-/// The first pause after a refusal for now, and the longest.
+/// The first pause after a refusal for now, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
-/// The time between two warnings about waiting messages.
+/// The interval between two warnings about waiting messages.
 const TELL: Duration = Duration::from_secs(10);
 
 /// A relay from a queue to a broker: see [`relay`].
@@ -55,10 +55,10 @@ pub struct Relay {
 /// Carries a queue's messages to a broker, at least once: a message leaves the queue when the
 /// broker has confirmed it.
 ///
-/// - A message that the broker refuses for good becomes a dead letter with the broker's reason. The
-///   relay tries a message that the broker refuses for now again, with back-off, without counting
-///   an attempt and without a limit; other messages go on. While the broker is away, the relay
-///   holds a bounded number of messages, and the rest stays in the queue.
+/// - A message that the broker refuses for good becomes a dead letter with the broker's reason. If
+///   the broker refuses a message only for now, the relay tries it again, with back-off, without
+///   counting an attempt and without a limit. Other messages continue. While the broker is away,
+///   the relay holds a bounded number of messages, and the rest stays in the queue.
 /// - A queue with keys keeps the order of each key: the relay sends the next message of a key after
 ///   the broker has confirmed the previous one, or refused it for good.
 /// - Any number of relays of a queue can run side by side.
@@ -81,7 +81,7 @@ pub fn relay(queue: Queue<Raw>, sink: impl Sink) -> Relay {
 }
 
 impl Relay {
-    /// Does the same as [`relay`], with a sink that the caller shares.
+    /// Creates a relay like [`relay`], with a sink that the caller shares.
     #[must_use]
     pub fn new(queue: Queue<Raw>, sink: Arc<dyn Sink>) -> Self {
         Self {
@@ -97,40 +97,40 @@ impl Relay {
         }
     }
 
-    /// Sets the route, which names the topic, subject or stream of each message; the queue's name
-    /// if not set.
+    /// Sets the route, which determines the topic, subject or stream of each message; by default
+    /// the queue's name.
     #[must_use]
     pub fn route(self, route: Template) -> Self {
         Self { route, ..self }
     }
 
-    /// Sets the form of bodies; the payload as it is if not set.
+    /// Sets the form of bodies; by default the unchanged payload.
     #[must_use]
     pub fn envelope(self, envelope: Envelope) -> Self {
         Self { envelope, ..self }
     }
 
-    /// Sets the bound of messages in hand, messages between two tries included; 8,192 if not set,
-    /// at least 1. The relay's memory is a few times their size.
+    /// Sets the maximum number of messages in hand, including messages that wait for their next
+    /// attempt; 8,192 by default, at least 1. The relay needs a few times their size as memory.
     #[must_use]
     pub fn in_hand(self, hands: usize) -> Self {
         Self { hands: hands.max(1), ..self }
     }
 
-    /// Sets the bound of batches that are under way at the same time; 8 if not set, at least 1.
+    /// Sets the maximum number of batches in flight at the same time; 8 by default, at least 1.
     #[must_use]
     pub fn in_flight(self, batches: usize) -> Self {
         Self { batches: batches.max(1), ..self }
     }
 
     /// Sets a lease time other than the queue's own. The relay renews its leases, so this is the
-    /// time after which messages come back when the relay was killed.
+    /// time after which messages come back if the relay is killed.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease: Some(lease), ..self }
     }
 
-    /// Sets the longest time that a shutdown waits for batches under way; 30 seconds if not set.
+    /// Sets the maximum time that a shutdown waits for batches in flight; 30 seconds by default.
     #[must_use]
     pub fn shutdown_after(self, longest: Duration) -> Self {
         Self { shutdown_after: longest, ..self }
@@ -142,13 +142,13 @@ impl Relay {
         self.progress.clone()
     }
 
-    /// Relays until `shutdown` ends. Then finishes the batches under way, releases the other
+    /// Relays until `shutdown` ends. Then finishes the batches in flight, releases the other
     /// messages without counting an attempt, and returns.
     ///
     /// # Errors
-    /// At the start: the route needs a key or a payload's field, and the queue's messages have
-    /// none. Later: an error of the database that does not pass. The relay outlasts an outage of
-    /// the database or the broker.
+    /// At the start, if the route needs a key or a payload's field that the queue's messages cannot
+    /// have. Later, if the database reports an error that does not resolve itself. The relay
+    /// outlasts an outage of the database or the broker.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Arc<Progress>> {
         self.check()?;
         let description = self.queue.description().clone();
@@ -225,8 +225,8 @@ struct Carrier {
 }
 
 impl Carrier {
-    /// Runs the life of a message: prepares it, sends it until the broker confirms it or refuses it
-    /// for good, and settles it.
+    /// Carries a message through all its steps: prepares it, sends it until the broker confirms it
+    /// or refuses it for good, and settles it.
     async fn carry(&self, message: Message<Raw>, attempt: Attempt<Raw>) -> std::result::Result<(), Failure> {
         let mut outgoing = self.dress(&message).map_err(|why| self.refused(why))?;
         drop(message);
@@ -257,8 +257,8 @@ impl Carrier {
         }
     }
 
-    /// Waits for the next try. Returns false if there is none: the relay stops, or the lease is
-    /// lost.
+    /// Waits for the next attempt. Returns false if there will be none: the relay stops, or the
+    /// lease is lost.
     async fn waits(&self, attempt: &Attempt<Raw>, pause: Duration) -> bool {
         let _held = self.progress.hold(&self.metrics.held);
         let lost = attempt.lost();
@@ -294,13 +294,13 @@ impl Carrier {
         match self.envelope {
             Envelope::None if dressed.metadata.get(CONTENT_TYPE).is_some() => dressed.content_type = None,
             Envelope::None => {}
-            // The media type describes the data, and stands inside the envelope.
+            // The media type describes the data, so it is stated inside the envelope.
             Envelope::CloudEvents => drop(dressed.metadata.remove(CONTENT_TYPE)),
         }
         Ok(dressed)
     }
 
-    /// Warns that messages wait, and why: at once, and at intervals while they wait.
+    /// Warns that messages are waiting, and why: at once, and then at intervals.
     fn tell_why(&self, why: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TELL) {

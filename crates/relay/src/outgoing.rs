@@ -1,4 +1,4 @@
-//! A message on its way to a broker.
+//! Messages on their way to a broker.
 
 use std::{
     fmt::Write,
@@ -11,17 +11,17 @@ use trunkline::{Description, Message, Metadata};
 
 use crate::{header, payload::Raw};
 
-/// The header with the message's id, `QUEUE/EPOCH/ID`. It is the same for each delivery of the
+/// The header with the message's id, `QUEUE/EPOCH/ID`. The id is the same for each delivery of the
 /// message, and no other message has it.
 ///
 /// EPOCH is the time of the queue's creation, in hexadecimal microseconds: a queue that is dropped
 /// and created again counts ids from the start again.
 pub const ID: &str = "trunkline-id";
-/// The header with the number of the attempt: 1 for the first delivery out of the queue.
+/// The header with the number of the attempt: 1 for the first delivery from the queue.
 pub const ATTEMPT: &str = "trunkline-attempt";
-/// The header with the key, for brokers whose messages have no key.
+/// The header with the key, for brokers whose messages do not have keys.
 pub const KEY: &str = "trunkline-key";
-/// The header, and the name in the metadata, of a body's media type.
+/// The name of the header, and of the metadata entry, for a body's media type.
 pub(crate) const CONTENT_TYPE: &str = "content-type";
 
 /// A message on its way to a broker.
@@ -30,11 +30,11 @@ pub(crate) const CONTENT_TYPE: &str = "content-type";
 pub struct Outgoing {
     /// The id, as in the header [`ID`].
     pub id: String,
-    /// Deliveries so far, this one included.
+    /// The number of deliveries so far, including this one.
     pub attempt: i32,
     /// The key, by which the broker partitions.
     pub key: Option<Arc<str>>,
-    /// The topic, subject, stream or routing key that the route gives.
+    /// The topic, subject, stream or routing key that the route determines.
     pub to: Arc<str>,
     /// The metadata of the message in the queue.
     pub metadata: Metadata,
@@ -52,9 +52,9 @@ impl Outgoing {
         Self { id: id.into(), attempt: 1, key: None, to: to.into(), metadata, content_type: None, body }
     }
 
-    /// Returns the headers that travel beside the body: id, attempt, content type, and the
-    /// metadata, `traceparent` included. Omits metadata under the relay's own names. The sink
-    /// itself handles names that its broker obeys and texts that its broker cannot carry.
+    /// Returns the headers that travel with the body: id, attempt, content type, and the metadata,
+    /// including `traceparent`. Omits metadata under the relay's own names. The sink itself handles
+    /// names that its broker obeys and values that its broker cannot carry.
     pub fn headers(&self) -> impl Iterator<Item = (&str, std::borrow::Cow<'_, str>)> {
         let own = [(ID, (&*self.id).into()), (ATTEMPT, self.attempt.to_string().into())];
         let content = self.content_type.map(|content_type| (CONTENT_TYPE, content_type.into()));
@@ -63,8 +63,8 @@ impl Outgoing {
         own.into_iter().chain(content).chain(metadata.map(|(name, text)| (name, text.into())))
     }
 
-    /// Returns true for a tombstone, Kafka's message without a value that deletes a key: the
-    /// metadata marks it, and the payload is empty.
+    /// Returns true for a tombstone: Kafka's message without a value, which deletes a key. Such a
+    /// message has a mark in its metadata and an empty payload.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         self.metadata.get(header::TOMBSTONE) == Some(header::TRUE) && self.body.is_empty()

@@ -1,4 +1,4 @@
-//! Counts of a relay that callers read while it runs.
+//! Counts of a relay that callers can read while it runs.
 
 use std::{
     sync::{
@@ -26,31 +26,32 @@ struct Last {
 }
 
 impl Progress {
-    /// Messages that have arrived: confirmed by the broker, or committed in the queue.
+    /// Returns the number of messages that have arrived: confirmed by the broker, or committed in
+    /// the queue.
     #[must_use]
     pub fn confirmed(&self) -> u64 {
         self.confirmed.load(Ordering::Relaxed)
     }
 
-    /// Messages that were refused for good, and are dead letters.
+    /// Returns the number of messages that were refused for good and are now dead letters.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Refusals for now, one for each try.
+    /// Returns the number of refusals for now, counting each attempt.
     #[must_use]
     pub fn again(&self) -> u64 {
         self.again.load(Ordering::Relaxed)
     }
 
-    /// Messages in hand that wait for their next try.
+    /// Returns the number of messages in hand that wait for their next attempt.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The last refusal of the broker or the queue, with its time.
+    /// Returns the last refusal by the broker or the queue, with its time.
     #[must_use]
     pub fn last_error(&self) -> Option<(SystemTime, String)> {
         self.last().error.clone()
@@ -88,7 +89,7 @@ impl Progress {
     }
 }
 
-/// A message that waits for its next try.
+/// Counts a message that waits for its next attempt.
 pub(crate) struct Holding<'a>(&'a Progress, &'a Gauge);
 
 impl Drop for Holding<'_> {

@@ -19,16 +19,16 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The shortest time between two new connections.
+/// The minimum time between two new connections.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A connection that is replaced when its server refuses commands, because the host's name may lead
-/// to another server by then.
+/// A connection that is replaced when its server refuses commands, because by then the host's name
+/// may point to another server.
 struct Held {
     address: Address,
     patience: Duration,
     current: Mutex<ConnectionManager>,
-    /// The time of the last replacement; locked while one is under way.
+    /// The time of the last replacement; locked while a replacement is in progress.
     renewed: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -42,7 +42,7 @@ impl Held {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Connects to the same address again. Returns at once while another call does so.
+    /// Connects to the same address again. Returns at once if another call is already doing so.
     async fn renew(&self, error: &RedisError) {
         let Ok(mut renewed) = self.renewed.try_lock() else { return };
         if renewed.is_some_and(|renewed| renewed.elapsed() < PAUSE) {
@@ -58,8 +58,8 @@ impl Held {
     }
 }
 
-/// Returns true if a server refuses commands: it is a replica, has lost its master, or still loads
-/// its data.
+/// Returns true if a server refuses commands because it is a replica, has lost its master, or is
+/// still loading its data.
 fn points_elsewhere(error: &RedisError) -> bool {
     matches!(error.code(), Some("READONLY" | "MASTERDOWN" | "LOADING"))
 }

@@ -1,4 +1,4 @@
-//! The row that shows a relay out of a queue: in the console's list, and in queries of
+//! The row that describes a relay out of a queue, in the console's list and in queries of
 //! `trunkline.relay`.
 
 use std::{sync::Arc, time::Duration};
@@ -9,9 +9,9 @@ use trunkline::{Queue, postgres::Statement};
 
 use crate::{payload::Raw, progress::Progress, sql};
 
-/// The time between two reports.
+/// The interval between two reports.
 const EACH: Duration = Duration::from_secs(10);
-/// The longest wait for the row's deletion at the end.
+/// The maximum wait for the deletion of the row at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 type Row<'a> = (&'a str, &'a str, &'a str, i64, i64, i64, i64, Option<String>);
@@ -51,8 +51,8 @@ impl Report {
         }
     }
 
-    /// Returns the number of unsettled messages. Counting a large queue takes long, so the pause
-    /// grows with the time that the last count took.
+    /// Returns the number of unsettled messages. Counting a large queue takes a long time, so the
+    /// pause grows with the time that the last count took.
     async fn count(&self, counted: &mut Counted) -> trunkline::Result<i64> {
         let began = Instant::now();
         if counted.again_at.is_none_or(|at| at <= began) {
@@ -63,7 +63,7 @@ impl Report {
         Ok(counted.lag)
     }
 
-    /// Reports at intervals until it is dropped. After a failed report, the next one tries again.
+    /// Reports at intervals until dropped. If a report fails, the next one tries again.
     pub async fn run(&self) -> std::convert::Infallible {
         let mut ticks = interval(EACH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -97,7 +97,7 @@ impl Report {
         Ok(())
     }
 
-    /// Deletes the row at an orderly end.
+    /// Deletes the row when the relay ends in order.
     pub async fn end(&self) {
         let statement: Statement<(&str, &str), u64> = Statement::of(self.forget.text().to_owned());
         let end = async {

@@ -1,19 +1,19 @@
-//! Destinations: the interface of a broker that takes messages.
+//! Destinations: the interface of a broker that accepts messages.
 
 use futures_util::future::BoxFuture;
 
 use crate::outgoing::Outgoing;
 
-/// A broker that takes messages.
+/// A broker that accepts messages.
 ///
-/// One sink serves all batches of a relay, several of them at the same time. Dropping a call of
+/// One sink serves all batches of a relay, several at the same time. Dropping a call of
 /// [`Sink::produce`] may leave its messages stored: the relay sends them again, with the same id.
 pub trait Sink: Send + Sync + 'static {
-    /// The broker's address without credentials, for logs and errors.
+    /// Returns the broker's address without credentials, for logs and errors.
     fn broker(&self) -> &str;
 
-    /// The separator between the parts of a destination's name, if it has parts. A field of a route
-    /// then fills exactly one part.
+    /// Returns the separator between the parts of a destination's name, if it has parts. A field of
+    /// a route then fills exactly one part.
     fn separator(&self) -> Option<char> {
         None
     }
@@ -22,8 +22,8 @@ pub trait Sink: Send + Sync + 'static {
     /// chose for the sink.
     ///
     /// Returns an [`Outcome`] for each message, in order; a missing outcome counts as
-    /// [`Outcome::RefusedForNow`]. Where the queue keeps the order of keys, two messages that are
-    /// under way at the same time never have the same key.
+    /// [`Outcome::RefusedForNow`]. If the queue keeps the order of keys, two messages that are in
+    /// flight at the same time never have the same key.
     fn produce<'a>(&'a self, batch: &'a [Outgoing]) -> BoxFuture<'a, Vec<Outcome>>;
 }
 
@@ -32,8 +32,8 @@ pub trait Sink: Send + Sync + 'static {
 pub enum Outcome {
     /// The broker has stored the message, at the durability that the caller chose.
     Confirmed,
-    /// The broker will never take this message: too large, no such topic, no permission. The
-    /// message becomes a dead letter with this reason.
+    /// The broker will never accept this message: it is too large, there is no such topic, or
+    /// permission is missing. The message becomes a dead letter with this reason.
     RefusedForGood(String),
     /// The broker is away or full, or has not answered. The relay tries the message again, without
     /// counting an attempt and without a limit.

@@ -6,47 +6,47 @@ use trunkline::Metadata;
 
 use crate::error::Result;
 
-/// A broker that is read from a position on.
+/// A broker that the relay reads from a given position.
 ///
-/// The position is a text of the source's own. The relay stores it in the transaction that enqueues
-/// the messages, and passes it back. So a source needs no memory, and the broker needs no
-/// acknowledgements.
+/// The position is a text in a form that the source chooses. The relay stores it in the transaction
+/// that enqueues the messages, and passes it back. So a source needs no memory, and the broker
+/// needs no acknowledgements.
 pub trait Source: Send + 'static {
-    /// The address of broker and stream without credentials, for logs and errors.
+    /// Returns the address of the broker and stream without credentials, for logs and errors.
     fn broker(&self) -> &str;
 
-    /// Reads at most `most` messages behind `after`, in the order of their positions. `None` means
-    /// from the oldest message that the broker still has. Waits about a second for the first
-    /// message; returns nothing if none comes. The caller passes the position of the last message,
-    /// or an earlier one after a failure.
+    /// Reads at most `most` messages behind `after`, in the order of their positions. `None` starts
+    /// at the oldest message that the broker still has. Waits about a second for the first message,
+    /// and returns an empty list if none arrives. The caller passes the position of the last
+    /// message, or an earlier one after a failure.
     ///
     /// # Errors
-    /// The broker is away, and the relay asks again; or it has lost the messages behind the
-    /// position ([`Error::is_gap`](crate::Error::is_gap)), and the relay ends.
+    /// If the broker is away; the relay then tries again. If the broker has lost the messages
+    /// behind the position ([`Error::is_gap`](crate::Error::is_gap)); the relay then ends.
     fn read<'a>(&'a mut self, after: Option<&'a str>, most: usize) -> BoxFuture<'a, Result<Vec<Incoming>>>;
 
-    /// Notifies the broker that everything up to this position is committed, if the broker needs
-    /// it.
+    /// Notifies the broker that everything up to this position has been committed, if the broker
+    /// needs that.
     fn committed<'a>(&'a mut self, _position: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
-    /// The number of messages behind the last one that was read, if the broker reports it.
+    /// Returns the number of messages behind the last one that was read, if the broker reports it.
     fn lag(&self) -> Option<u64> {
         None
     }
 }
 
-/// A message that a broker has.
+/// A message read from a broker.
 #[derive(Debug, Clone, Default)]
 pub struct Incoming {
-    /// The position to continue from behind this message. For a topic with partitions it has an
+    /// The position to continue from after this message. For a topic with partitions it contains an
     /// offset for each partition.
     pub position: String,
-    /// The key, if the message has one. A queue without keys keeps it as `trunkline-key` in the
-    /// metadata; the way out makes it the key again.
+    /// The key, if the message has one. A queue without keys stores it as `trunkline-key` in the
+    /// metadata, and a relay out of the queue restores it.
     pub key: Option<String>,
-    /// The headers, as names and texts.
+    /// The headers, as names and values.
     pub metadata: Metadata,
     /// The payload's bytes.
     pub body: Bytes,
@@ -60,6 +60,6 @@ impl Incoming {
     }
 }
 
-/// The bound of bytes that one read returns. The last message may exceed it.
+/// The maximum number of bytes that one read returns. The last message may exceed it.
 #[cfg_attr(not(any(feature = "kafka", feature = "nats", feature = "rabbitmq")), allow(dead_code))]
 pub(crate) const BYTES: usize = 16 << 20;

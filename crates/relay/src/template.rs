@@ -1,4 +1,4 @@
-//! Routes: a topic, subject or stream that is made from each message.
+//! Routes: a topic, subject or stream that is computed from each message.
 
 mod field;
 
@@ -12,9 +12,9 @@ use crate::error::Error;
 /// `orders.{payload.customer.country}`.
 ///
 /// The fields are `{queue}`, `{key}`, `{metadata.NAME}` and `{payload.FIELD.FIELD…}`; `{{` and `}}`
-/// stand for braces. Where the broker's names have parts with dots between them, a field fills
-/// exactly one part: a message whose text has a dot has no route. A field with a plus,
-/// `{+metadata.NAME}`, may fill several parts. So may a field that is the whole route.
+/// stand for braces. If the broker's names consist of parts with dots between them, a field fills
+/// exactly one part: a message whose value contains a dot has no route. A field with a plus,
+/// `{+metadata.NAME}`, may fill several parts. A field that is the whole route may do so, too.
 ///
 /// ```
 /// # use trunkline_relay::Template;
@@ -37,7 +37,7 @@ struct Place {
     /// The field's name in the route's text.
     name: String,
     field: Field,
-    /// True if the text may fill several parts of a name.
+    /// True if the value may fill several parts of a name.
     whole: bool,
 }
 
@@ -48,7 +48,7 @@ enum Field {
     Payload(Vec<String>),
 }
 
-/// The message's fields that fill a route.
+/// The parts of a message that can fill a route.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields<'a> {
     pub queue: &'a str,
@@ -151,8 +151,8 @@ impl Template {
         }
     }
 
-    /// Returns a message's destination, or the reason why it has none. `separator` stands between
-    /// the parts of the broker's names.
+    /// Returns a message's destination, or the reason why it has none. `separator` separates the
+    /// parts of the broker's names.
     pub(crate) fn fill(&self, of: Fields<'_>, separator: Option<char>) -> Result<Arc<str>, String> {
         if let [Part::Text(text)] = &self.0[..] {
             return Ok(text.clone());
@@ -193,7 +193,7 @@ impl Field {
     }
 }
 
-/// Quotes a text for an error, and cuts off a long one.
+/// Quotes a text for an error, and truncates a long one.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 100;
     match text.char_indices().nth(MOST) {

@@ -1,4 +1,4 @@
-//! Callers that drop their call: the statement still runs, and wakes the waiting consumer.
+//! Callers drop their calls: the statement still runs, and wakes the waiting consumer.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use trunkline::{Draft, Message, Queue, Result, Settings, Wait};
 use super::{HOUR, NOW};
 use crate::fixture::{Place, SOON, dropped_under_way, enqueued, place};
 
-/// Starts a consumer that takes one message, and returns once it listens. Without a notification it
-/// would look again only after half a minute.
+/// Starts a consumer that takes one message, and returns once it is listening. Without a
+/// notification it would not look again for half a minute.
 async fn sleeper(queue: &Queue<i64>) -> JoinHandle<Result<Vec<Message<i64>>>> {
     let asleep = Arc::new(Notify::new());
     let sleeps = asleep.clone();

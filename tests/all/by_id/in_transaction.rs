@@ -1,4 +1,4 @@
-//! Messages are cancelled and moved in the caller's transaction, and block no other call.
+//! Messages are cancelled and rescheduled in the caller's transaction, and block no other call.
 
 use tokio::time::timeout;
 use trunkline::{Draft, Settings, State, Wait};
@@ -26,7 +26,7 @@ async fn message_cancelled_in_a_transaction_is_gone_at_its_commit() {
         let left = queue.take(9).await.expect("taken");
         assert_eq!(left.len(), usize::from(!commits));
     }
-    // The same in the other kind of transaction, and with a lease.
+    // The same in a transaction of the other kind, and with a lease.
     let ids = enqueued(&queue, 3).await;
     let leased = queue.lease(3).await.expect("leased");
     let transaction = sql.transaction().await.expect("begun");

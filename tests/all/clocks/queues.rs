@@ -1,5 +1,5 @@
 //! Queues of each kind, with consumers that keep running, end in order, or vanish while the clock
-//! moves.
+//! is changed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use trunkline::{Draft, Failure, Limits, Message, Queue, Settings, Worker};
 use super::{AHEAD, Clock, HOUR};
 use crate::fixture::{Runs, Seen, eventually};
 
-/// Short, so that the test waits little for the leases of a vanished consumer.
+/// The lease is short, so that the test need not wait long for the leases of a vanished consumer.
 const LEASE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +68,7 @@ fn worker(queue: &Queue<i64>, seen: &Seen) -> Runs {
     }))
 }
 
-/// Runs a worker that holds many messages when it ends, in order.
+/// Runs a worker that holds many messages when it ends in order.
 async fn ends_in_order(queue: &Queue<i64>) {
     static NONE: Semaphore = Semaphore::const_new(0);
     let worker = Worker::new(queue.clone(), |_: Message<i64>| async {
@@ -110,7 +110,7 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
     let working = worker(&fresh, &seen);
     eventually(&what("another works"), async || (60..80).all(|number| seen.all().contains_key(&number))).await;
     if ahead <= 3 * HOUR {
-        // A lease of a few hours may be intended, so it needs an explicit repair.
+        // A lease of a few hours may be intended, so it must be repaired explicitly.
         clock.say(&format!("select trunkline.repair_times('{name}')")).await;
     }
     eventually(&what("all is handled"), async || seen.all().len() == 80).await;
@@ -145,8 +145,8 @@ async fn keys_enqueued_before_a_worker_are_handled_under_any_clock() {
         number += 20;
     }
     ahead.stop().await;
-    // New messages lie below the floors of the lanes. The clock has passed these floors when the
-    // next worker begins.
+    // New messages are below the floors of the lanes. The clock has passed these floors by the time
+    // the next worker starts.
     clock.is_ahead_by(Duration::ZERO);
     Kind::Keyed.enqueue(&queue, number..number + 20).await;
     clock.is_ahead_by(Duration::from_secs(90));

@@ -1,4 +1,4 @@
-//! A statement's outcome, in terms that all transports share.
+//! A statement's outcome, in a form that all transports share.
 
 use std::{error::Error as _, fmt};
 
@@ -12,7 +12,7 @@ use trunkline_libpq::{Outcome, Refusal};
 
 type Wrong = Box<dyn std::error::Error + Send + Sync>;
 
-/// A value of any type as the protocol carries it, sent and read without decoding.
+/// A value of any type in the form that the protocol carries, sent and read without decoding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw(pub Bytes);
 
@@ -49,20 +49,20 @@ pub fn raw(bytes: impl Into<Vec<u8>>) -> Value {
 #[derive(Clone, PartialEq)]
 pub enum Answer {
     Done {
-        /// Names and types. Empty without rows, because the library exposes columns only through a
-        /// row.
+        /// The names and types of the columns. Empty if there are no rows, because the library
+        /// exposes columns only through a row.
         columns: Vec<(String, u32)>,
         rows: Vec<Vec<Value>>,
         affected: u64,
     },
-    /// The server's refusal: the code, and the whole text for people.
+    /// The server refused the statement: the code, and the whole text for people.
     Refused {
         code: String,
         told: String,
     },
     /// The library refused to send the statement, for this reason.
     Unsent(String),
-    /// The connection is gone, with the code of the server's last message.
+    /// The connection was lost, with the code of the server's last message.
     Lost {
         code: Option<String>,
     },
@@ -76,7 +76,7 @@ impl Answer {
         matches!(self, Self::Refused { .. } | Self::Lost { .. })
     }
 
-    /// Returns whether the error is "current transaction is aborted".
+    /// Returns true if the error is "current transaction is aborted".
     pub fn only_follows(&self) -> bool {
         matches!(self, Self::Refused { code, .. } if code == "25P02")
     }
@@ -94,7 +94,7 @@ impl Answer {
         }
     }
 
-    /// Converts the library's error, and checks that its text begins with the server's message.
+    /// Converts the library's error, and checks that its text starts with the server's message.
     pub fn of_error(error: &Error) -> Self {
         let code = error.sqlstate().map(|code| code.code().to_owned());
         match (code, error.source()) {
@@ -123,7 +123,7 @@ impl Rows for Answer {
 }
 
 impl fmt::Debug for Answer {
-    /// Prints large answers shortened.
+    /// Shortens large answers.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MOST: usize = 40;
         match self {

@@ -1,4 +1,4 @@
-//! A case: the statements, the wanted outcomes, and the intended differences from libpq.
+//! A case: the statements, the expected outcomes, and the intended differences from libpq.
 
 use super::{
     answer::{Answer, Raw, Value, raw},
@@ -11,12 +11,12 @@ pub struct Case {
 }
 
 pub enum Step {
-    /// A statement in a transaction of its own.
+    /// A statement in its own transaction.
     Run(Call),
-    /// Groups of statements in one transaction. A transport that can pipeline sends each group
-    /// before it awaits its first answer.
+    /// Groups of statements in one transaction. A transport that can pipeline sends a whole group
+    /// before it awaits the first answer.
     Transaction(Vec<Vec<Call>>, End),
-    /// A value of a type, as a literal in SQL: read from the server, and sent back as a parameter.
+    /// A value of a type, as an SQL literal: read from the server, and sent back as a parameter.
     Value(Meant),
 }
 
@@ -32,20 +32,20 @@ pub struct Call {
     want: Want,
 }
 
-/// A value as SQL writes it, and perhaps as a value of Rust.
+/// A value as SQL writes it, and optionally as a Rust value.
 pub struct Meant {
     pub ty: &'static str,
-    /// `None` is null.
+    /// The literal. `None` is null.
     pub literal: Option<&'static str>,
     pub known: Option<Box<dyn Known>>,
 }
 
 #[derive(Debug)]
 pub enum Want {
-    /// The number of affected rows, and no row is returned.
+    /// The expected number of affected rows, without returned rows.
     Touched(u64),
     Rows(Vec<Vec<Value>>),
-    /// A refusal with this code and these words in its text.
+    /// A refusal with this code, and these words in its text.
     Refused(&'static str, &'static str),
     /// A lost connection with this code.
     Lost(&'static str),
@@ -54,9 +54,10 @@ pub enum Want {
 /// A configuration of the library.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Way {
-    /// Connections cache prepared statements.
+    /// True if connections cache prepared statements.
     pub prepared: bool,
-    /// Statements of a transaction are sent together, before the first answer is awaited.
+    /// True if the statements of a transaction are sent together, before the first answer is
+    /// awaited.
     pub together: bool,
 }
 
@@ -86,7 +87,7 @@ pub fn call(text: &str, params: impl IntoIterator<Item = Value>, want: Want) -> 
     Call { text: text.to_owned(), params: params.into_iter().collect(), want }
 }
 
-/// A step with a single statement without parameters.
+/// Returns a step with a single statement without parameters.
 pub fn run(text: &str, want: Want) -> Step {
     Step::Run(call(text, [], want))
 }
@@ -103,28 +104,28 @@ pub fn text(text: &str) -> Value {
     raw(text)
 }
 
-/// One row with one value.
+/// Expects one row with one value.
 pub fn one(value: Value) -> Want {
     Want::Rows(vec![vec![value]])
 }
 
 impl Meant {
-    /// Two statements: one returns the literal, the other returns the first parameter beside the
-    /// literal.
+    /// Returns two statements: one returns the literal, and the other returns the first parameter
+    /// next to the literal.
     pub fn texts(&self) -> [String; 2] {
         let ty = self.ty;
         let literal = self.literal.map_or("null".to_owned(), |text| format!("'{}'", text.replace('\'', "''")));
         [format!("select {literal}::{ty} as meant"), format!("select $1::{ty} as came, {literal}::{ty} as meant")]
     }
 
-    /// Returns whether both statements were answered with the same bytes.
+    /// Returns true if both statements were answered with the same bytes.
     fn is_met(&self, answers: &[Answer]) -> bool {
         let values: Vec<&Value> = answers.iter().flat_map(values).collect();
         matches!(values[..], [a, b, c] if a == b && b == c && a.is_none() == self.literal.is_none())
     }
 }
 
-/// All values of an answer.
+/// Returns all values in an answer.
 pub fn values(answer: &Answer) -> impl Iterator<Item = &Value> {
     let rows = if let Answer::Done { rows, .. } = answer { &rows[..] } else { &[] };
     rows.iter().flatten()
@@ -151,7 +152,7 @@ impl Call {
 }
 
 impl Case {
-    /// Returns whether libpq got the wanted outcomes.
+    /// Returns true if libpq received the expected outcomes.
     pub fn is_met(&self, told: &[Vec<Vec<Answer>>]) -> bool {
         self.steps.iter().zip(told).all(|(step, told)| match step {
             Step::Run(call) => call.is_met(&told[0][0]),
@@ -166,7 +167,7 @@ impl Case {
         })
     }
 
-    /// Translates libpq's answers into those that a transport of the library has to give. They
+    /// Translates libpq's answers into those that a transport of the library must return. They
     /// differ in three intended ways:
     ///
     /// - The library reports a parameter too many or too few before it sends anything.

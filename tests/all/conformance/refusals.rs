@@ -1,4 +1,4 @@
-//! Refusals of the server: the same code, the same words, and a session that still works.
+//! Refusals by the server: the same code, the same words, and a session that still works.
 
 use super::{
     answer::raw,
@@ -68,13 +68,13 @@ fn parameters() -> Vec<Case> {
     ]
 }
 
-/// `{x}`, as an array of texts.
+/// The array `{x}` of texts.
 const OF_TEXTS: &[u8] = b"\0\0\0\x01\0\0\0\0\0\0\0\x19\0\0\0\x01\0\0\0\x01\0\0\0\x01x";
 
 fn rows() -> Vec<Case> {
     vec![
         refused("division by zero", "select 1 / 0", "22012", "ERROR: division by zero"),
-        // The error comes long after the first rows have left the server.
+        // The error occurs long after the server has sent the first rows.
         refused(
             "division by zero behind many rows",
             "select 1000 / (20000 - n), repeat('x', 100) from generate_series(1, 100000) n",

@@ -1,4 +1,4 @@
-//! Rows: none, many, without columns, with large values; the number of affected rows; and asides
+//! Rows: none, many, without columns, with large values; the number of affected rows; and notices
 //! between rows.
 
 use std::sync::LazyLock;
@@ -73,7 +73,7 @@ fn shapes() -> Vec<Case> {
     ]
 }
 
-/// 1 to `count`, as an array of `int2`.
+/// Returns the numbers from 1 to `count`, as an array of `int2`.
 fn numbers(count: i16) -> Value {
     let header = [1, 0, 21, i32::from(count), 1].into_iter().flat_map(i32::to_be_bytes);
     let element = |n: i16| 2_i32.to_be_bytes().into_iter().chain(n.to_be_bytes());
@@ -192,7 +192,7 @@ fn transactions() -> Vec<Case> {
     ]
 }
 
-/// Messages of the server that belong to no answer.
+/// Returns cases with server messages that belong to no answer.
 fn asides() -> Vec<Case> {
     let shout = "create function shout(n int4) returns int4 language plpgsql as
                  $$ begin raise notice 'n is %', n; return n; end $$";

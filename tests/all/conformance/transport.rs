@@ -1,4 +1,4 @@
-//! Transports: libpq, and those of the library.
+//! The transports: libpq, and those of the library.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::{
     case::{Call, Case, End, Meant, Step, Way, values},
 };
 
-/// Answers by step and group.
+/// The answers, by step and group.
 pub type Told = Vec<Vec<Vec<Answer>>>;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The address with a transport's own schema for tables, and `public` for the types that all share.
-/// A timeout ends every statement.
+/// Returns the address with a transport's own schema for tables, and `public` for the types that
+/// all transports share. A timeout limits every statement.
 fn place(cluster: &Cluster, schema: &str) -> String {
     let options = format!("-c search_path={schema},public -c statement_timeout=60s -c lc_messages=C");
     format!("{} options='{options}' target_session_attrs=any connect_timeout=10", cluster.url("conformance"))
@@ -122,7 +122,7 @@ impl Ours {
         told
     }
 
-    /// Runs a statement alone, or between two others that are sent with it.
+    /// Runs a statement alone, or between two other statements that are sent with it.
     pub async fn answer<R: Rows>(&self, text: &str, params: Params<'_>) -> Result<R, Error> {
         static MARK: Statement<(i32,), (i32,)> = Statement::new("select $1::int4");
         let statement = Statement::<Params<'_>, R>::of(text);
@@ -181,7 +181,8 @@ impl Ours {
         told
     }
 
-    /// Prepares statements ahead, because a preparation in the middle of a group would split it.
+    /// Prepares statements in advance, because a preparation in the middle of a group would split
+    /// the group.
     async fn prepare(&self, calls: impl Iterator<Item = &Call>) {
         for call in calls {
             let transaction = self.db.begin().await.expect("begun");

@@ -1,4 +1,4 @@
-//! Values of Rust that the driver encodes and decodes.
+//! Rust values that the driver encodes and decodes.
 
 use std::fmt::Debug;
 
@@ -8,8 +8,8 @@ use trunkline::Error;
 
 use super::{answer::Answer, case::Meant, transport::Ours};
 
-/// Types of the user. A value of a composite type contains the oids of its fields, so all
-/// transports have to share these types.
+/// User-defined types. A composite value contains the oids of its fields, so all transports must
+/// share these types.
 pub const TYPES: &str = "
     create type mood as enum ('glad', 'very_sad', 'so lala');
     create domain email as text check (value ~ '@');
@@ -53,7 +53,7 @@ pub struct Contact {
 
 /// A Rust value of any type that the driver supports here.
 pub trait Known: Send + Sync {
-    /// Sends the value with a statement that returns it beside the expected one, and decodes both.
+    /// Sends the value with a statement that returns it next to the expected one, and decodes both.
     fn echo<'a>(&'a self, ours: &'a Ours, text: &'a str) -> BoxFuture<'a, Result<Answer, Error>>;
 }
 
@@ -61,8 +61,8 @@ impl<T: ToSql + FromSqlOwned + Debug + Send + Sync> Known for T {
     fn echo<'a>(&'a self, ours: &'a Ours, text: &'a str) -> BoxFuture<'a, Result<Answer, Error>> {
         Box::pin(async move {
             let (came, meant) = ours.answer::<(T, T)>(text, &[self]).await?;
-            // Compare the printed forms. NaN is not equal to itself but prints alike, and the two
-            // zeros print differently.
+            // Compares the printed forms. NaN is not equal to itself but prints identically, and
+            // the two zeros print differently.
             let shown = format!("{self:?}");
             assert_eq!((format!("{came:?}"), format!("{meant:?}")), (shown.clone(), shown), "{text}");
             ours.answer(text, &[self]).await
@@ -70,12 +70,12 @@ impl<T: ToSql + FromSqlOwned + Debug + Send + Sync> Known for T {
     }
 }
 
-/// A value as SQL writes it, and as a Rust value.
+/// Describes a value as SQL writes it, and as a Rust value.
 pub fn known<T: Known + 'static>(ty: &'static str, literal: &'static str, value: T) -> Meant {
     Meant { ty, literal: Some(literal), known: Some(Box::new(value)) }
 }
 
-/// A null of this Rust type.
+/// Describes a null of this Rust type.
 pub fn null<T: 'static>(ty: &'static str) -> Meant
 where
     Option<T>: Known,
@@ -83,7 +83,7 @@ where
     Meant { ty, literal: None, known: Some(Box::new(None::<T>)) }
 }
 
-/// A value without a Rust type here: its bytes come back unchanged.
+/// Describes a value that has no Rust type here: its bytes must come back unchanged.
 pub fn as_bytes(ty: &'static str, literal: &'static str) -> Meant {
     Meant { ty, literal: Some(literal), known: None }
 }

@@ -1,5 +1,5 @@
-//! Values of every type, including unusual ones: the library gets the bytes that libpq gets, from a
-//! literal and from a parameter.
+//! Values of every type, including unusual ones: the library receives the same bytes as libpq, from
+//! a literal and from a parameter.
 
 use std::{
     collections::BTreeMap,
@@ -157,7 +157,7 @@ fn of_users() -> Vec<Meant> {
     ]
 }
 
-/// Types that the library does not support: their bytes come back unchanged.
+/// Returns values of types that the library does not support: their bytes must come back unchanged.
 fn only_bytes() -> Vec<Meant> {
     let all = [
         ("numeric", "0"),

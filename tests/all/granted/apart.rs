@@ -1,4 +1,4 @@
-//! A right to one queue reaches that queue alone: its locks, rows and values block no other queue.
+//! A right to one queue affects only that queue: its locks, rows and values block no other queue.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Limits, Settings};
@@ -6,7 +6,7 @@ use trunkline::{Db, Limits, Settings};
 use super::refused;
 use crate::fixture::{Place, connect, place};
 
-/// Two queues of the same kind, and a role with rights to the first.
+/// Creates two queues of the same kind, and a role with rights to the first one.
 async fn two(kind: &str, role: &str) -> (Place<i64>, tokio_postgres::Client, String) {
     let here = place::<i64>(Settings::new("int8")).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
@@ -95,7 +95,7 @@ async fn consumer_sees_and_changes_shared_rows_of_its_queues_alone() {
         here.sql.query_one(left, &[]).await.expect("read").get::<_, bool>(0),
         "nothing of the other queue has changed"
     );
-    // Impossible values are refused, even for the role's own queue.
+    // Impossible values are refused, even in the role's own queue.
     for wild in ["tokens = -1e18", "tokens = 'nan'", "tokens = 1e18", "filled_at = 'infinity'"] {
         let error = sql.batch_execute(&format!("update trunkline.bucket set {wild}")).await.expect_err(wild);
         assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{wild}: {error:?}");
@@ -175,8 +175,8 @@ async fn producer_cannot_remove_unique_keys_or_keep_stale_ones() {
     drop(here);
 }
 
-/// A role keeps its rights through a migration from an older version, as they are defined now, and
-/// gets no others.
+/// A role keeps its rights through a migration from an older version, in their current form, and
+/// gains no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn migration_revokes_rights_of_an_older_schema() {
     let (here, sql, url) = two("consumer", "apart_consumer").await;

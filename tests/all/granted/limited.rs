@@ -1,4 +1,4 @@
-//! Limits apply to a consumer with the least rights, which cannot change them.
+//! Limits apply to a consumer with minimal rights, which cannot change them.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Db, Limits, Settings};

@@ -1,12 +1,13 @@
-//! A role with a right to one queue, and with types, tables, views and values of its own. None of
-//! these reaches the owner or another queue.
+//! A role with a right to one queue creates types, tables, views and values. None of these affects
+//! the owner or another queue.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::{Draft, Settings};
 
 use crate::fixture::{Place, connect, place, superuser};
 
-/// Two queues, and a session of a role that has rights to the first and may create schemas.
+/// Creates two queues, and a session of a role that has rights to the first one and may create
+/// schemas.
 async fn outsider(kind: &str, role: &str, settings: Settings) -> (Place<i64>, Client) {
     let here = place::<i64>(settings).await;
     here.db.create_queue("other", &Settings::new("int8")).await.expect("created");
@@ -30,8 +31,8 @@ fn code<T: std::fmt::Debug>(outcome: Result<T, tokio_postgres::Error>) -> Option
 async fn owners_triggers_serve_no_table_of_another_role() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("select trunkline.enqueue('other', 1::int8)").await.expect("enqueued");
-    // A cast of the role's own. If the trigger used it, it would run with the rights of the
-    // trigger's owner.
+    // The role creates its own cast. If the trigger used it, the cast would run with the rights of
+    // the trigger's owner.
     sql.batch_execute(
         "create type own.id as (n int); create table own.seen (who name);
          create function own.cast(own.id) returns bigint language plpgsql as $$ begin insert into own.seen values (current_user); return 1024; end $$;
@@ -63,14 +64,14 @@ async fn owners_triggers_serve_no_table_of_another_role() {
     assert_eq!(seen.get::<_, i64>(0), 0, "nothing of its own ran as the owner");
 }
 
-/// The owner's functions compare text by the column's collation. With a collation of the caller's,
-/// all names could be equal.
+/// The owner's functions compare text by the column's collation. With a collation that the caller
+/// chose, all names could be equal.
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_functions_compare_by_no_collation_of_the_caller() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.sql.batch_execute("insert into trunkline.waiting values ('abcdef', 'other', 1)").await.expect("inserted");
-    // A server without ICU has no collation that ignores case. The default collation serves as well
-    // there.
+    // A server without ICU has no collation that ignores case. In that case the default collation
+    // is sufficient.
     let collation = "create collation own.any (provider = icu, locale = 'und-u-ks-level1', deterministic = false)";
     let collation = match sql.batch_execute(collation).await {
         Ok(()) => "own.any",
@@ -98,7 +99,7 @@ async fn owners_functions_compare_by_no_collation_of_the_caller() {
 async fn dependent_objects_go_with_their_queue_if_asked() {
     let (here, sql) = outsider("producer", "outsider_producer", Settings::new("int8")).await;
     here.db.limit_queue("other", &trunkline::Limits::none().per_second(1.0)).await.expect("limited");
-    // These statements use no right to the other queue.
+    // These statements need no right to the other queue.
     sql.batch_execute(
         "create view own.rows as select * from trunkline.queue_other; create view own.messages as select * from trunkline.messages_other;
          create view own.limits as select * from trunkline.limit_other;

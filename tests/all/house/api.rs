@@ -1,6 +1,6 @@
-//! The public API of the library, as a text: `house/api.txt`. Every change to it shows there.
-//! `TRUNKLINE_BLESS=1` writes the file. It is read from the formatted sources, so it needs no
-//! compiler of its own.
+//! The public API of the library as a text: `house/api.txt`. Every change to the API appears there.
+//! `TRUNKLINE_BLESS=1` writes the file. It is generated from the formatted sources, without a
+//! compiler.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -10,24 +10,24 @@ use super::{
 };
 
 const PAGE: &str = "tests/all/house/api.txt";
-/// The files whose `pub use` make names public, and the path under which users find them.
+/// The files whose `pub use` makes names public, and the path under which users find the names.
 const DOORS: [(&str, &str); 3] = [
     ("src/lib.rs", "trunkline"),
     ("src/postgres/mod.rs", "trunkline::postgres"),
     ("src/shards/mod.rs", "trunkline::shards"),
 ];
-/// The most public names and methods. The numbers only fall.
+/// The maximum numbers of public names and of methods. The numbers may only decrease.
 const NAMES: usize = 75;
 const METHODS: usize = 285;
 
-/// A public name: the path of its users, and the folder or file below which it is defined.
+/// A public name: the path for users, and the folder or file in which it is defined.
 struct Public {
     path: String,
     name: String,
     home: String,
 }
 
-/// All names that the doors re-export.
+/// Returns all names that the doors re-export.
 fn public() -> Vec<Public> {
     let mut all = Vec::new();
     for (door, path) in DOORS {
@@ -45,7 +45,7 @@ fn public() -> Vec<Public> {
     all
 }
 
-/// The first lines of an item, up to its body, on one line.
+/// Returns the first lines of an item, up to its body, joined into one line.
 fn signature(lines: &[&str]) -> String {
     let mut whole = String::new();
     for line in lines {
@@ -59,7 +59,7 @@ fn signature(lines: &[&str]) -> String {
     whole.strip_suffix(" where").unwrap_or(&whole).to_owned()
 }
 
-/// The name of the type of an `impl`, or none for the impl of a trait.
+/// Returns the name of an `impl` block's type, or nothing for the impl of a trait.
 fn type_of(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let (mut depth, mut from) = (0, 0);
@@ -82,7 +82,7 @@ pub fn without_visibility(line: &str) -> &str {
     line.strip_prefix('(').and_then(|line| line.split_once(") ")).map_or(line, |(_, rest)| rest)
 }
 
-/// A definition in a file: its own line, and those of its public parts.
+/// A definition in a file: its first line, and the lines of its public parts.
 struct Item {
     line: String,
     parts: Vec<String>,
@@ -131,7 +131,7 @@ fn defined(text: &str, name: &str) -> Option<Item> {
     Some(Item { line, parts })
 }
 
-/// The public methods in the `impl` blocks of a file, by the names of their types.
+/// Returns the public methods in the `impl` blocks of a file, with the names of their types.
 fn methods(text: &str) -> Vec<(String, String)> {
     let (lines, mut found, mut of) = (text.lines().collect::<Vec<_>>(), Vec::new(), None);
     for (at, line) in lines.iter().enumerate() {
@@ -157,7 +157,7 @@ fn methods(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The page, the number of its names and that of its methods.
+/// Returns the page, the number of its names, and the number of its methods.
 fn page() -> (String, usize, usize) {
     let (all, mut sections) = (public(), BTreeMap::<String, Item>::new());
     let texts: Vec<(String, String)> = files("src", "rs")
@@ -178,7 +178,7 @@ fn page() -> (String, usize, usize) {
         } else if let Some((_, text)) =
             texts.iter().find(|(file, _)| is_at(file, &format!("{}/{}", public.home, public.name)))
         {
-            // A module: its functions and constants.
+            // This is a module, with its functions and constants.
             let lines: Vec<&str> = text.lines().collect();
             let is_item =
                 |line: &str| ["pub fn ", "pub async fn ", "pub const "].iter().any(|start| line.starts_with(start));
@@ -195,7 +195,7 @@ fn page() -> (String, usize, usize) {
         for (of, signature) in methods(text) {
             let known =
                 |public: &&Public| public.name == of && public.path.starts_with("trunkline::shards::") == is_of_shards;
-            // A private type of the same name hides the public one in its own file.
+            // A private type hides a public type of the same name in its own file.
             let Some(public) = all.iter().find(known).or_else(|| all.iter().find(|public| public.name == of)) else {
                 continue;
             };

@@ -1,16 +1,16 @@
-//! The driver has no word of a queue, neither in its imports nor in its names.
+//! The driver contains no word about queues, neither in its imports nor in its names.
 
 use super::{files, read, tree::code};
 
 /// Words of the layers above, whole or as a part of a name. Words that PostgreSQL, libpq or Rust
-/// have as well are not listed: a message of the protocol, the payload of a notification, a
-/// priority, a key of a map or of TLS, bytes queued on a connection.
+/// also use are not listed: a message of the protocol, the payload of a notification, a priority, a
+/// key of a map or of TLS, bytes queued on a connection.
 const ABOVE: [&str; 22] = [
     "queue", "enqueue", "dequeue", "lease", "lane", "shard", "letter", "attempt", "ack", "archive", "bury", "replay",
     "draft", "consumer", "worker", "handler", "floor", "sweep", "dead", "settle", "coalesce", "schedule",
 ];
 
-/// The names in a text, without those in string literals.
+/// Returns the names in a text, except those in string literals.
 fn names(code: &str) -> Vec<String> {
     let mut bare = String::new();
     for (at, part) in code.replace("\\\"", "").replace("'\"'", "").split('"').enumerate() {
@@ -20,7 +20,7 @@ fn names(code: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The words of a name such as `own_session` or `CachedStatement`, in lower case.
+/// Returns the words of a name such as `own_session` or `CachedStatement`, in lower case.
 fn words(name: &str) -> Vec<String> {
     let mut apart = String::new();
     let mut before = '_';

@@ -1,10 +1,11 @@
-//! One name, one thing: type names that a crate defines more than once. Each number can only fall.
+//! One name, one thing: lists the type names that a crate defines more than once. Each number may
+//! only decrease.
 
 use std::collections::BTreeMap;
 
 use super::{api::without_visibility, files, read, root, tree::code};
 
-/// The types of a crate whose names are not theirs alone, by folder.
+/// The number of types in a crate whose names are not unique, by folder.
 const HOMONYMS: [(&str, usize); 8] = [
     ("src", 0),
     ("crates/cli/src", 9),
@@ -16,8 +17,8 @@ const HOMONYMS: [(&str, usize); 8] = [
     ("lab/torture/src", 4),
 ];
 
-/// The names that a folder of sources gives to several types, each with its files. The public types
-/// of shards are named like those of a single server on purpose.
+/// Returns the names that a folder of sources gives to several types, with their files. The public
+/// types of shards are deliberately named like those of a single server.
 fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in files(folder, "rs").iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")) {

@@ -1,5 +1,5 @@
-//! Rules for imports between files. `src/` has six layers, the modules of the queue are in order,
-//! too, and no two files of a crate import each other.
+//! Rules for imports between files. `src/` has six layers, the modules of the queue are also
+//! ordered, and no two files of a crate import each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use super::{
     tree::{Module, Tree, code, imports},
 };
 
-/// The layers from the bottom up. A file may import its own layer and those below.
+/// The layers from the bottom up. A file may import from its own layer and from those below.
 const STOREYS: [&str; 6] = ["error", "postgres", "queue", "schedule", "worker", "shards"];
 
-/// Folders of sources, and the import cycles that are left there. Remove them from this list as
-/// they end, and add none.
+/// Folders of sources, and the import cycles that remain there. Remove cycles from this list as
+/// they disappear, and add none.
 const SOURCES: [(&str, &[&str]); 16] = [
     ("src", &[]),
     ("crates/cli/src", &[]),
@@ -36,7 +36,7 @@ fn shown(module: &Module) -> String {
     if module.is_empty() { "lib".to_owned() } else { module.join("/") }
 }
 
-/// The modules that a module declares, from the bottom up. The root declares the layers.
+/// Returns the modules that a module declares, from the bottom up. The root declares the layers.
 fn listed(module: &[String]) -> Vec<String> {
     let folder = root().join("src").join(module.join("/"));
     let paths = [folder.join("mod.rs"), folder.with_extension("rs")];
@@ -45,7 +45,7 @@ fn listed(module: &[String]) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with("//")).filter_map(name).collect()
 }
 
-/// The module at which two paths diverge, and the place of each in its list.
+/// Returns the module at which two paths diverge, and the position of each path in its list.
 fn parted(from: &Module, to: &Module) -> Option<(Module, usize, usize)> {
     let common = from.iter().zip(to).take_while(|(from, to)| from == to).count();
     let list = listed(&from[..common]);
@@ -87,8 +87,8 @@ fn modules_import_only_what_their_list_names_above_them() {
     assert!(seen["queue"] > 100 && of_queue > 5, "only these were found: {seen:?}");
 }
 
-/// Import cycles, each with its files in order. A parent may import its children, even if they
-/// import it.
+/// Returns the import cycles, each with its files in order. A parent may import its children, even
+/// if they import it.
 fn circles(folder: &str) -> Vec<String> {
     let needs = Tree::read(folder).needs();
     let is_parent = |from: &Module, to: &Module| folder != "src" && to.starts_with(from);

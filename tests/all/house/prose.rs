@@ -22,7 +22,7 @@ const WORDS: [(&str, &str); 11] = [
 /// The folders with comments.
 const FOLDERS: [&str; 6] = ["src", "sql", "tests", "crates", "lab", "docs"];
 
-/// The sources and pages below a folder, without what is built there.
+/// Returns the sources and pages below a folder, except build output.
 fn pages(folder: &str) -> Vec<PathBuf> {
     const ENDINGS: [&str; 7] = ["rs", "sql", "py", "md", "html", "go", "mjs"];
     let mut found = Vec::new();
@@ -58,7 +58,7 @@ fn has(line: &str, word: &str) -> bool {
     })
 }
 
-/// Fails if a folder has such lines, and shows them.
+/// Fails if a folder has such lines, and lists them.
 fn none(found: impl Fn(&str) -> Vec<String>) {
     let found: Vec<String> = FOLDERS.iter().flat_map(|folder| found(folder)).collect();
     assert!(found.is_empty(), "{found:#?}");
@@ -99,7 +99,7 @@ fn documents_have_160_columns() {
     let documents = pages("docs").into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     let roots = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name));
     for path in documents.chain(roots) {
-        // Tests write these two.
+        // Tests generate these two files.
         if path.ends_with("docs/sql.md") || path.ends_with("docs/command-line.md") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Reads the imports of each file of a crate.
+//! Reads the imports of each file in a crate.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,14 +9,14 @@ use super::{files, read, root};
 
 pub type Module = Vec<String>;
 
-/// The path of a `use`, and whether it re-exports.
+/// The path of a `use`, and whether the `use` re-exports it.
 pub struct Import {
     pub path: Vec<String>,
-    /// The import is a re-export.
+    /// True if the import is a re-export.
     is_passed_on: bool,
 }
 
-/// All modules with a file in a folder of sources. The root is the empty path.
+/// Returns all modules that have a file in a folder of sources. The root is the empty path.
 fn modules(folder: &str) -> BTreeMap<Module, PathBuf> {
     let module = |path: &PathBuf| {
         let inside = path.strip_prefix(root().join(folder)).expect("inside").with_extension("");
@@ -35,7 +35,7 @@ pub fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// Every path in a tree such as `a::{b, c::{D, E as F}}`.
+/// Returns every path in a tree such as `a::{b, c::{D, E as F}}`.
 pub fn leaves(tree: &str) -> Vec<Vec<String>> {
     let names = |path: &str| -> Vec<String> {
         path.split("::").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
@@ -51,7 +51,8 @@ pub fn leaves(tree: &str) -> Vec<Vec<String>> {
     parts.flat_map(leaves).map(|leaf| [names(prefix), leaf].concat()).collect()
 }
 
-/// The imports of a file, and every path in its code that starts at the root, the parent or itself.
+/// Returns the imports of a file, and every path in its code that starts at the root, the parent or
+/// the module itself.
 pub fn imports(code: &str) -> Vec<Import> {
     let (mut imports, mut rest) = (Vec::new(), String::new());
     let mut lines = code.lines();
@@ -100,7 +101,7 @@ impl Tree {
         Self { modules, imports }
     }
 
-    /// The path from the root; `None` for paths into other crates.
+    /// Returns the path from the root, or `None` for paths into other crates.
     fn absolute(&self, from: &Module, path: &[String]) -> Option<Module> {
         let mut base = from.clone();
         let mut names = path;
@@ -121,7 +122,7 @@ impl Tree {
         Some([&base[..], names].concat())
     }
 
-    /// The module that defines the path. Follows re-exports.
+    /// Returns the module that defines the path. Follows re-exports.
     fn home(&self, path: &[String], depth: u32) -> Module {
         let known = |length: &usize| self.modules.contains_key(&path[..*length]);
         let length = (0..=path.len()).rev().find(known).unwrap_or_default();
@@ -141,8 +142,8 @@ impl Tree {
         from.map_or(module, |from| self.home(&[&from[..], &rest[1..]].concat(), depth + 1))
     }
 
-    /// The files that each file imports. Tests and fuzzing code are left out, because they may
-    /// import anything.
+    /// Returns the files that each file imports. Tests and fuzzing code are left out, because they
+    /// may import anything.
     pub fn needs(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let is_tested =
             |module: &Module| module.iter().all(|name| !["tests", "fuzz", "fuzzing"].contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! Rows that a producer inserts by hand into a queue with keys.
+//! Rows that a producer inserts manually into a queue with keys.
 
 use tokio_postgres::error::SqlState;
 use trunkline::{Settings, Worker};
@@ -33,7 +33,7 @@ async fn row_with_a_bad_key_or_partition_is_refused() {
             assert!([SqlState::CHECK_VIOLATION, SqlState::NOT_NULL_VIOLATION].contains(&code), "{keys}: {error:?}");
         }
     }
-    // For each key one partition is right. The others belong to other keys.
+    // Each key belongs to one partition. All other partitions are wrong for it.
     let mut taken = 0;
     for nr in 0..40 {
         for lane in 0..4 {

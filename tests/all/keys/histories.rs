@@ -1,5 +1,5 @@
 //! Random histories of keys. Handlers fail; workers start, stop, vanish, lose their connections, or
-//! are so late that other workers take their lanes.
+//! are so late that other workers take over their lanes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ const LEASE: Duration = Duration::from_secs(2);
 struct Plan {
     lanes: u32,
     per_key: u32,
-    /// Failures per hundred handlers.
+    /// The number of failures per hundred handlers.
     failures: u64,
     seed: u64,
     steps: Vec<Step>,
@@ -37,14 +37,14 @@ struct Plan {
 enum Step {
     /// Enqueues one message for each of these keys, in one call.
     Enqueue(Vec<u8>),
-    /// Starts a worker with this concurrency.
+    /// Starts a worker with this maximum of concurrent handlers.
     Start(usize),
-    /// Ends a running worker in order; `Vanish` drops it with all that it holds.
+    /// Ends a running worker in order. `Vanish` drops a worker with everything that it holds.
     Stop(u8),
     Vanish(u8),
     /// Cuts a worker's connection after this many more bytes from the server.
     Cut(usize),
-    /// More time passes than any lease lasts, so that all holders are late.
+    /// Lets more time pass than any lease lasts, so that all holders are late.
     Pass,
     /// Waits until this many more handlers have ended.
     Work(usize),
@@ -74,14 +74,14 @@ fn plans() -> impl Strategy<Value = Plan> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Began,
-    /// Acknowledged or dead.
+    /// The message was acknowledged, or died.
     Ended,
     Failed,
-    /// Its worker was dropped while it ran.
+    /// The worker was dropped while the handler was running.
     Dropped,
 }
 
-/// A worker, a key, a place in the key's order, and the event.
+/// A worker, a key, a place in the key's order, and an event.
 type Happened = (usize, u8, i64, Event);
 
 #[derive(Clone, Default)]
@@ -96,8 +96,8 @@ impl Log {
         self.0.lock().expect("no panic").iter().filter(|(.., event)| *event == Event::Ended).count()
     }
 
-    /// Checks each key: no message begins before those ahead of it were handled, no worker runs
-    /// more of them at once than it may, and all are done.
+    /// Checks each key: no message started before those ahead of it were handled, no worker ran
+    /// more of them at once than allowed, and all are done.
     fn check(&self, per_key: usize, enqueued: &BTreeMap<u8, i64>) {
         let all = self.0.lock().expect("no panic");
         let mut running: BTreeMap<(usize, u8), usize> = BTreeMap::new();
@@ -157,7 +157,7 @@ struct Working {
     _db: Db,
 }
 
-/// The ground for cases: a database, a way to it that can be cut, and one that cannot.
+/// The place for cases: a database, a connection to it that can be cut, and one that cannot.
 struct Place {
     db: Db,
     proxy: DelayProxy,
@@ -245,8 +245,8 @@ impl Case {
         self.queue.stats().await.expect("counted").messages
     }
 
-    /// Returns whether another handler ends soon, or no message is left. The time suffices on a
-    /// busy machine.
+    /// Returns true if another handler ends soon, or if no message is left. The wait is long enough
+    /// for a busy machine.
     async fn goes_on(&self) -> bool {
         let (before, began) = (self.log.ended(), Instant::now());
         while began.elapsed() < Duration::from_millis(500) {
@@ -316,8 +316,8 @@ fn key_is_handled_in_order_and_whole_despite_worker_failures() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(16);
     let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 60, ..ProptestConfig::default() };
     let outcome = TestRunner::new(config).run(&plans(), |plan| {
-        // Catches panics, so that a failed assertion is a failed case and the queue is always
-        // dropped.
+        // Panics are caught, so that a failed assertion counts as a failed case and the queue is
+        // always dropped.
         let played = std::panic::AssertUnwindSafe(|| runtime.block_on(play(&place, plan)));
         let played = std::panic::catch_unwind(played);
         place.proxy.cut_answers_after(None);

@@ -1,4 +1,4 @@
-//! Lanes through the SQL functions, as clients in other languages lease them.
+//! Lanes in the SQL functions, as clients in other languages lease them.
 
 use tokio_postgres::{Client, error::SqlState};
 use trunkline::Settings;
@@ -78,7 +78,8 @@ async fn key_has_the_same_partition_in_sql_and_rust() {
     }
 }
 
-/// A caller that forgets to give back the messages behind a failure cannot acknowledge them first.
+/// A caller that forgets to give back the messages behind a failure cannot acknowledge them before
+/// the failed one.
 #[tokio::test]
 async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
     let Place { queue, sql, .. } = place::<i64>(settings().partitions(1)).await;
@@ -91,7 +92,8 @@ async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
         let attempts = vec![1; ids.len()];
         sql.execute(&format!("select trunkline.{verb}_many('q', $1, $2)"), &[&ids, &attempts]).await
     };
-    // While none has failed, the order of acknowledgements is free: the handlers ran in order.
+    // As long as no message has failed, the order of acknowledgements is free, because the handlers
+    // ran in order.
     settle("ack", &[second.0]).await.expect("its own");
     sql.execute("select trunkline.retry('q', $1, 1, '1 hour')", &[&first.0]).await.expect("its own");
     for verb in ["ack", "archive"] {

@@ -9,7 +9,7 @@ use trunkline::{Draft, Failure, Limits, Message, Worker, testing};
 use super::{History, nth, settings, worker};
 use crate::fixture::{Ids, Place, Runs, eventually, place};
 
-/// Ids and keys of all messages, in the order of the payloads.
+/// Returns the ids and keys of all messages, in the order of the payloads.
 async fn keys(sql: &Client) -> Vec<(i64, String)> {
     let rows =
         "select id + k, keys[k + 1] from trunkline.queue_q, generate_series(0, size - 1) k order by payload[k + 1]";
@@ -76,8 +76,8 @@ async fn delayed_message_has_its_place_by_its_due_time() {
     history.check(1, 3);
 }
 
-/// A worker that fails the first message of a key, to retry after an hour, and completes the
-/// others.
+/// Creates a worker that fails the first message of a key, to be retried after an hour, and
+/// completes all others.
 fn fails_first(
     history: &History,
 ) -> impl Fn(Message<i64>) -> BoxFuture<'static, Result<(), Failure>> + Send + Sync + 'static {
@@ -142,7 +142,7 @@ async fn a_rate_of_the_queue_holds_along_lanes() {
     runs.stop().await;
 }
 
-/// The backlog of a resting key moves to its own line in many short calls, so that its length
+/// The backlog of a resting key moves to the key's own line in many short calls. So its length
 /// blocks no caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn backlog_is_moved_unchanged_in_short_calls() {
@@ -172,7 +172,7 @@ async fn backlog_is_moved_unchanged_in_short_calls() {
     }
     assert!(calls < 100, "{calls} calls");
 
-    // A draining worker must not mistake a call that only moved rows for the end.
+    // A draining worker must not mistake a call that only moved rows for the end of its work.
     sql.batch_execute(
         "update trunkline.line_q set until = clock_timestamp(); update trunkline.queue_q set line = '' where line <> '';
          update trunkline.lane_q set holder = null, held_until = '-infinity' where lane >= 0;

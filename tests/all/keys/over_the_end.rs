@@ -1,5 +1,5 @@
-//! A holder ends a message just before its lease expires, and commits afterwards. The next holder
-//! of the lane does not pass the message over.
+//! A holder ends a message just before its lease expires, and commits after that. The next holder
+//! of the lane does not skip the message.
 
 use tokio_postgres::Client;
 
@@ -16,8 +16,9 @@ fn payloads(leased: &[(i64, i32, String)]) -> Vec<&str> {
     leased.iter().map(|(.., payload)| &**payload).collect()
 }
 
-/// Messages 0 to 5 of a key, of which a holder leases the first `n`. The holder calls `call` for
-/// the first one in an open transaction. Its hold on the lane has expired on return.
+/// Enqueues messages 0 to 5 of a key, of which a holder leases the first `n`. The holder calls
+/// `call` for the first message in an open transaction. Its hold on the lane has expired when this
+/// function returns.
 async fn spans(n: i32, call: &str) -> (Place<i64>, Client, Client) {
     let there = place::<i64>(settings().partitions(1)).await;
     let (late, next) = (connect(&there.url).await, connect(&there.url).await);
@@ -58,7 +59,7 @@ async fn earlier_messages_of_the_key_are_leased() {
     late.query("select trunkline.ack('q', $1, $2)", &[&held[2].0, &held[2].1]).await.expect("its own");
     let over = "select max(held_until) <= clock_timestamp() from trunkline.lane_q where lane >= 0";
     eventually("the lane is free", async || there.sql.query_one(over, &[]).await.expect("asked").get(0)).await;
-    // In SQL, expired messages come one by one.
+    // In SQL, expired messages are returned one by one.
     let mut seen = Vec::new();
     for _ in 0..4 {
         for (id, attempt, payload) in leased(&next, 9, "1 min").await {

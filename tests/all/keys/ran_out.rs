@@ -1,5 +1,5 @@
-//! Leases along lanes return messages whose leases expired. Each of these may have killed its
-//! worker.
+//! Leases along lanes return messages whose leases have expired. Each of these messages may have
+//! killed its worker.
 
 use tokio_postgres::Client;
 use trunkline::Settings;
@@ -7,8 +7,8 @@ use trunkline::Settings;
 use super::{nth, settings};
 use crate::fixture::{Place, place, run_out};
 
-/// Four messages with expired leases, each in its own lane, and a message that was never leased in
-/// each of the other four lanes.
+/// Creates four messages with expired leases, each in its own lane, and in each of the other four
+/// lanes a message that was never leased.
 async fn four_ran_out(settings: Settings) -> Place<i64> {
     let place = place::<i64>(settings).await;
     let one_each = "select distinct on (trunkline.lane_of('key ' || k, 8)) k from generate_series(0, 99) k order by trunkline.lane_of('key ' || k, 8), k";
@@ -29,7 +29,8 @@ async fn crash(sql: &Client) {
     sql.batch_execute("update trunkline.lane_q set held_until = clock_timestamp()").await.expect("the lanes are free");
 }
 
-/// Counts the messages that a call returns: those marked as expired, those leased before, and all.
+/// Counts the messages that a call returns: those marked as expired, those that were leased before,
+/// and all of them.
 async fn brought(sql: &Client, call: &str) -> (i64, i64, i64) {
     let counted = format!(
         "select count(*) filter (where b.ran_out), count(*) filter (where b.attempt > 1), count(*) from trunkline.{call} b"

@@ -1,5 +1,5 @@
-//! A rate for each key holds in every span of time, over all workers, even when they vanish. Other
-//! keys are not held up.
+//! A rate per key holds in every time span, over all workers, even if they vanish. Other keys are
+//! not blocked.
 
 use std::{
     collections::BTreeMap,
@@ -14,15 +14,15 @@ use crate::fixture::{Place, Runs, drained, eventually, grows_to, place};
 
 const RATE: f64 = 20.0;
 const BURST: u32 = 5;
-/// The thread may pause between the start of a message and its handler's look at the clock. On a
-/// runtime of one thread no other message begins in the pause.
+/// The tolerance for a thread that pauses between the start of a message and its handler's look at
+/// the clock. On a single-threaded runtime no other message starts during that pause.
 const JITTER: f64 = 0.08;
 
 fn limits() -> Limits {
     Limits::none().key_per_second(RATE).key_burst(BURST)
 }
 
-/// The times at which handlers began, by key.
+/// The times at which handlers started, by key.
 #[derive(Clone, Default)]
 struct Begun(Arc<Mutex<BTreeMap<String, Vec<Instant>>>>);
 
@@ -41,8 +41,8 @@ impl Begun {
         Worker::new(queue, handler).concurrency(16)
     }
 
-    /// Checks for every span of time that a key began at most as often as a full bucket and its
-    /// refill allow.
+    /// Checks for every time span that a key started at most as many messages as a full bucket and
+    /// its refill allow.
     fn check(&self) {
         for (key, begun) in &mut *self.0.lock().expect("no panic") {
             begun.sort();
@@ -68,7 +68,7 @@ async fn key_keeps_to_its_rate_and_other_keys_pass() {
     let other = Db::connect(&url).await.expect("connected").queue("q").await.expect("opened");
     let running = [Runs::start(begun.worker(queue.clone())), Runs::start(begun.worker(other))];
     eventually("the others are done", async || begun.0.lock().expect("no panic").len() == 20).await;
-    // The other keys may have taken all their messages, too.
+    // The other keys may also have used up all their messages.
     let takes_its_time = || start.elapsed().as_secs_f64() >= (50.0 - f64::from(BURST)) / RATE;
     assert!(begun.count() < 69 || takes_its_time(), "the one key takes its time: {:?}", start.elapsed());
     drained(&queue).await;
@@ -92,7 +92,7 @@ async fn moved_partition_begins_with_empty_buckets_even_after_a_crash() {
         if crashes {
             let running = tokio::spawn(begun.worker(queue).run(std::future::pending()));
             grows_to(&format!("some are done in round {round}"), some, || begun.count()).await;
-            running.abort(); // with all that it holds
+            running.abort(); // drops the worker with everything that it holds
             let _ = running.await;
         } else {
             let runs = Runs::start(begun.worker(queue));

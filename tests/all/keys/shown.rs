@@ -1,4 +1,4 @@
-//! Every way to look at a message shows its key.
+//! Every way to look at a message also shows its key.
 
 use trunkline::{Readable, Settings};
 
@@ -17,7 +17,7 @@ async fn a_message_tells_its_key_wherever_it_is() {
         let told = format!("select count(*) filter (where key = 'key ' || payload) from trunkline.{call}");
         assert!(sql.query_one(&told, &[]).await.expect(call).get::<_, i64>(0) > 0, "{call}");
     }
-    // One message dies, one is archived, the others stay.
+    // One message dies, one is archived, and the others remain.
     let ended = "select case when payload::int < 2 then trunkline.bury('q', id, attempt, 'no use') else trunkline.archive('q', id, attempt) end
                  from (select * from trunkline.lease_partition('q') union all select * from trunkline.lease_partition('q')) l where payload::int < 4";
     sql.query(ended, &[]).await.expect("ended");

@@ -16,8 +16,8 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     let queue = db.queue::<String>("q").await.expect("opened");
     let id = queue.enqueue("kept".to_owned()).await.expect("enqueued").id();
     let wanted = schema(&sql).await;
-    // Functions of another library version: one differs, one is missing, and one template does not
-    // exist yet.
+    // These are functions of another library version: one differs, one is missing, and one template
+    // does not exist yet.
     sql.batch_execute(
         "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
          create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
@@ -48,7 +48,8 @@ async fn a_schema_that_others_can_change_is_refused() {
     assert!(error.to_string().contains("belongs to squatter"), "{error}");
     assert_eq!(db.schema_version().await.expect("asked"), 0, "and nothing was done");
 
-    // A schema that was taken over is refused, too, while it contains the squatter's function.
+    // A schema that was taken over from another role is refused, too, while it contains that role's
+    // function.
     sql.batch_execute(
         "set role squatter; create function trunkline.check_queue(queue text) returns void language sql as ''; reset role;
          alter schema trunkline owner to current_user",
@@ -95,14 +96,14 @@ async fn every_function_says_where_names_are_looked_up() {
           and p.proname <> 'refuse_row' and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
-    // These functions delete stale rows or return an id again. A role that may call them can do
-    // nothing else with them.
+    // These functions delete stale rows or return an id to its pool. A role that may call them can
+    // achieve nothing else with them.
     let definer = "select array_agg(proname::text order by proname) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
     let definers: Vec<String> = sql.query_one(definer, &[]).await.expect("read").get(0);
     assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "wait_no_more"]);
 }
 
-/// The check of a row runs in the search path of the inserting session.
+/// The check of a row runs with the search path of the inserting session.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_of_a_row_finds_no_name_of_others() {
     let url = database().await;
@@ -144,8 +145,8 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
     }
 }
 
-/// A role that may create in `public` puts better matches there than the system's own functions and
-/// operators.
+/// A role that may create objects in `public` creates better matches there than the system's own
+/// functions and operators.
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_function_never_runs_with_the_rights_of_a_caller() {
     let url = database().await;
@@ -179,7 +180,7 @@ async fn foreign_function_never_runs_with_the_rights_of_a_caller() {
     ] {
         sql.query(call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}"));
     }
-    // Run the library's statements and its migration, with that search path as the database's
+    // The library's statements and its migration run with that search path as the database's
     // default.
     let name: String = sql.query_one("select current_database()::text", &[]).await.expect("asked").get(0);
     sql.batch_execute(&format!(

@@ -10,7 +10,7 @@ use trunkline::{Lease, Metadata};
 
 pub const MAX_ATTEMPTS: i32 = 3;
 
-/// The metadata of a payload: some messages have it.
+/// Returns the metadata for a payload: some messages have metadata.
 pub fn beside(payload: i64) -> Metadata {
     match payload % 3 {
         0 => Metadata::new().with("payload", payload.to_string()),
@@ -35,13 +35,13 @@ pub enum Step {
     Lease {
         n: usize,
     },
-    /// Ends some of the leases that are held, or, if `late`, of all that were ever given.
+    /// Ends some of the leases that are held, or, if `late`, of all leases that were ever granted.
     End {
         how: End,
         which: u16,
         late: bool,
     },
-    /// About an hour passes: leases expire, or everything becomes due.
+    /// Lets about an hour pass: leases expire, or everything becomes due.
     Pass {
         leases_only: bool,
     },
@@ -51,7 +51,8 @@ pub enum Step {
     Discard {
         which: u16,
     },
-    /// Cancels some of the waiting and leased messages in a transaction, which commits or not.
+    /// Cancels some of the waiting and leased messages in a transaction, which may or may not
+    /// commit.
     Cancel {
         which: u16,
         commit: bool,
@@ -104,12 +105,12 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
 pub struct Known {
     pub payload: i64,
     pub attempt: i32,
-    /// Attempts that were given back.
+    /// The number of attempts that were given back.
     pub released: i32,
     pub failed: bool,
-    /// Due now, or in about an hour.
+    /// True if the message is due now; otherwise it is due in about an hour.
     pub is_due: bool,
-    /// The time as read back after the step that set it; `None` while that step runs.
+    /// The due time as read back after the step that set it. `None` while that step runs.
     pub due_at: Option<SystemTime>,
 }
 
@@ -147,7 +148,7 @@ impl Model {
     }
 
     /// Returns the next `n` due messages in order. Messages before or between them that have no
-    /// attempt left become dead.
+    /// attempts left become dead.
     pub fn dequeue(&mut self, n: usize) -> Vec<i64> {
         let mut due: Vec<_> = self.messages.iter().filter(|(_, known)| known.is_due).collect();
         due.sort_by_key(|(id, known)| (known.due_at, **id));
@@ -177,8 +178,8 @@ impl Model {
         self.messages.get(&lease.id).is_some_and(held)
     }
 
-    /// Reschedules messages and returns their ids; leased ones stay where they are. An expired
-    /// lease counts as a failure if the message is due later.
+    /// Reschedules messages and returns their ids. Leased messages stay unchanged. An expired lease
+    /// counts as a failure if the message is due later.
     pub fn reschedule(&mut self, ids: &[i64], delayed: bool) -> Vec<i64> {
         let mut moved = Vec::new();
         for id in ids {

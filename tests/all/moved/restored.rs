@@ -1,4 +1,4 @@
-//! A backup is restored: the queue returns to its old state, and the world around it does not.
+//! A backup is restored: the queue returns to its old state, but its surroundings do not.
 
 use trunkline::Db;
 

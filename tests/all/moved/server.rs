@@ -1,4 +1,4 @@
-//! A server for one test, whose data folder the test may change while the server is stopped.
+//! A server for a single test, which may change the data folder while the server is stopped.
 
 use std::{
     fs,
@@ -63,8 +63,8 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// Copies the data folder while the server is stopped, as a backup or for recovery to a point
-    /// in time.
+    /// Copies the data folder while the server is stopped, as a backup does, or for point-in-time
+    /// recovery.
     pub fn backs_up(&self) {
         self.copies(&self.data(), &self.folder.join("backup"));
     }
@@ -79,7 +79,7 @@ impl Server {
         assert!(copied.expect("it runs").success(), "{} is not copied", from.display());
     }
 
-    /// Recovers without an end, from a primary that sends nothing.
+    /// Makes the server a standby, which recovers without an end from a primary that sends nothing.
     pub fn becomes_a_standby(&self) {
         let (signal, owner) = (self.data().join("standby.signal"), self.data().metadata().expect("it is there"));
         fs::write(&signal, "").expect("written");
@@ -99,13 +99,13 @@ impl Server {
         assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&said));
     }
 
-    /// Enables checksums, which are the default from PostgreSQL 18 on.
+    /// Enables checksums, which are the default since PostgreSQL 18.
     pub fn gets_checksums(&self, binaries: &Binaries) {
         self.run(binaries, "pg_checksums", &["--enable", "--no-sync", "--pgdata", &text(&self.data())]);
     }
 
     pub fn is_upgraded_from(&self, before: &Self, old: &Binaries, new: &Tools) {
-        // `pg_upgrade` writes into its working directory, which the account has to own.
+        // `pg_upgrade` writes to its working directory, so the account must own that folder.
         fs::set_permissions(&self.folder, fs::Permissions::from_mode(0o700)).expect("made its own");
         let new = new.binaries();
         let folders = [text(old.dir()), text(new.dir()), text(&before.data()), text(&self.data())];

@@ -1,4 +1,4 @@
-//! The client programs of a server's version.
+//! The client programs of a server version.
 
 use std::{
     io::Write,
@@ -12,8 +12,8 @@ use crate::{fixture::cluster, versions::found};
 pub struct Tools(Binaries);
 
 impl Tools {
-    /// Finds the programs beside the tests' server, or the newest installation that has them. A
-    /// server that the launcher downloads has no such programs.
+    /// Finds the programs next to the tests' server, or the newest installation that has them. A
+    /// server that the launcher downloads comes without such programs.
     pub fn found(needed: &[&str]) -> Self {
         let others = found();
         let all = [cluster().binaries().clone()].into_iter().chain(others.into_values().rev());

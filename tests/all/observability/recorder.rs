@@ -1,4 +1,4 @@
-//! A process-wide recorder that keeps all values.
+//! A recorder for the whole process, which keeps all values.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,14 +10,14 @@ use std::{
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
 
-/// The metrics of all queues, by queue and name. The names have no `trunkline_` and include the
-/// outcome, if there is one.
+/// The metrics of all queues, by queue and name. The names lack `trunkline_`, and include the
+/// outcome if there is one.
 #[derive(Default)]
 pub struct Recorder {
     counters: Mutex<BTreeMap<(String, String), Arc<AtomicU64>>>,
     gauges: Mutex<BTreeMap<(String, String), Arc<AtomicU64>>>,
     histograms: Mutex<BTreeMap<(String, String), Arc<Values>>>,
-    /// Queue, and name with kind and labels.
+    /// The registered metrics: the queue, and the name with kind and labels.
     registered: Mutex<BTreeSet<(String, String)>>,
     units: Mutex<BTreeMap<String, &'static str>>,
 }
@@ -31,7 +31,7 @@ impl HistogramFn for Values {
     }
 }
 
-/// The recorder of this process. It has to be installed before the queue is opened.
+/// Returns the recorder of this process. It must be installed before the queue is opened.
 pub fn recorder() -> &'static Recorder {
     static RECORDER: OnceLock<&'static Recorder> = OnceLock::new();
     RECORDER.get_or_init(|| {
@@ -55,7 +55,7 @@ impl Recorder {
         f64::from_bits(Self::get(&self.gauges, queue, name).load(Ordering::Relaxed))
     }
 
-    /// The number of values in a histogram.
+    /// Returns the number of values in a histogram.
     pub fn times(&self, queue: &str, name: &str) -> usize {
         Self::get(&self.histograms, queue, name).0.lock().expect("no panic").len()
     }
@@ -64,7 +64,7 @@ impl Recorder {
         Self::get(&self.histograms, queue, name).0.lock().expect("no panic").iter().sum()
     }
 
-    /// The metrics of a queue, as `name kind labels unit`.
+    /// Returns the metrics of a queue, as `name kind labels unit`.
     pub fn registered(&self, queue: &str) -> BTreeSet<String> {
         let units = self.units.lock().expect("no panic");
         let all = self.registered.lock().expect("no panic");

@@ -1,4 +1,4 @@
-//! The spans, as a subscriber receives them.
+//! The library's spans, as a subscriber receives them.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use trunkline::{Failure, Settings, TraceContext, Worker};
 
 use crate::fixture::{Place, Runs, drained, place};
 
-/// Keeps all spans of the library, in the order in which they began.
+/// Keeps all spans of the library, in the order in which they started.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<BTreeMap<u64, Span>>>, Arc<AtomicU64>);
 
@@ -63,7 +63,7 @@ impl Subscriber for Kept {
 }
 
 impl Kept {
-    /// The spans with that name, as `name field=value …`.
+    /// Returns the spans with this name, as `name field=value …`.
     fn all(&self, name: &str) -> Vec<String> {
         let spans = self.0.lock().expect("no panic");
         let lines = spans.values().filter(|span| span.name == name).map(|span| {
@@ -79,8 +79,8 @@ impl Kept {
 #[tokio::test]
 async fn each_verb_has_a_span_and_says_what_it_did() {
     let kept = Kept::default();
-    // With a second subscriber, `tracing` asks all of them. With one, it may ask only that of the
-    // thread that comes first, which may belong to another test.
+    // With a second subscriber, `tracing` asks both. With only one, it may ask the subscriber of
+    // the first thread that reaches the callsite, and that thread may belong to another test.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _subscribed = tracing::subscriber::set_default(kept.clone());
     let Place { queue, db: _db, .. } = place::<i64>(Settings::new("int8").max_attempts(2)).await;

@@ -1,13 +1,13 @@
-//! Every statement and function of the library, with its way to a queue's rows. Those that touch no
-//! rows are listed with the reason.
+//! Every statement and function of the library, with the way in which it reaches a queue's rows.
+//! Those that touch no rows are listed with the reason.
 
-/// The way in which a statement may reach its rows.
+/// The ways in which a statement may reach its rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
-    /// Only these scans, and the first has to be used. `TIDSCAN` reaches a row that is already
-    /// locked, `TIDRANGESCAN` a range of pages.
+    /// The statement must use the first of these scans, and may use the others. `TIDSCAN` reaches a
+    /// row that is already locked, and `TIDRANGESCAN` a range of pages.
     Along(&'static [&'static str]),
-    /// Some of these scans, depending on the table.
+    /// The statement may use any of these scans, depending on the table.
     Either(&'static [&'static str]),
     /// The statement reads no rows.
     NoRows,
@@ -20,29 +20,29 @@ const DUE: Way = Along(&["due_q"]);
 const DUE_FIRST: Way = Along(&["due_q", "key_q", "TIDSCAN"]);
 const KEY: Way = Along(&["key_q", "TIDSCAN"]);
 const DEAD: Way = Along(&["deadkey_q"]);
-/// A message is buried or archived unless its id is there already.
+/// A message is buried or archived unless its id already exists.
 const BURIED: Way = Along(&["key_q", "deadkey_q", "TIDSCAN"]);
 const KEPT: Way = Along(&["key_q", "archivekey_q", "TIDSCAN"]);
 const BACK: Way = Along(&["deadkey_q", "key_q"]);
 const FIND: Way = Along(&["key_q", "deadkey_q", "archivekey_q"]);
 const WAITING: Way = Along(&["pk_waiting"]);
 const SCHEDULES: Way = Along(&["schedule_by_next"]);
-/// Ticks from a clock that was ahead are repaired on the way.
+/// Ticks that were set by a clock that was ahead are repaired on the way.
 const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
-/// The message that is due last is also read.
+/// The statement also reads the message that is due last.
 const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
 const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
 const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
-/// The sequence itself has no index. A table that is read to its end would have an aggregate over
-/// it.
+/// The sequence itself has no index. If a table were read to its end, there would be an aggregate
+/// over it.
 const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", "SEQSCAN"]);
 
-/// A file's name without its extension, the call, and its way. `IDS` are ten leased messages and an
-/// id that does not exist, which forces a search for a row to split. `ONES`, `ZEROS` and `TEXTS`
-/// have the same length. `LETTERS` are dead letters and an id that does not exist.
+/// The name of a file without its extension, the call, and its way. `IDS` are ten leased messages
+/// and an id that does not exist, which forces a search for a row to split. `ONES`, `ZEROS` and
+/// `TEXTS` have the same length. `LETTERS` are dead letters and an id that does not exist.
 pub type Planned = (&'static str, &'static str, Way);
 
 /// The files of `sql/statements`, with their parameters.
@@ -63,7 +63,7 @@ pub const STATEMENTS: &[Planned] = &[
     ("bury", "IDS, ONES, ONES, TEXTS", BURIED),
     ("charge", "IDS, ONES, ONES, ZEROS, TEXTS", KEY),
     ("carve", "IDS, ONES, ONES", KEY),
-    // The first message in a leased row of three: the row is split.
+    // This is the first message in a leased row of three, so the row is split.
     ("ack", "'{3072000001024}', '{1}', '{1}'", KEY),
     ("enqueue", "0, 1, '{1}'", NoRows),
     ("enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
@@ -102,12 +102,12 @@ pub const STATEMENTS: &[Planned] = &[
     ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
 ];
 
-/// Statements that only queues with priorities have.
+/// Statements that exist only in queues with priorities.
 pub const WITH_PRIORITIES: &[Planned] =
     &[("enqueue_priority", "0, 1, '{1}', null, 2", NoRows), ("enqueue_in_priority", "'{1}', 0, null, 2", NoRows)];
 
-/// Statements of queues with uniqueness. The first brings a free key, the next ones bring keys of
-/// which some are taken.
+/// Statements of queues with uniqueness. The first uses a free key; the next ones use keys of which
+/// some are taken.
 pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
     ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
@@ -116,7 +116,7 @@ pub const WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
 ];
 
-/// The files of `sql/functions` for queues with uniqueness, and ends of messages.
+/// The files of `sql/functions` for queues with uniqueness, and the functions that end messages.
 pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
     ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),
@@ -128,7 +128,7 @@ pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
     ("cancel", "trunkline.cancel('q', IDS)", FREED),
 ];
 
-/// The files of `sql/functions`, with calls.
+/// The files of `sql/functions`, each with a call.
 pub const VERBS: &[Planned] = &[
     ("take", "trunkline.take('q', 5)", TAKE),
     ("take", "trunkline.take('q', 5, '20 ms')", TAKE),
@@ -180,7 +180,7 @@ pub const VERBS: &[Planned] = &[
     ("place_schedules", "trunkline.place_schedules('{}', '{}', '{}', '{}')", Along(&["TIDSCAN"])),
 ];
 
-/// The reason why queues without keys have no plans of these: see `keys.rs`.
+/// The reason why these are not planned in queues without keys: see `keys.rs`.
 const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looked at by themselves";
 
 /// The files of `sql/statements` that touch no rows of a queue.
@@ -329,7 +329,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("it reads the catalog by the names of functions, seldom", &["describe_functions"]),
 ];
 
-/// The files of `sql/queue` that are not functions for traffic.
+/// The files of `sql/queue` that are not functions for normal operation.
 pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
     ("it makes the tables", &["tables"]),
     ("a view, which the function of its name reads", &["messages"]),

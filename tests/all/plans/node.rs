@@ -1,10 +1,10 @@
-//! Plans as PostgreSQL prints them.
+//! Query plans as PostgreSQL prints them.
 
 /// A node of a printed plan: `{NAME :field value … {CHILD …} …}`.
 #[derive(Debug, Default)]
 pub struct Node {
     pub name: String,
-    /// The fields of the node and of everything in it.
+    /// The fields of the node and of all nodes in it.
     text: String,
     inner: Vec<Node>,
 }
@@ -19,7 +19,7 @@ impl Node {
             node.text.push_str(before);
             rest = &from[1..];
             match &from[..1] {
-                "\\" => rest = rest.get(1..).unwrap_or_default(), // in a constant's name
+                "\\" => rest = rest.get(1..).unwrap_or_default(), // skips a constant's name
                 "{" => {
                     let name = rest.split([' ', '}']).next().unwrap_or_default().to_owned();
                     open.push(Self { name, ..Self::default() });
@@ -39,13 +39,13 @@ impl Node {
         std::iter::once(self).chain(self.inner.iter().flat_map(Self::all)).collect()
     }
 
-    /// Returns whether the node reads from a table, by any scan.
+    /// Returns true if the node reads from a table, by any kind of scan.
     pub fn is_scan(&self) -> bool {
         let ways = ["SEQSCAN", "INDEXSCAN", "INDEXONLYSCAN", "BITMAPHEAPSCAN", "TIDSCAN", "TIDRANGESCAN", "SAMPLESCAN"];
         ways.contains(&&*self.name)
     }
 
-    /// Returns whether the node reads all rows of a node below it before it returns its first.
+    /// Returns true if the node reads all rows of a node below it before it returns its first row.
     pub fn gathers(&self) -> bool {
         ["SORT", "INCREMENTALSORT", "HASH", "AGG", "MATERIAL"].contains(&&*self.name)
     }

@@ -11,9 +11,9 @@ use super::node::Node;
 /// The result of planning one call.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// The plans that touch one of the relations.
+    /// The plans that touch any of the relations.
     pub plans: Vec<Node>,
-    /// The oids of all functions in any plan.
+    /// The oids of all functions in all plans.
     pub calls: BTreeSet<u32>,
 }
 
@@ -24,8 +24,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Opens a connection. `cache` is its `plan_cache_mode`, because PostgreSQL switches from
-    /// custom to generic plans by itself.
+    /// Opens a connection. `cache` is its `plan_cache_mode`; it is fixed because PostgreSQL
+    /// otherwise switches from custom to generic plans by itself.
     pub async fn connect(url: &str, cache: &str) -> Self {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.expect("connected");
         let (sender, plans) = mpsc::unbounded_channel();
@@ -64,7 +64,7 @@ impl Planner {
     }
 }
 
-/// The numbers behind a field's name.
+/// Returns the numbers after a field's name.
 fn oids<'a>(plan: &'a str, field: &'a str) -> impl Iterator<Item = u32> + 'a {
     let behind = plan.split(field).skip(1);
     behind.filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())

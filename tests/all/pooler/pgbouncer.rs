@@ -13,12 +13,12 @@ use std::{
 
 use crate::fixture::{cluster, eventually, through, user};
 
-/// Server connections per database.
+/// The number of server connections per database.
 pub const SERVERS: usize = 2;
 
-/// Runs pgbouncer, and stops it when the input closes: when the value is dropped, or when the
-/// process ends. From 1.23 on any other signal waits for the clients, and they wait for the thread
-/// that waits here.
+/// The shell script that runs pgbouncer, and stops it when its input closes: when the value is
+/// dropped, or when the process ends. Since 1.23 any other signal waits for the clients, and they
+/// wait for the thread that waits here.
 const RUN: &str = r#""$0" -q "$1/pgbouncer.ini" & cat >/dev/null; kill -s QUIT $!; wait $!; rm -r "$1""#;
 
 pub struct Pgbouncer {
@@ -33,7 +33,7 @@ impl Drop for Pgbouncer {
     }
 }
 
-/// The program and its version.
+/// Returns the program and its version.
 fn installed() -> (PathBuf, (u32, u32)) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
@@ -52,7 +52,7 @@ impl Pgbouncer {
         Self::start_with(&program, "").await
     }
 
-    /// Starts a pgbouncer that tracks prepared statements from server to server.
+    /// Starts a pgbouncer that tracks prepared statements across server connections.
     pub async fn with_statements() -> Self {
         let (program, (major, minor)) = installed();
         let is_new = (major, minor) >= (1, 21);
@@ -63,7 +63,8 @@ impl Pgbouncer {
     async fn start_with(program: &Path, more: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("trunkline-pgb-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        // The folder must not be root's alone: pgbouncer runs as the account that runs the cluster.
+        // The folder must not be closed to all but root, because pgbouncer runs as the account that
+        // runs the cluster.
         let folder = cluster().socket_dir().parent().expect("not the root").join(name);
         fs::create_dir(&folder).expect("a folder is made");
         let (mine, theirs) = (fs::metadata(&folder), fs::metadata(cluster().data_dir()));
@@ -92,7 +93,7 @@ impl Pgbouncer {
         pgbouncer
     }
 
-    /// The address of a database through this pgbouncer.
+    /// Returns the address of a database through this pgbouncer.
     pub fn before(&self, url: &str) -> String {
         through(url, &format!("host={} port=6432", self.folder.display()))
     }

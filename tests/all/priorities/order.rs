@@ -1,5 +1,5 @@
-//! Random histories: each taken message was among the first by age and head start, to within a
-//! sixteenth of a head start.
+//! Random histories: each taken message was among the first by age plus head start, within a
+//! tolerance of one sixteenth of a head start.
 
 use proptest::prelude::*;
 use trunkline::Settings;
@@ -14,7 +14,7 @@ proptest! {
 
     #[test]
     fn messages_are_taken_by_age_and_priority(
-        // Priority, and the seconds since the message became due.
+        // Each message has a priority, and a number of seconds since it became due.
         messages in prop::collection::vec((0..4_u8, 1..400_u32), 1..60),
         sizes in prop::collection::vec(1..20_usize, 60),
     ) {
@@ -38,7 +38,7 @@ proptest! {
                 prop_assert_eq!(taken.len(), n.min(left.len()));
                 for message in &taken {
                     let first = left.iter().map(|payload| rank(*payload)).fold(f64::MIN, f64::max);
-                    // One second of tolerance for the time that passes in the meantime.
+                    // There is one second of tolerance for the time that passes in the meantime.
                     prop_assert!(rank(message.payload) >= first - HEAD_START / 16.0 - 1.0, "{} before {first}", rank(message.payload));
                     left.retain(|payload| *payload != message.payload);
                 }

@@ -1,5 +1,5 @@
-//! The errors that a function raises, itself or through a function that it calls. They are read
-//! from the source, so no list is maintained by hand.
+//! The errors that a function raises, directly or through a function that it calls. They are read
+//! from the source, so no list is maintained manually.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +26,8 @@ const CODES: [(&str, &str); 17] = [
     ("undefined_table", "42P01"),
 ];
 
-/// The codes that a function raises itself, and the functions that it calls. Those of a queue have
-/// names like `do_take`.
+/// The codes that a function raises directly, and the functions that it calls. Functions of a queue
+/// have names like `do_take`.
 #[derive(Default)]
 struct Direct {
     raised: BTreeSet<&'static str>,
@@ -51,7 +51,7 @@ impl Errors {
         Self(of)
     }
 
-    /// The codes of a function's errors, including those of the functions that it calls.
+    /// Returns the codes of a function's errors, including those of the functions that it calls.
     pub fn of(&self, name: &str) -> BTreeSet<&'static str> {
         let (mut raised, mut seen, mut left) = (BTreeSet::new(), BTreeSet::new(), vec![name.to_owned()]);
         while let Some(name) = left.pop() {
@@ -65,13 +65,13 @@ impl Errors {
         raised
     }
 
-    /// The codes of all functions' errors.
+    /// Returns the codes of all functions' errors.
     pub fn all(&self) -> BTreeSet<&'static str> {
         self.0.values().flat_map(|direct| &direct.raised).copied().collect()
     }
 }
 
-/// The source without comments and hints, which name functions that are not called.
+/// Returns the source without comments and hints, which name functions that are not called.
 fn code_of(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
     let code = lines.join("\n");
@@ -80,7 +80,7 @@ fn code_of(text: &str) -> String {
     parts.fold(first, |code, part| code + part.split_once(";\n").map_or("", |(_, behind)| behind))
 }
 
-/// The identifier at the beginning of a text.
+/// Returns the identifier at the start of a text.
 fn word(text: &str) -> &str {
     text.split(|c: char| !c.is_ascii_lowercase() && c != '_').next().unwrap_or_default()
 }
@@ -99,7 +99,7 @@ fn calls(code: &str) -> Vec<String> {
             called.push(word(of_queue).trim_end_matches('_').to_owned());
         } else if let Some(arguments) = behind[name.len()..].strip_prefix('(') {
             called.push(name.to_owned());
-            // These two call the function of a queue that their first argument names.
+            // These two functions call the queue's function that their first argument names.
             if let ("settle" | "change", Some(verb)) = (name, arguments.strip_prefix('\'')) {
                 called.push(format!("do_{}", word(verb)));
             }

@@ -1,4 +1,4 @@
-//! A file of `sql/functions`, as the reference shows it.
+//! A file of `sql/functions`, as the reference presents it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ pub struct Function {
     pub name: String,
     /// The comment above the function, one paragraph per line.
     pub comment: String,
-    /// Statements for psql. Empty for functions that are not for users.
+    /// Statements for psql. Empty if the function is not for users.
     pub example: String,
     pub signature: String,
 }
@@ -33,7 +33,7 @@ impl Function {
     }
 }
 
-/// A line of an example, which is indented by five blanks in the comment.
+/// Returns a line of an example, which is indented by five blanks in the comment.
 fn indented(line: &str) -> &str {
     line.strip_prefix("     ").unwrap_or_else(|| panic!("an example is indented by four more blanks: {line:?}"))
 }
@@ -44,7 +44,7 @@ fn paragraphs(lines: &[&str]) -> String {
     paragraphs.join("\n\n").trim_end().to_owned()
 }
 
-/// The names of a folder's files, in order, and their contents.
+/// Returns the names of a folder's files, in order, with their contents.
 pub fn texts(folder: &str) -> Vec<(String, String)> {
     let files = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let mut files: Vec<_> = files.map(|entry| entry.expect("readable").path()).collect();
@@ -53,7 +53,8 @@ pub fn texts(folder: &str) -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), fs::read_to_string(file).expect("readable"))).collect()
 }
 
-/// All functions, with overloads next to each other: `enqueue.sql` sorts before `enqueue_text.sql`.
+/// Returns all functions, with overloads next to each other: `enqueue.sql` is sorted before
+/// `enqueue_text.sql`.
 pub fn functions() -> Vec<Function> {
     texts("sql/functions").iter().map(|(_, text)| Function::of(text)).collect()
 }

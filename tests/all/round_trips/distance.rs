@@ -22,15 +22,15 @@ use tokio::{
 
 use crate::fixture::{cluster, eventually};
 
-/// The delay of an answer: enough time for a program to send all that it can send before the
-/// answer.
+/// The delay of an answer. It is long enough for a program to send everything that it can send
+/// before the answer.
 const AWAY: Duration = Duration::from_millis(500);
-/// After this time without traffic, background work has ended, such as the notification after an
-/// enqueue.
+/// The time without traffic after which background work, such as the notification after an enqueue,
+/// has ended.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// A proxy to the cluster that counts turns. A turn is everything that is sent, on any connection,
-/// between two answers. So the count does not depend on time, and parallel requests are one turn.
+/// A proxy to the cluster that counts turns. A turn is everything that is sent between two answers,
+/// on any connection. So the count does not depend on time, and parallel requests are one turn.
 pub struct Distance {
     pub port: u16,
     state: Arc<State>,
@@ -38,7 +38,7 @@ pub struct Distance {
 
 struct State {
     far: AtomicBool,
-    /// An answer has arrived, and nothing was sent since.
+    /// True if an answer has arrived, and nothing was sent since.
     heard: AtomicBool,
     turns: AtomicUsize,
     /// The time at which the last bytes pass or have passed.

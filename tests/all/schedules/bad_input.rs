@@ -1,4 +1,4 @@
-//! Invalid schedules are refused, and a schedule that fails later holds up no other.
+//! Invalid schedules are refused, and a schedule that fails later does not block any other.
 
 use std::time::SystemTime;
 
@@ -62,7 +62,7 @@ async fn invalid_schedule_notes_its_problem_and_holds_up_no_other() {
     let (bad, never) = (one(&db, "bad").await, one(&db, "never").await);
     assert!(bad.problem.as_deref().is_some_and(|why| why.contains("99 * * * *")) && bad.next.is_none(), "{bad:?}");
     assert!(never.problem.as_deref().is_some_and(|why| why.contains("no such date")), "{never:?}");
-    // Once it is corrected, the schedule goes on.
+    // Once it is corrected, the schedule continues.
     assert!(queue.schedule(&Schedule::new("bad", YEARLY), &1).await.expect("set"));
     eventually("it is mended", async || one(&db, "bad").await.next > Some(SystemTime::now())).await;
     assert_eq!(one(&db, "bad").await.problem, None);

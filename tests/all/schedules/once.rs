@@ -1,4 +1,4 @@
-//! Each tick happens once, whatever happens to the processes that make ticks.
+//! Each tick happens once, whatever happens to the processes that make the ticks.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -26,7 +26,7 @@ async fn ticks_are_made_once_by_processes_with_cut_connections() {
                where application_name = 'trunkline' and datname = current_database() and query like '%schedule%' and random() < 0.5";
     let since: std::time::SystemTime = sql.query_one("select clock_timestamp()", &[]).await.expect("a time").get(0);
     let through = since + Duration::from_secs(6);
-    // Each cut interrupts the ticks, and also the library's own queries.
+    // Each cut interrupts the ticks as well as the library's own queries.
     let made = "select coalesce(bool_and(last_at > $1), false) from trunkline.schedule";
     let six_seconds = async {
         while !sql.query_one(made, &[&through]).await.expect("read").get::<_, bool>(0) {
@@ -54,7 +54,7 @@ async fn ticks_are_made_once_by_processes_with_cut_connections() {
     }
 }
 
-/// The second of the day.
+/// Returns the second of the day at which a tick was made.
 fn second(tick: &str) -> i64 {
     let part = |range: std::ops::Range<usize>| tick[range].parse::<i64>().expect("digits");
     part(8..10) * 86_400 + part(11..13) * 3600 + part(14..16) * 60 + part(17..19)
@@ -68,7 +68,7 @@ async fn tick_claimed_and_not_made_is_made_by_another_process() {
     let holder = connect(&url).await;
     holder.batch_execute("begin; select * from trunkline.claim_schedules('-infinity', 10)").await.expect("locked");
     let runs = Ticks::start(&db);
-    // The process has looked, and found the schedule locked by another session.
+    // The process has looked, and has found the schedule locked by another session.
     eventually("it has asked more than once", async || {
         let asked = "select count(*) > 0 from pg_stat_activity
                      where application_name = 'trunkline' and query like '%claim_schedules%' and datname = current_database()";

@@ -1,18 +1,18 @@
-//! The message of a schedule does not depend on the settings of the sessions that declare it and
-//! that make its ticks.
+//! The message of a schedule does not depend on the settings of the sessions, neither of the one
+//! that declares it nor of those that make its ticks.
 
 use trunkline::{Db, Schedule, Settings};
 
 use super::{Ticks, YEARLY, not_since, one};
 use crate::fixture::{Place, connect, eventually, place};
 
-/// Settings of two sessions that print and parse values differently.
+/// The settings of two sessions that print and parse values differently.
 const SETTINGS: [&str; 2] = [
     "set datestyle = 'SQL, DMY'; set intervalstyle = sql_standard; set timezone = 'Asia/Kolkata'; set extra_float_digits = 0; set bytea_output = escape",
     "set datestyle = 'German, MDY'; set intervalstyle = iso_8601; set timezone = 'America/New_York'; set extra_float_digits = -15; set bytea_output = hex",
 ];
 
-/// Types, with texts that have their meaning in only one of the sessions.
+/// Types with texts that have the intended meaning in only one of the sessions.
 const PAYLOADS: [(&str, &str); 11] = [
     ("date", "03/04/2026"),
     ("timestamp", "03/04/2026 05:06:07.89"),
@@ -41,14 +41,15 @@ async fn scheduled_message_is_as_declared_whatever_the_session_settings() {
             let quoted = format!("'{text}'");
             let meant = format!("select {quoted}::{kind}");
             if declaring.batch_execute(&meant).await.is_err() {
-                continue; // the other session can read it
+                continue; // the other session can parse the text, too
             }
             let set = format!("select trunkline.set_schedule('{name}', '{name}', '{YEARLY}', {quoted})");
             assert!(declaring.query_one(&set, &[]).await.expect(&set).get::<_, bool>(0));
             assert!(!declaring.query_one(&set, &[]).await.expect(&set).get::<_, bool>(0), "{set}: the same");
             making.batch_execute(&format!("select trunkline.fire_schedule('{name}')")).await.expect("fired");
             let same = format!("select payload = array[{quoted}::{kind}] from trunkline.\"queue_{name}\"");
-            // If the payload is an array, the column is an array over a domain of arrays.
+            // If the payload type is an array, the column is an array of a domain over that type:
+            // Postgres has no arrays of arrays.
             let same = if kind.ends_with("[]") {
                 format!("select payload[1] = {quoted}::{kind} from trunkline.\"queue_{name}\"")
             } else {
@@ -92,8 +93,8 @@ async fn schedule_is_set_where_strings_have_escapes() {
     }
 }
 
-/// A function body with a backslash has to set `standard_conforming_strings`, because sessions may
-/// change its meaning.
+/// A function whose body contains a backslash must set `standard_conforming_strings`, because
+/// sessions may change its meaning.
 #[test]
 fn functions_with_backslashes_say_how_strings_are_read() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/functions");

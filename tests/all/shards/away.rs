@@ -1,5 +1,5 @@
-//! One of three servers goes away and comes back: every answer stays true, and the other two go on
-//! in the meantime.
+//! One of three servers goes away and comes back: every answer stays true, and the other two
+//! servers continue in the meantime.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -50,7 +50,7 @@ impl Servers {
     }
 }
 
-/// The outcomes that callers got.
+/// The outcomes that the callers received.
 #[derive(Default)]
 struct Told {
     /// Confirmed enqueues.
@@ -88,8 +88,8 @@ impl Load {
             told.slowest = told.slowest.max(began.elapsed());
             match outcome {
                 Ok(_) => drop(told.enqueued.insert(n)),
-                // The only possible error while two servers are up: the enqueue was on its way when
-                // its server died.
+                // This is the only possible error while two servers are up: the enqueue was in
+                // flight when its server died.
                 Err(error) if error.is_outcome_unknown() => drop(told.unknown.insert(n)),
                 Err(error) => panic!("{error:?}"),
             }
@@ -112,7 +112,7 @@ impl Load {
                     told.received.insert(message.payload);
                 }
             }
-            // One call per shard, so that an error concerns that shard alone.
+            // Makes one call per shard, so that an error concerns only that shard.
             for part in messages.chunk_by(|one, other| one.shard == other.shard) {
                 let acked = timeout(SOON * 3, self.queue.ack(part)).await.expect("no call waits without an end");
                 let lost: HashSet<i64> = match &acked {
@@ -128,8 +128,8 @@ impl Load {
         }
     }
 
-    /// Enqueues `count` messages at once, in turns over all shards whatever their load. By hash,
-    /// all of these numbers could land on one shard.
+    /// Enqueues `count` messages at once, distributed in turn over all shards whatever their load
+    /// is. With a hash, all of these numbers could end up on one shard.
     async fn probe(&self, count: i64) -> BTreeMap<shards::Id, usize> {
         let first = self.number.fetch_add(count, Ordering::Relaxed);
         let queue = self.queue.routing(shards::Routing::RoundRobin);
@@ -207,7 +207,7 @@ async fn one_of_three_servers_dies_and_comes_back() {
     assert!(told.slowest < Duration::from_secs(5), "no call waited for the dead: {:?}", told.slowest);
 }
 
-/// A queue on two databases, one of them behind a proxy.
+/// Opens a queue on two databases, one of which is behind a proxy.
 async fn behind(proxy: &DelayProxy, url: &str) -> (shards::Set, shards::Queue<i64>) {
     let near = shard().await;
     for url in [&near, &url.to_owned()] {
@@ -237,7 +237,7 @@ async fn unresponsive_shard_holds_up_only_calls_already_waiting() {
     let stuck: Vec<_> = (0..20).map(call).collect();
     let waiting = || stuck.iter().filter(|call| !call.is_finished()).count();
     eventually("half of them are answered", || async { waiting() == 10 }).await;
-    // After a second without an answer from a server, calls go to the other one.
+    // If a server does not answer for a second, calls go to the other one.
     let begun = Instant::now();
     eventually("it is passed over", || async {
         timeout(Duration::from_millis(500), try_join_all((0..10).map(|n| queue.enqueue(n)))).await.is_ok()
@@ -267,7 +267,8 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
     let (proxy, url) = (proxy(), shard().await);
     let (shards, queue) = behind(&proxy, &url).await;
     try_join_all((0..20).map(|n| queue.enqueue(n))).await.expect("enqueued");
-    // Connections break, and new ones get no answer: a login takes two seconds to fail.
+    // Existing connections break, and new ones receive no answer: a login takes two seconds to
+    // fail.
     proxy.hold(Hold::Both);
     proxy.cut_all();
     proxy.hold(Hold::Both);
@@ -288,7 +289,7 @@ async fn unreachable_host_delays_only_the_call_that_discovers_it() {
                 began.elapsed()
             })
         });
-        // A call to the other server shows how slow this machine is.
+        // A call to the other server measures how slow this machine is.
         let control = tokio::spawn({
             let near = near.clone();
             async move {
@@ -337,7 +338,7 @@ async fn call_waits_for_the_first_shard_when_all_are_down() {
         async move {
             loop {
                 match queue.enqueue(1).await {
-                    Err(error) if error.is_outcome_unknown() => {} // the outage may be found out by this call
+                    Err(error) if error.is_outcome_unknown() => {} // this call may be the one that detects the outage
                     outcome => return outcome,
                 }
             }

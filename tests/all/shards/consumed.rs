@@ -1,5 +1,5 @@
-//! Messages on several shards are consumed from all of them, with every guarantee and every way to
-//! wait.
+//! Messages on several shards are consumed from all of them, with every guarantee and in every way
+//! to wait.
 
 use std::{
     collections::BTreeSet,
@@ -57,7 +57,8 @@ async fn shard_with_a_backlog_holds_up_no_other_shard() {
         }
         assert!(little >= 1 && (n < 30 || little >= 5), "of {n}, {little} in three calls");
     }
-    // A shard that takes longer than a second for this many gives them back, and is asked again.
+    // If a shard takes longer than a second for this many messages, it gives them back, and is
+    // asked again.
     let mut all = 3 + 6 + 90;
     while all < 20_010 {
         all += timeout(SOON, consumer.lease(50_000)).await.expect("nothing is left out").expect("leased").len();
@@ -74,10 +75,10 @@ async fn wait_with_a_limit_ends_and_leaves_nothing_leased() {
     assert_eq!(consumer.take(0).await.expect("nothing"), []);
     three.queue.enqueue(1).await.expect("enqueued");
     assert_eq!(consumer.take(Dequeue::up_to(5).within(Duration::ZERO)).await.expect("taken").len(), 1);
-    // A call that is dropped while it waits leaves nothing leased.
+    // A call that is dropped while it waits leaves no messages leased.
     drop(tokio::time::timeout(Duration::from_millis(20), consumer.lease(5)).await);
     let ids = try_join_all((0..6).map(|n| three.queue.enqueue(n))).await.expect("enqueued");
-    let mut got = 0; // its statements may still be on their way, and their leases come back
+    let mut got = 0; // its statements may still be in flight, and their leases are given back
     while got < ids.len() {
         got += timeout(SOON, consumer.lease(6)).await.expect("nothing stays leased").expect("leased").len();
     }
@@ -128,7 +129,7 @@ async fn work_in_the_shards_transaction_happens_exactly_once() {
     assert_eq!(all, (0..60).collect::<Vec<_>>());
     assert!(tries.load(Ordering::Relaxed) > 9, "some failed");
 
-    // By hand: on a shard with a due message, in a transaction there.
+    // The same done manually: on a shard with a due message, in a transaction there.
     three.queue.enqueue(99).await.expect("enqueued");
     let mut consumer = three.queue.consumer(Wait::Adaptive);
     let shard = consumer.ready().await.expect("due");
@@ -183,7 +184,7 @@ async fn worker_reports_a_queue_dropped_on_one_shard() {
     part.db().drop_queue("q").await.expect("dropped");
     let error = timeout(SOON, working).await.expect("in time").expect("no panic").expect_err("an error");
     assert!(error.is_no_queue(), "{error}");
-    // A worker for one shard still works as a worker of a single queue.
+    // A worker for one shard still works like a worker for a single queue.
     let rest = three.queue.queues().swap_remove(0);
     let one = Runs::start(Worker::new(rest.of.clone(), |_| async { Ok::<(), Failure>(()) }));
     rest.enqueue(1).await.expect("enqueued");

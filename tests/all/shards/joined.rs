@@ -1,4 +1,4 @@
-//! Rules for shards of the same set, and a server that joins it.
+//! The rules for shards of the same set, and a server that joins the set.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn server_named_twice_or_copied_is_refused() {
     let error = shards::Set::connect([&url, &url]).await.expect_err("one shard twice");
     assert!(error.to_string().contains("name each server once"), "{error}");
     assert!(!error.to_string().contains("user="), "{error}");
-    // These databases are copies of one.
+    // These databases are copies of the same template.
     let (one, other) = (database().await, database().await);
     let error = shards::Set::connect([&one, &other]).await.expect_err("copies");
     assert!(error.to_string().contains("set number = default"), "{error}");
@@ -68,7 +68,7 @@ async fn a_shard_more_is_taken_in_by_what_runs_already() {
     stop.send(()).expect("it runs");
     assert_eq!(working.await.expect("no panic").expect("no error").done, 40);
 
-    // A consumer that already waits takes from the new shard, too.
+    // A consumer that is already waiting also takes from the new shard.
     let url = shard().await;
     Db::connect(&url).await.expect("connected").create_queue("q", &numbers()).await.expect("created");
     let mut consumer = three.queue.consumer(Wait::Notify);

@@ -1,4 +1,4 @@
-//! Waiting messages of a draining shard move to the other shards, each once, whatever is
+//! Waiting messages of a draining shard move to the other shards, each exactly once, whatever is
 //! interrupted.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -10,7 +10,7 @@ use trunkline::{Dequeue, Draft, Message, Metadata, State, Wait, shards};
 use super::{Three, counts, numbers, three};
 use crate::fixture::{SOON, connect, eventually, superuser};
 
-/// All messages of the queue: ids by payload.
+/// Returns all messages of the queue: the ids by payload.
 async fn there(three: &Three) -> BTreeMap<i64, Vec<String>> {
     let mut there = BTreeMap::<i64, Vec<String>>::new();
     for part in three.queue.queues() {
@@ -97,7 +97,7 @@ async fn priorities_and_the_order_go_along() {
     assert_eq!(seen, (0..90).collect::<Vec<_>>());
 }
 
-/// Stops a move between two of its steps by a lock on a table. Drops it there, as a kill does.
+/// Stops a move between two of its steps by a lock on a table, and drops it there, as a kill would.
 async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_there: impl AsyncFn() -> bool) {
     let locker = superuser(on).await;
     locker.batch_execute(&format!("begin; lock table trunkline.{lock} in share mode")).await.expect("locked");
@@ -106,7 +106,8 @@ async fn interrupted(three: &Three, id: shards::Id, lock: &str, on: &str, is_the
     eventually("it is between two steps", || is_there()).await;
     draining.abort();
     assert!(draining.await.expect_err("aborted").is_cancelled());
-    // The last statement still waits for the lock. It goes on, as it would for a killed client.
+    // The last statement still waits for the lock. It then continues, as it would for a killed
+    // client.
     locker.batch_execute("commit").await.expect("unlocked");
 }
 
@@ -116,7 +117,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     let id = three.ids()[2];
     let part = three.queue.on(id).expect("open");
     for url in &three.urls {
-        // The tables exist from an earlier drain.
+        // The tables exist since an earlier drain.
         let sql = include_str!("../../../sql/statements/move_tables.sql");
         superuser(url).await.batch_execute(sql).await.expect("made");
     }
@@ -125,8 +126,8 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     for n in 300..400 {
         part.enqueue(n).await.expect("enqueued");
     }
-    // The messages are out of their queue and not yet in another, because the receiving shard
-    // cannot record them.
+    // The messages have left their queue and are not yet in another one, because the receiving
+    // shard cannot record them.
     let others = three.queue.queues().into_iter().filter(|part| part.shard != id).map(|part| part.shard);
     let others: Vec<String> = futures_util::future::join_all(others.map(|other| three.url(other))).await;
     let [one, other] = &others[..] else { panic!("two") };
@@ -136,7 +137,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     interrupted(&three, id, "moved", one, left).await;
     locker.batch_execute("commit").await.expect("unlocked");
     assert!(three.shards.left(id).await.is_ok_and(|left| !left.is_drained()));
-    // The messages are in the other queue, and not yet removed from `trunkline.moving`.
+    // The messages are in the other queue, but are not yet removed from `trunkline.moving`.
     let came = async || {
         let came = "select count(*) from trunkline.moved";
         let mut count = 0;
@@ -174,7 +175,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
     waiting.batch_execute("drop trigger slow on trunkline.moving").await.expect("dropped");
     locker.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
     assert!(three.shards.left(id).await.expect("looked").moving > 0, "they are on both, as far as anybody knows");
-    // These messages are consumed at the new shard, so they must not come again.
+    // These messages have been consumed on the new shard, so they must not be delivered again.
     let mut seen: Vec<i64> =
         three.queue.consumer(Wait::Adaptive).take(20).await.expect("taken").iter().map(|one| one.payload).collect();
     assert_eq!(seen.len(), 20);

@@ -18,7 +18,7 @@ async fn stream_has_messages_of_all_shards_and_returns_its_buffer() {
     while seen.len() < 300 {
         let message = timeout(SOON, stream.next()).await.expect("in time").expect("it never ends").expect("leased");
         if seen.is_empty() {
-            // Each server takes some time to deliver its part of the stream's buffer.
+            // Each server needs some time to deliver its part of the stream's buffer.
             let holds_parts = || async {
                 let stats = three.queue.stats().await;
                 stats.parts.iter().all(|part| part.of.as_ref().is_ok_and(|stats| stats.leased == 10))
@@ -34,7 +34,7 @@ async fn stream_has_messages_of_all_shards_and_returns_its_buffer() {
     assert_eq!(seen, (0..300).collect::<Vec<_>>());
 
     // Messages arrived on a new shard while the stream was not polled. They are delivered, and
-    // unread messages come back.
+    // unread messages are given back.
     let url = shard().await;
     three.shards.add(&url).await.expect("added");
     let waiting = async { stream.next().await.expect("it never ends").expect("leased") };
@@ -85,11 +85,12 @@ async fn direct_delivery_on_any_shard_reaches_the_waiting_consumer() {
     assert_eq!(counts(handed).len(), 3);
     assert_eq!(three.queue.stats().await.sum.messages, 0, "nothing was stored");
 
-    // Without a waiting consumer the message is stored, and the next consumer finds it.
+    // If no consumer is waiting, the message is stored, and the next consumer finds it.
     let id = queue.send_direct(9).await.expect("enqueued").id();
     assert_eq!(three.queue.stats().await.sum.due, 1);
     assert_eq!(timeout(SOON, consumer.receive_direct()).await.expect("in time").expect("taken").id(), id);
-    // A call that was dropped while it waited leaves no entry to which a message could be lost.
+    // A call that was dropped while it waited leaves no list entry through which a message could be
+    // lost.
     let dropped = timeout(Duration::from_millis(1), consumer.receive_direct()).await;
     assert!(dropped.is_err());
     queue.send_direct(10).await.expect("handed over or enqueued");

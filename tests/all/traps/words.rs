@@ -1,9 +1,9 @@
-//! The words of a statement, and those that PostgreSQL looks up along the session's path.
+//! The words of a statement, and those words that PostgreSQL looks up along the session's path.
 
-/// Keywords before a parenthesis that are not calls.
+/// Keywords that may precede a parenthesis and are not calls.
 const NO_CALLS: &str = " all and any array as by case cast coalesce conflict distinct else exists extract filter from in nullif greatest grouping key lateral least limit \
                          materialized not on operator or over partition row select set sets then union values when where with within ";
-/// Types that are keywords, so they are not looked up.
+/// Types that are keywords, so PostgreSQL does not look them up.
 const TYPES: &str = " bigint boolean int integer interval smallint ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +15,8 @@ enum Kind {
 
 type Token = (Kind, String);
 
-/// The functions, operators and types that a statement leaves to the session's path, and constructs
-/// that hide an operator.
+/// Returns the functions, operators and types that a statement leaves to the session's path, and
+/// constructs that hide an operator.
 pub fn left_to_the_path(text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let at = |place: usize| tokens.get(place).map_or("", |token| token.1.as_str());
@@ -48,7 +48,7 @@ pub fn left_to_the_path(text: &str) -> Vec<String> {
                 found.push(format!("operator {word} behind {} {}", before(2), before(1)));
             }
         }
-        // `cast(x as type)`, and `x::type`.
+        // The two forms are `cast(x as type)` and `x::type`.
         match word.as_str() {
             "(" => casts.push(before(1) == "cast"),
             ")" => drop(casts.pop()),
@@ -66,7 +66,8 @@ pub fn left_to_the_path(text: &str) -> Vec<String> {
     found
 }
 
-/// The words in lower case. Placeholders are words; comments and literals are left out.
+/// Returns the words in lower case. Placeholders count as words; comments and literals are left
+/// out.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -106,7 +107,7 @@ fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The length of a quoted literal. Quotes are doubled inside.
+/// Returns the length of a quoted literal, in which quotes are doubled.
 fn literal(text: &str) -> usize {
     let mut end = 1;
     while let Some(quote) = text[end..].find('\'') {

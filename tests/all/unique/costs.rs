@@ -13,13 +13,13 @@ async fn queue() -> Client {
     let url = database().await;
     Db::connect(&url).await.expect("connected").create_queue("q", &settings()).await.expect("created");
     let sql = connect(&url).await;
-    // Dead rows stay: no vacuum runs between two measurements.
+    // Dead rows stay, because no vacuum runs between two measurements.
     let off = "alter table trunkline.queue_q set (autovacuum_enabled = off); alter table trunkline.unique_q set (autovacuum_enabled = off)";
     sql.batch_execute(off).await.expect("altered");
     sql
 }
 
-/// A statement that enqueues `count` messages with keys from `from` on.
+/// Returns a statement that enqueues `count` messages with keys, starting at `from`.
 fn brought(from: i64, count: i64, replaces: bool) -> String {
     format!(
         "select count(*) from trunkline.do_unique_q(array_fill(1::bigint, array[{count}]), array_fill(0::float8, array[{count}]), null,
@@ -52,7 +52,7 @@ async fn four_times_as_many_keys_cost_four_times_as_much() {
 async fn claiming_and_freeing_keys_costs_the_same_among_dead_rows() {
     let sql = queue().await;
     let call = async |from: i64| {
-        // Plan the call and load the catalog first.
+        // The first call makes plans and loads the catalog.
         sql.batch_execute(&format!("begin; {}; rollback", brought(from, 10, false))).await.expect("enqueued");
         let claimed = pages(&sql, &brought(from, 10, false)).await;
         sql.batch_execute(&brought(from, 10, false)).await.expect("enqueued");

@@ -9,7 +9,7 @@ use trunkline::{Draft, Message, Queue, RetryPolicy, Worker};
 use super::{HOUR, held, of, settings};
 use crate::fixture::{Ids, Place, Runs, connect, drained, place, run_out};
 
-/// Enqueues messages of one row: three with a key, and others among them.
+/// Enqueues the messages of one row: three have a key, with others in between.
 async fn filled(queue: &Queue<i64>) -> Vec<i64> {
     let drafts: Vec<Draft<i64>> =
         (0..9).map(|nr| if nr % 3 == 0 { of(nr, &format!("k{nr}")) } else { Draft::new(nr) }).collect();
@@ -131,7 +131,7 @@ async fn a_message_that_stays_keeps_its_key() {
     let Place { queue, sql, .. } = place::<i64>(settings().max_attempts(5)).await;
     let all = ["k0", "k3", "k6"];
     let ids = filled(&queue).await;
-    let leased = queue.lease(2).await.expect("leased"); // the rest is split off
+    let leased = queue.lease(2).await.expect("leased"); // the other messages are split off
     assert_eq!(held(&sql).await, all, "lease");
     queue.retry(&leased[..1], Duration::ZERO, "again").await.expect("held");
     assert_eq!(held(&sql).await, all, "retry");
@@ -195,14 +195,14 @@ async fn message_ended_by_a_worker_has_no_key() {
     assert!(held(&sql).await.is_empty());
 }
 
-/// A call that wants the key waits for the end's commit, and for nothing else.
+/// A call that wants the key waits for the commit that ends the message, and for nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn key_freed_in_a_transaction_is_free_at_its_commit() {
     let Place { queue, sql, url, .. } = place::<i64>(settings()).await;
     let first = queue.enqueue(of(1, "a")).await.expect("enqueued").id();
     let other: Client = connect(&url).await;
     other.batch_execute("begin; select trunkline.take('q')").await.expect("taken");
-    // Under read committed, an uncommitted end has not happened.
+    // Under read committed, an uncommitted end has not happened yet.
     assert_eq!(queue.enqueue(of(2, "a")).await.expect("enqueued").id(), first);
     other.batch_execute("commit").await.expect("committed");
     assert!(queue.enqueue(of(3, "a")).await.expect("enqueued").is_new());

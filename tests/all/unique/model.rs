@@ -1,4 +1,4 @@
-//! Random calls of all verbs against a model of the messages and the owners of keys.
+//! Random calls of all verbs, compared with a model of the messages and of the owners of keys.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,7 +8,8 @@ use trunkline::{Dequeue, Draft, Enqueued, Message, Queue, Unique};
 use super::{HOUR, held, older, settings};
 use crate::fixture::{Place, place};
 
-/// A new message: one of few keys or none, whether the key is kept for a time, whether it replaces.
+/// A new message: one of a few keys or none, whether the key is kept for a time, and whether it
+/// replaces.
 type Brought = (Option<u8>, bool, bool);
 
 #[derive(Debug, Clone)]
@@ -22,7 +23,7 @@ enum Op {
     Retry(usize),
     Release(usize),
     Cancel(usize),
-    /// Lets the time of timed keys pass.
+    /// Lets the time of timed keys expire.
     Pass,
     Purge,
 }
@@ -46,10 +47,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 #[derive(Debug, Default)]
 struct Model {
-    /// Payloads of the existing messages, by id.
+    /// The payloads of the existing messages, by id.
     there: BTreeMap<i64, i64>,
     leased: Vec<Message<i64>>,
-    /// The owner of each key, and whether it is kept for a time.
+    /// The owner of each key, and whether the key is kept for a time.
     keys: BTreeMap<u8, (i64, bool)>,
     next: i64,
 }

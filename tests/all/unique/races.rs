@@ -1,4 +1,4 @@
-//! Many calls enqueue at once: exactly one wins, all return its id, and no call fails or waits
+//! Many calls enqueue at once: exactly one succeeds, all return its id, and no call fails or waits
 //! without an end.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use trunkline::{Db, Draft, Enqueued, Queue, Unique};
 use super::{HOUR, held, of, older, settings};
 use crate::fixture::{Place, SOON, connect, eventually, place};
 
-/// Opens `count` handles, as that many processes do.
+/// Opens `count` handles, which represent separate processes.
 async fn handles(url: &str, count: usize) -> Vec<Queue<i64>> {
     let open = async || Db::connect(url).await.expect("connected").queue("q").await.expect("opened");
     join_all((0..count).map(|_| open())).await
@@ -22,7 +22,7 @@ async fn hundred_producers_of_a_key_all_get_the_winners_id() {
     let handles = handles(&url, 4).await;
     let clients = join_all((0..20).map(|_| connect(&url))).await;
     for round in 0..20 {
-        // The time of earlier keys has passed. Every second round takes over such a key.
+        // The time of earlier keys has expired. Every second round takes over such a key.
         let unique = Unique::key(format!("round {}", round / 2)).within(HOUR);
         let calls = (0..80).map(|nr| {
             let (queue, draft) = (handles[nr % 4].clone(), Draft::new(round).unique(unique.clone()));
@@ -59,7 +59,7 @@ async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
             let mut told = BTreeMap::new();
             for round in 0..5_usize {
                 // Each call has its own order and several rows. Some keys are kept for a time, and
-                // other messages have no key.
+                // some messages have no key.
                 let drafts: Vec<Draft<i64>> = (0..100_usize)
                     .map(|at| (at * (2 * nr + 1) + round * 31 + nr) % 100)
                     .map(|key| match key % 4 {
@@ -89,7 +89,7 @@ async fn crossing_batches_with_keys_in_any_order_never_deadlock() {
     assert_eq!(all.len(), 75);
     assert!(all.values().all(|ids| ids.len() == 1), "{all:?}");
     assert_eq!(held(&sql).await.len(), 75);
-    // Every id belongs to a message with that payload.
+    // Every id belongs to a message with the same payload.
     for (payload, ids) in &all {
         for id in ids {
             let found = queue.find(*id).await.expect("looked for").expect("there");
@@ -146,7 +146,8 @@ async fn second_enqueue_of_a_key_waits_for_the_firsts_transaction() {
         assert_eq!(second.id() == first, commits);
         assert_eq!(queue.take(10).await.expect("taken").len(), 1);
     }
-    // The losing transaction holds no lock: the winner's message can end while it goes on.
+    // The losing transaction holds no lock: the winner's message can end while that transaction
+    // continues.
     let transaction = db.begin().await.expect("begun");
     let first = queue.enqueue_in(&transaction, of(1, "k")).await.expect("enqueued").id();
     let loser = db.begin().await.expect("begun");

@@ -1,5 +1,5 @@
-//! The next message with a key replaces a waiting one, if the draft asks for that. So the last one
-//! counts, once they stop coming.
+//! The next message with a key replaces a waiting one, if its draft asks for that. So once no more
+//! arrive, the last one counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,7 @@ async fn replaced_message_gets_new_payload_metadata_and_due_time() {
     assert!(found.metadata.is_empty());
     let due = found.due_at.expect("it waits");
     assert!(due.max(at).duration_since(due.min(at)).expect("ordered") < Duration::from_millis(1), "{due:?}");
-    // Many messages of one row, some of them several times in one call: the last one counts.
+    // Many messages in one row, some of them several times in one call: the last one counts.
     let many = [(1, "1"), (2, "2"), (3, "1"), (4, "new"), (5, "new"), (6, "7")];
     let all = queue.enqueue_many(many.map(|(payload, key)| replacing(payload, key))).await.expect("enqueued");
     assert_eq!(all[..3], [ids[1], ids[2], ids[1]].map(Enqueued::Replaced));
@@ -40,7 +40,7 @@ async fn replaced_message_gets_new_payload_metadata_and_due_time() {
         assert_eq!(payload(&queue, id).await, is);
     }
     assert_eq!(queue.stats().await.expect("counted").messages, 101);
-    // They are due at once again, and each exists once.
+    // Every message is due again now, and exists exactly once.
     let mut taken: Vec<i64> = queue.take(200).await.expect("taken").iter().map(|message| message.id).collect();
     taken.sort_unstable();
     taken.dedup();
@@ -61,20 +61,20 @@ async fn failed_message_is_replaced_and_a_leased_one_is_not() {
     run_out(&sql).await;
     assert_eq!(queue.enqueue(replacing(4, "k").after(HOUR)).await.expect("enqueued"), Enqueued::Replaced(id));
     assert!(queue.ack(&again).await.expect_err("its lease had ended").is_lease_lost());
-    // Another transaction has the message locked. The call does not wait for it.
+    // Another transaction has locked the message. The call does not wait for it.
     let other = connect(&url).await;
     other.batch_execute("begin; select from trunkline.queue_q for update").await.expect("locked");
     assert_eq!(queue.enqueue(replacing(5, "k")).await.expect("enqueued"), Enqueued::Duplicate(id));
     other.batch_execute("rollback").await.expect("let go");
     assert_eq!(payload(&queue, id).await, 4);
-    // Within its time a key stays held, even after its message has ended.
+    // A key stays held for its time, even after its message has ended.
     let timed = || Draft::new(1).unique(Unique::key("timed").within(HOUR).replacing());
     let id = queue.enqueue(timed()).await.expect("enqueued").id();
     queue.cancel(&[id]).await.expect("cancelled");
     assert_eq!(queue.enqueue(timed()).await.expect("enqueued"), Enqueued::Duplicate(id));
 }
 
-/// Each taken message was current when it was taken, and no new message is lost.
+/// Each taken message was current at that time, and no new message is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn simultaneous_replacements_and_takes_lose_nothing() {
     let Place { queue, db: _db, .. } = place::<i64>(settings().max_batch(16)).await;

@@ -34,8 +34,8 @@ async fn a_shutdown_waits_for_what_runs_and_starts_nothing_more() {
     let stopping = tokio::spawn(runs.stop());
     gate.add_permits(30);
     let summary = stopping.await.expect("no panic");
-    // More handlers may have begun before the worker noticed the stop. Those have completed, and
-    // all other messages are still there.
+    // More handlers may have started before the worker noticed the stop. Those handlers have
+    // completed, and all other messages still exist.
     assert!(summary.done >= 10 && summary.lost == 0, "{summary:?}");
     assert_eq!(summary.done, seen.all().len() as u64);
     let stats = queue.stats().await.expect("counted");
@@ -109,7 +109,7 @@ async fn dropped_worker_stops_and_its_messages_come_back() {
 async fn dropped_queue_ends_its_worker_after_its_handlers() {
     let Place { queue, db, .. } = place(Settings::new("int8")).await;
     for n in 0..3 {
-        queue.enqueue(n).await.expect("enqueued"); // one row each, so that each is acknowledged when it ends
+        queue.enqueue(n).await.expect("enqueued"); // one row each, so that each is acknowledged when its handler ends
     }
     let (gate, finished) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let (opens, counts) = (gate.clone(), finished.clone());
@@ -144,8 +144,8 @@ async fn a_lease_out_of_bounds_is_an_error_at_once() {
     }
 }
 
-/// Handlers end at all times, and the stop comes in the middle. Every unfinished message is still
-/// there, uncharged.
+/// Handlers end at any time, and the stop comes in the middle. Every unfinished message still
+/// exists, and is uncharged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_under_load_loses_and_doubles_nothing() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;

@@ -1,5 +1,5 @@
-//! The hooks of workers and consumers: tests wait on them instead of sleeping, and policies decide
-//! by them.
+//! The hooks of workers and consumers: tests wait for them instead of sleeping, and policies use
+//! them for decisions.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Leases under a worker: renewed while a handler runs, reported when they are lost, and not
+//! Leases under a worker: they are renewed while a handler runs, reported when lost, and not
 //! hoarded.
 
 use std::{
@@ -31,7 +31,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
         let gate = opens.clone();
         async move { gate.acquire().await.map(drop) }
     }));
-    // An expired lease would go to this consumer.
+    // If a lease expired, this consumer would receive the message.
     let other = trunkline::Db::connect(&url).await.expect("connected").queue::<i64>("q").await.expect("opened");
     eventually("all run", || async { seen.all().len() == 10 }).await;
     let mut consumer = other.consumer(trunkline::Wait::Poll(Duration::from_millis(20)));
@@ -46,7 +46,7 @@ async fn a_handler_that_outlasts_its_lease_many_times_keeps_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_lease_notifies_its_handler_and_discards_the_answer() {
-    let lease = Duration::from_secs(5); // longer than this test needs to take the leases away
+    let lease = Duration::from_secs(5); // longer than this test needs to revoke the leases
     let Place { queue, sql, db: _db, .. } = place(Settings::new("int8").lease(lease).max_attempts(99)).await;
     enqueued(&queue, 3).await;
     let (told, mut tells) = mpsc::unbounded_channel();
@@ -92,7 +92,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
     let left = "select array_agg(id) from trunkline.messages('q')";
     let only =
         async || sql.query_one(left, &[]).await.expect("read").get::<_, Option<Vec<i64>>>(0) == Some(vec![ids[20]]);
-    eventually("only the slow one is left", only).await; // long before its lease would end
+    eventually("only the slow one is left", only).await; // long before its lease expires
     gate.notify_one();
     drained(&queue).await;
     assert_eq!(runs.stop().await.done, 50);
@@ -102,7 +102,7 @@ async fn a_slow_message_does_not_hold_back_its_batch() {
 async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
     for rows in [1, 1024] {
         let Place { url, queue, db: _db, .. } = place(Settings::new("int8").max_batch(rows)).await;
-        // The worker has seen only quick messages so far. Then slow ones come.
+        // So far the worker has seen only fast messages. Now slow ones follow.
         queue.enqueue_many(&vec![-1; 20_000]).await.expect("enqueued");
         queue.enqueue_many(&(0..40).collect::<Vec<_>>()).await.expect("enqueued");
         let running = Arc::new(AtomicUsize::new(0));
@@ -122,7 +122,7 @@ async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
         let mut workers = vec![Runs::start(
             Worker::new(queue.clone(), handler.clone()).concurrency(10).shutdown_after(Duration::ZERO),
         )];
-        // Twenty thousand rows may take a while, as long as their number falls.
+        // Twenty thousand rows may take some time, as long as their number decreases.
         let full = || running.load(Ordering::Relaxed) == 10;
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
@@ -147,8 +147,8 @@ async fn slow_jobs_spread_over_workers_even_after_quick_ones() {
 
 static EFFECT: Statement<(i64,), u64> = Statement::new("insert into public.effects values ($1)");
 
-/// Four of twenty handlers roll back the first time. Runs with the worker's own transaction, and
-/// with one of `tokio_postgres`.
+/// Four of twenty handlers roll back on the first attempt. Runs with the worker's own transaction,
+/// and with one of `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_and_acknowledgement_commit_together() {
     for own in [true, false] {

@@ -1,4 +1,4 @@
-//! The database goes away in the middle: no message is lost, and no loop spins.
+//! The database goes away while a worker is running: no message is lost, and no loop spins.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Every result of a handler, and what happens to its message.
+//! Every result of a handler, and its effect on the message.
 
 use std::{collections::BTreeMap, convert::Infallible, future::pending, time::Duration};
 
@@ -12,12 +12,12 @@ async fn letters(queue: &Queue<i64>) -> Vec<DeadLetter<i64>> {
     queue.dead_letters(0, 100).await.expect("read")
 }
 
-/// The attempts of each message, without released ones.
+/// The attempts of each message, excluding released ones.
 static CHARGED: Statement<(), Vec<(i64, i32)>> = Statement::new(
     "select m.id, q.attempt - q.released from trunkline.messages_q m join trunkline.queue_q q on m.id - q.id between 0 and q.size - 1",
 );
 
-/// Messages that wait for another attempt: payload, charged attempts, reason.
+/// Returns the messages that wait for another attempt: payload, charged attempts, reason.
 async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
     let only = async || {
         let stats = queue.stats().await.expect("counted");
@@ -63,7 +63,7 @@ async fn failed_messages_alone_are_retried_with_their_error_chains() {
             _ => Ok(()),
         }
     });
-    // The worker polls, because the test moves times without a notification.
+    // The worker polls, because the test changes times without a notification.
     let runs = Runs::start(worker.retry(RetryPolicy::fixed(HOUR)).wait(Wait::poll()));
     let waiting = to_retry(&queue, 2).await;
     let chain = "the mail was not sent: invalid digit found in string";

@@ -1,4 +1,4 @@
-//! Workers in processes of their own that abort, are killed, or are stopped for a while.
+//! Workers in separate processes that abort, are killed, or are stopped for some time.
 
 use std::{
     collections::BTreeMap,
@@ -13,18 +13,18 @@ use trunkline::{Db, Message, Queue, Settings, Worker};
 
 use crate::fixture::{Place, connect, drained, eventually, place, run_out};
 
-/// Selects the child's handler. Unset in the parent.
+/// The variable that selects the child's handler. It is unset in the parent.
 const ROLE: &str = "TRUNKLINE_TEST_WORKER";
 const DATABASE: &str = "TRUNKLINE_TEST_DATABASE";
 const POISON: i64 = 13;
 
-/// The log of all handlers. For poison that has already killed a process, `beside` logs the
-/// messages that ran at the same time, and for how long.
+/// The log of all handlers. For a poison message that has already killed a process, `beside` logs
+/// the messages that ran at the same time, and for how long.
 const TABLES: &str = "create unlogged table public.handled (pid int, payload int8, attempt int);
     create unlogged table public.beside (payload int8, ms int8)";
 
-/// A message that may have killed its worker runs alone for at most a second. This bound, in
-/// milliseconds, is lower by what a handler's own clock may miss.
+/// The time for which a message that may have killed its worker must run alone, in milliseconds. It
+/// is a second minus what a handler's own clock may miss.
 const ALONE: i64 = 900;
 
 /// A process that works until it is killed.
@@ -50,17 +50,17 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill(); // it may have ended
+        let _ = self.0.kill(); // the process may have ended already
         let _ = self.0.wait();
     }
 }
 
-/// The application name of the connection with which a process logs its messages.
+/// Returns the application name of the connection with which a process logs its messages.
 fn notes_of(process: u32) -> String {
     format!("notes_{process}")
 }
 
-/// The child's side of the tests below.
+/// Runs the child's part in the tests below.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a part in other tests"]
 async fn a_process_works_until_it_is_killed() {
@@ -81,7 +81,7 @@ async fn a_process_works_until_it_is_killed() {
             running.lock().expect("no panic").insert(message.payload, Instant::now());
             let pid = std::process::id() as i32;
             let noted = "insert into public.handled values ($1, $2, $3)";
-            // A lease that was given back early does not count as an attempt.
+            // A lease that was given back early is not counted as an attempt.
             sql.execute(noted, &[&pid, &message.payload, &message.attempts().cast_signed()]).await.expect("noted");
             if slow {
                 std::future::pending::<()>().await;
@@ -93,7 +93,7 @@ async fn a_process_works_until_it_is_killed() {
     worker.run(std::future::pending()).await.expect("killed before");
 }
 
-/// The messages that run in this process, with their start.
+/// The messages that are running in this process, with their start times.
 type RunningHere = Mutex<BTreeMap<i64, Instant>>;
 
 async fn note_beside(sql: &Client, running: &RunningHere) {
@@ -162,8 +162,8 @@ async fn messages_of_a_killed_worker_return_when_their_lease_ends() {
     assert_eq!(handled(&sql, "count(*) filter (where attempt = 2)").await, 50);
 }
 
-/// A worker that was stopped past its leases changes nothing when it resumes: other workers hold
-/// its messages.
+/// A worker that was stopped beyond its leases changes nothing when it resumes, because other
+/// workers hold its messages.
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let (url, queue, sql) = stage(Settings::new("int8").lease(Duration::from_secs(1)).max_attempts(1000)).await;
@@ -173,8 +173,8 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
     let gate = connect(&url).await;
     let mut sent = 1000; // payloads from here on are distinct
     for _ in 0..3 {
-        // Handlers block at the gate, so the worker is stopped in the middle of its work, however
-        // long that takes.
+        // Handlers block at the gate, so the worker is stopped during its work, however long that
+        // takes.
         gate.batch_execute("begin; lock table public.handled in share row exclusive mode").await.expect("locked");
         queue.enqueue_many(&(sent..sent + 1_500).collect::<Vec<_>>()).await.expect("enqueued");
         eventually("it is in its handlers", || async {
@@ -190,8 +190,8 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
         let its = format!("count(*) filter (where pid = {})", second.0.id());
         eventually("another works", || async { handled(&sql, &its).await > 20 }).await;
         first.signal("CONT");
-        // A message with an expired lease may have killed its worker, so these run one after
-        // another. That may take long, as long as their number falls.
+        // A message with an expired lease may have killed its worker, so such messages run one
+        // after another. That may take a long time, as long as their number decreases.
         let left = async || queue.stats().await.expect("counted").messages;
         let mut least = left().await;
         while least >= 1_000 {
@@ -210,13 +210,13 @@ async fn worker_stopped_past_its_lease_settles_only_its_own_messages() {
 async fn sixteen_workers_each_get_half_of_their_share_or_more() {
     let (url, queue, sql) = stage(Settings::new("int8").max_batch(1)).await;
     let processes: Vec<Process> = (0..16).map(|_| Process::start("quick", &url)).collect();
-    // All processes have to listen before the work comes.
+    // All processes must be listening before the work arrives.
     let listening = "select count(*) from pg_stat_activity
                      where datname = current_database() and application_name = 'trunkline' and query like 'listen %'";
     eventually("all wait", || async { sql.query_one(listening, &[]).await.expect("asked").get::<_, i64>(0) >= 16 })
         .await;
-    // The best of three rounds: on a small machine a process may get no time until the others are
-    // done.
+    // The best of three rounds counts: on a small machine a process may get no processor time until
+    // the others are done.
     for round in 1.. {
         queue.enqueue_many(&(1000..33_000).collect::<Vec<_>>()).await.expect("enqueued");
         drained(&queue).await;

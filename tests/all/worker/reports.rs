@@ -1,4 +1,4 @@
-//! A worker reports its state when asked.
+//! A worker that was asked to report its state does so.
 
 use std::time::Duration;
 

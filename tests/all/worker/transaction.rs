@@ -1,5 +1,5 @@
-//! `Attempt::transaction`: effects and the acknowledgement commit together, and only a commit
-//! counts.
+//! `Attempt::transaction`: effects and the acknowledgement commit together, and only a commit has
+//! an effect.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ async fn effects(queue: &Queue<i64>) -> Vec<i64> {
     queue.db().run(&EFFECTS, ()).await.expect("read").into_iter().map(|(of,)| of).collect()
 }
 
-/// A queue with `messages` messages, and a table of effects that accepts duplicates.
+/// Creates a queue with `messages` messages, and a table of effects that accepts duplicates.
 async fn with_effects(messages: i64) -> Place<i64> {
     let place = place(Settings::new("int8").max_attempts(5)).await;
     place.sql.batch_execute("create table effect (of bigint)").await.expect("created");
@@ -176,7 +176,8 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert!(effects(&queue).await.is_empty());
     open.send_replace(false);
     eventually("one was committed", || async { effects(&queue).await == [0] }).await;
-    // The other message comes back when its lease ends. The update waits for its transaction.
+    // The other message comes back when its lease expires. The update waits for the message's
+    // transaction.
     sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock() where due_at > clock_timestamp()")
         .await
         .expect("ended");
@@ -186,8 +187,8 @@ async fn a_transaction_that_outlives_its_handler_decides_alone() {
     assert_eq!((summary.done, summary.lost), (1, 2), "{summary:?}");
 }
 
-/// Locks the first of two leased rows, which blocks the renewal of both until the returned
-/// transaction ends.
+/// Locks the first of two leased rows. The lock blocks the renewal of both leases until the
+/// returned transaction ends.
 async fn renewal_held_up<'a>(own: &'a mut Client, sql: &Client) -> tokio_postgres::Transaction<'a> {
     let leased = "select count(*) = 2 from trunkline.queue_q where attempt = 1";
     eventually("both are leased", || async { sql.query_one(leased, &[]).await.expect("visible").get(0) }).await;
@@ -234,8 +235,8 @@ async fn handler_that_gives_up_early_leaves_acknowledging_to_the_worker() {
     assert_eq!((summary.done, summary.lost, *until_given_up.borrow()), (2, 0, 1), "{summary:?}");
 }
 
-/// The handler begins its transaction after a renewal that is already on its way, so the renewal
-/// does not wait for the transaction's end.
+/// The handler begins its transaction after a renewal that is already in progress, so the renewal
+/// does not wait for the end of the transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn open_transaction_holds_up_no_renewal_and_no_later_statement() {
     let Place { queue, sql, url, db: _db, .. } = with_effects(0).await;
@@ -286,7 +287,7 @@ async fn released_message_comes_again_without_counting_an_attempt() {
     let Place { queue, db: _db, .. } = with_effects(3).await;
     let worker = Worker::with_attempt(queue.clone(), |message: Message<i64>, attempt: Attempt<i64>| async move {
         if message.attempt <= 9 {
-            attempt.release().await?; // more often than there are attempts
+            attempt.release().await?; // more times than there are attempts
             return Err(Failure::dead("this does not count"));
         }
         Ok(())
@@ -297,7 +298,7 @@ async fn released_message_comes_again_without_counting_an_attempt() {
     assert_eq!((summary.done, summary.released, summary.dead), (3, 27, 0), "{summary:?}");
 }
 
-/// The caller's own transactions, of this library and of `tokio_postgres`.
+/// The test uses the caller's own transactions, from this library and from `tokio_postgres`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_acknowledged_in_any_transaction() {
     let Place { queue, url, db: _db, .. } = with_effects(2).await;

@@ -1,5 +1,5 @@
-//! A worker in the lanes' protocol: the real [`Order`] decides, and everything around it happens in
-//! any order.
+//! A worker in the lanes' protocol: the real [`Order`] decides, and everything around it may happen
+//! in any order.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -18,7 +18,7 @@ use crate::{
 static KEY: LazyLock<Arc<str>> = LazyLock::new(|| "key".into());
 static NOW: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The state that an [`Order`] has for the key.
+/// The state that an [`Order`] keeps for the key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Known {
     active: usize,
@@ -74,13 +74,13 @@ impl Known {
     }
 }
 
-/// A statement that leases.
+/// The states of a statement that leases.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Fetch {
     None,
     Sent(usize),
     Listed(usize, Listed),
-    /// The answer is on its way.
+    /// The answer is in transit.
     Told(Vec<Lease>),
 }
 
@@ -92,7 +92,7 @@ pub(super) enum End {
     Release,
 }
 
-/// A statement that ends leases. Once it is done, its answer is on its way.
+/// A statement that ends leases. Once it is done, its answer is in transit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     pub end: End,
@@ -102,16 +102,16 @@ pub(super) struct Sent {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
-    /// The number under which it holds lanes. It changes after a lost answer.
+    /// The number under which the worker holds lanes. It changes after a lost answer.
     pub number: u8,
     pub has_crashed: bool,
     known: Known,
-    /// Messages that wait for a free handler, and those that run.
+    /// The messages that wait for a free handler, and those that are running.
     pub ready: Vec<Lease>,
     pub running: Vec<Lease>,
     pub fetch: Fetch,
     pub sent: Vec<Sent>,
-    /// A statement whose answer was lost, and the number for which it leases.
+    /// A statement whose answer was lost, and the number under which it leases.
     pub ghost: Option<(u8, Fetch)>,
 }
 
@@ -144,7 +144,7 @@ impl Holder {
         !self.known.behind.is_empty()
     }
 
-    /// Returns whether the worker has no message, and no statement that ends leases is on its way.
+    /// Returns true if the worker has no message, and no statement that ends leases is in progress.
     pub fn is_idle(&self) -> bool {
         self.known == Known::default() && self.ready.is_empty() && self.running.is_empty() && self.sent.is_empty()
     }
@@ -221,7 +221,7 @@ impl Holder {
         self.unbar(protocol);
     }
 
-    /// Messages wait too long behind another one.
+    /// Handles messages that have waited too long behind another one.
     pub fn late(&mut self, protocol: &Protocol) {
         self.order(protocol, Order::close);
         self.unbar(protocol);

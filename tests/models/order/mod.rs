@@ -1,5 +1,5 @@
 //! A model of the lanes' protocol. It tries every order of the steps of a few holders of a lane,
-//! its server and time. The real [`Order`] decides for a holder. See docs/design/keys.md.
+//! their server and the clock. The real [`Order`] decides for a holder. See docs/design/keys.md.
 
 mod protocol;
 mod server;
@@ -18,7 +18,7 @@ use self::{
 struct State {
     server: Server,
     holders: Vec<Holder>,
-    /// Flags the messages whose last handler completed.
+    /// Marks the messages whose last handler completed.
     handled: Vec<bool>,
     failures: u8,
     given_up: u8,
@@ -32,8 +32,8 @@ struct State {
 enum Step {
     /// The clock advances.
     Tick,
-    /// A holder asks for `n` messages; the server lists lanes, then leases. The answer arrives, or
-    /// never does.
+    /// A holder asks for `n` messages. The server lists lanes, and then leases. The answer arrives,
+    /// or never does.
     Fetch(usize, usize),
     List(usize),
     Lease(usize),
@@ -44,17 +44,17 @@ enum Step {
     Begin(usize),
     Done(usize),
     Fail(usize),
-    /// A handler ends whose lease is known to be lost.
+    /// A handler ends, and its lease is known to be lost.
     Lost(usize),
     /// The server renews a running message's lease.
     Extend(usize),
     GiveUp(usize),
     Late(usize),
     GiveBack(usize),
-    /// The server ends leases, and the holder gets the answer.
+    /// The server ends leases, and the holder receives the answer.
     End(usize, usize),
     Confirm(usize, usize),
-    /// The holder gets no answer, and sends the statement again.
+    /// The holder receives no answer, and sends the statement again.
     Again(usize, usize),
     Leave(usize),
     Crash(usize),
@@ -65,7 +65,7 @@ impl State {
         let lease = self.holders[at].ready.remove(0);
         self.holders[at].running.push(lease);
         if !self.server.is_live(lease) {
-            return; // the lease is late, and every end of it is refused
+            return; // the lease is late, and every attempt to end it is refused
         }
         let earlier = 0..lease.id as usize;
         let is_open = |message: usize| !self.server.rows[message].gone && !self.handled[message];
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// Executes and answers all that a holder has sent.
+    /// Executes everything that a holder has sent, and answers it.
     fn settle(&mut self, protocol: &Protocol, at: usize) {
         loop {
             if let Fetch::Sent(n) = self.holders[at].fetch {
@@ -210,7 +210,7 @@ impl Model for Protocol {
                 let fetch = std::mem::replace(&mut state.holders[at].fetch, Fetch::None);
                 state.holders[at].fetch = state.fetch(self, last.holders[at].number, fetch);
                 if self.holders == 1 && self.losses == 0 && matches!(step, Step::List(_)) {
-                    // There is no other holder that could come in between.
+                    // No other holder could interfere.
                     return self.next_state(&state, Step::Lease(at));
                 }
             }

@@ -1,48 +1,49 @@
-//! The parameters of the model, and its defects.
+//! The parameters of the model, and the defects that it must detect.
 
-/// Messages of one key, holders of its lane, and the failures that may happen. Only the first
-/// holder fails. The server executes and answers the requests of the others at once.
+/// The messages of one key, the holders of its lane, and the failures that may happen. Only the
+/// first holder fails. The server executes and answers the requests of all others at once.
 #[derive(Debug, Clone)]
 pub(super) struct Protocol {
     pub messages: usize,
     pub holders: usize,
     pub per_key: usize,
-    /// The most messages that wait behind the running one.
+    /// The maximum number of messages that wait behind the running one.
     pub behind: usize,
-    /// The last value of the clock.
+    /// The maximum value of the clock.
     pub end: u8,
-    /// The most deliveries of a message.
+    /// The maximum number of deliveries of a message.
     pub attempts: i32,
-    /// Limits for failing handlers, and for messages that are given up although they could run.
+    /// The maximum number of failing handlers, and of messages that are given up although they
+    /// could run.
     pub failures: u8,
     pub given_up: u8,
-    /// Acknowledgements are executed at once.
+    /// True if acknowledgements are executed at once.
     pub acks_at_once: bool,
-    /// Limits for lost answers, and for crashes of holders.
+    /// The maximum number of lost answers, and of crashes of holders.
     pub losses: u8,
     pub crashes: u8,
     pub defect: Option<Defect>,
 }
 
-/// Variants of the protocol without one of its parts.
+/// Variants of the protocol that lack one of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Defect {
     /// A lease is ended by the message's id alone, whichever holder has it.
     NoFence,
-    /// Messages behind a failed one run.
+    /// Messages behind a failed one are run.
     NothingGoesBack,
-    /// Messages are accepted while others are on their way back.
+    /// Messages are accepted while others are being given back.
     NoBar,
-    /// A message that waits for its retry does not hold up its key.
+    /// A message that waits for its retry does not block its key.
     KeyNotHeld,
     /// A renewal extends the leases in a lane, but not the hold on the lane.
     HoldNotRenewed,
-    /// A lane is left while messages in it are leased.
+    /// A holder leaves a lane while messages in it are leased.
     LeavesLeases,
     /// The lane's holder is not checked again under the lane's lock.
     StaleList,
     /// A lease statement of the lane's holder can shorten the hold on the lane.
     HoldCutShort,
-    /// A holder keeps its number although it does not know what it has leased.
+    /// A holder keeps its number although it does not know which messages it has leased.
     SameNumber,
 }

@@ -3,8 +3,7 @@
 use super::protocol::{Defect, Protocol};
 use crate::queue::message::Lease;
 
-/// The length of a renewed lease, and of the hold on its lane, which is one and a half times as
-/// long.
+/// The duration of a renewed lease. The hold on the lane lasts one and a half times as long.
 pub(super) const LEASE: u8 = 2;
 pub(super) const HOLD: u8 = 3;
 /// The delay of a failed message.
@@ -15,16 +14,16 @@ pub(super) const DELAY: u8 = 1;
 pub(super) struct Row {
     pub attempt: u8,
     pub due: u8,
-    /// The message was retried or released, so no worker holds it.
+    /// True if the message was retried or released, so no worker holds it.
     pub failed: bool,
-    /// The message is in its key's own line, and not in that of the lane.
+    /// True if the message is in its key's own line, and not in that of the lane.
     pub lined: bool,
     pub gone: bool,
     /// The last holder that leased it.
     by: u8,
 }
 
-/// A lease statement that has read the lanes, and the time when it did.
+/// The state of a lease statement that has read the lanes, and the time at which it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Listed {
     lane: Seen,
@@ -36,25 +35,25 @@ enum Seen {
     Mine {
         until: u8,
     },
-    /// Held by this holder, and wanted by another.
+    /// The lane is held by this holder, and wanted by another one.
     Leaving,
     Free,
-    /// Held by another holder.
+    /// The lane is held by another holder.
     Theirs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub clock: u8,
-    /// The holder of the lane (0 for none) until `held_until`; `wanted` if another holder asks for
-    /// it.
+    /// The holder of the lane (0 for none) until `held_until`; `wanted` is true if another holder
+    /// asks for the lane.
     holder: u8,
     held_until: u8,
     wanted: bool,
-    /// The key's own line, if it has one, which waits until then.
+    /// The time until which the key's own line waits, if the key has a line of its own.
     line: Option<u8>,
     pub rows: Vec<Row>,
-    /// An end took effect although another holder had the message.
+    /// True if an end took effect although another holder had the message.
     pub usurped: bool,
 }
 
@@ -77,13 +76,13 @@ impl Server {
         self.is_leased(row) && i32::from(row.attempt) == lease.attempt
     }
 
-    /// Returns whether all leases belong to one holder, which holds the lane for at least as long.
+    /// Returns true if all leases belong to one holder, which holds the lane for at least as long.
     pub fn is_one_holders(&self) -> bool {
         let leased = self.rows.iter().copied().filter(|row| self.is_leased(*row));
         leased.into_iter().all(|row| row.by == self.holder && row.due <= self.held_until)
     }
 
-    /// The first half of a lease statement: reads the lanes.
+    /// Runs the first half of a lease statement, which reads the lanes.
     pub fn list(&self, holder: u8) -> Listed {
         let lane = match self.held_until > self.clock {
             true if self.holder != holder => Seen::Theirs,
@@ -94,7 +93,7 @@ impl Server {
         Listed { lane, at: self.clock }
     }
 
-    /// The second half of a lease statement, under the lane's lock, like `do_lanes_`.
+    /// Runs the second half of a lease statement, under the lane's lock, like `do_lanes_`.
     pub fn lease(&mut self, protocol: &Protocol, holder: u8, n: usize, Listed { lane, at }: Listed) -> Vec<Lease> {
         let is_mine = self.holder == holder && self.held_until > self.clock;
         match lane {
@@ -154,7 +153,7 @@ impl Server {
         got
     }
 
-    /// Frees the lane unless messages in it are leased, like `do_leave_`.
+    /// Frees the lane, like `do_leave_`, unless messages in it are leased.
     pub fn leave(&mut self, protocol: &Protocol, holder: u8) {
         let keeps = self.rows.iter().any(|row| self.is_leased(*row)) && protocol.defect != Some(Defect::LeavesLeases);
         if self.holder == holder && self.held_until > self.clock && !keeps {
@@ -162,7 +161,7 @@ impl Server {
         }
     }
 
-    /// Returns the row of a valid lease, and `None` for a late one.
+    /// Returns the row of a valid lease, or `None` if the lease has ended.
     fn fenced(&mut self, protocol: &Protocol, lease: Lease) -> Option<&mut Row> {
         let unfenced = protocol.defect == Some(Defect::NoFence);
         if !(self.is_live(lease) || unfenced && self.is_leased(self.row(lease))) {
@@ -185,7 +184,7 @@ impl Server {
         }
     }
 
-    /// Delays the message and holds up its key, like `do_retry_` with `do_hold_`.
+    /// Delays the message and blocks its key, like `do_retry_` with `do_hold_`.
     pub fn retry(&mut self, protocol: &Protocol, lease: Lease) {
         let due = self.clock + DELAY;
         if let Some(row) = self.fenced(protocol, lease) {

@@ -5,7 +5,7 @@ use super::{
     protocol::{Defect, Protocol},
 };
 
-/// Two messages, one holder, and no failures.
+/// The parameters for two messages, one holder, and no failures.
 const CALM: Protocol = Protocol {
     messages: 2,
     holders: 1,
@@ -21,12 +21,12 @@ const CALM: Protocol = Protocol {
     defect: None,
 };
 
-/// One holder, whose messages go back in every order. First with more messages than wait behind
-/// another, then with fewer, which come again.
+/// One holder, whose messages are given back in every order. First there are more messages than may
+/// wait behind another; then there are fewer, which are leased again.
 const FULL: Protocol = Protocol { messages: 3, behind: 1, failures: 1, ..CALM };
 const ALONE: Protocol = Protocol { end: 1, attempts: 3, failures: 1, given_up: 1, acks_at_once: true, ..CALM };
 const TWO_AT_ONCE: Protocol = Protocol { messages: 3, per_key: 2, behind: 1, ..CALM };
-/// A second holder follows the first, which may crash.
+/// A second holder follows the first one, which may crash.
 const FOLLOWED: Protocol = Protocol { holders: 2, end: 3, crashes: 1, ..CALM };
 const FAILED: Protocol = Protocol { end: 2, failures: 1, crashes: 0, acks_at_once: true, ..FOLLOWED };
 /// An answer to the holder is lost.
@@ -34,7 +34,7 @@ const UNHEARD: Protocol = Protocol { end: 3, losses: 1, acks_at_once: true, ..CA
 
 #[test]
 fn messages_of_a_key_keep_order_and_none_is_lost() {
-    // Their states: 14,000, 94,000, 400, 58,000, 191,000, 142,000.
+    // The numbers of states: 14,000, 94,000, 400, 58,000, 191,000, 142,000.
     for protocol in [FULL, ALONE, TWO_AT_ONCE, FOLLOWED, FAILED, UNHEARD] {
         let checked = protocol.checker().threads(2).spawn_bfs().join();
         checked.assert_properties();

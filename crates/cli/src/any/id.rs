@@ -1,4 +1,4 @@
-//! Ids of messages: numbers, with a shard before them if there are several servers.
+//! Ids of messages: numbers, prefixed with a shard if there are several servers.
 
 use std::{fmt, str::FromStr};
 
@@ -48,7 +48,7 @@ impl From<Id> for Value {
     }
 }
 
-/// A delivery.
+/// A leased delivery, on one server or on a shard.
 #[derive(Debug, Clone, Copy)]
 pub struct Lent {
     pub shard: Option<shards::Id>,
@@ -81,7 +81,7 @@ pub fn sharded(ids: &[Id]) -> Result<Vec<shards::MessageId>> {
     ids.iter().map(with_shard).collect()
 }
 
-/// Returns the last id of the page before, or `None` for 0.
+/// Returns the last id of the previous page, or `None` for 0.
 pub fn seen(after: Id) -> Result<Option<shards::MessageId>> {
     if after.shard.is_none() && after.id == 0 { Ok(None) } else { Ok(sharded(&[after])?.pop()) }
 }

@@ -22,7 +22,7 @@ pub enum AnyQueue<T> {
     Sharded(shards::Queue<T>),
 }
 
-/// A message, or a part of it, with its id.
+/// A message's data together with the message's id.
 type Of<V> = (Id, V);
 
 fn alone<V>(id: i64, of: V) -> Of<V> {
@@ -201,7 +201,7 @@ impl<T: Payload> AnyQueue<T> {
     }
 }
 
-/// The ways to end or to extend leases.
+/// The ways to end or extend leases.
 #[derive(Debug, Clone, Copy)]
 pub enum End {
     Ack,

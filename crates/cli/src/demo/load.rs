@@ -1,4 +1,5 @@
-//! The load: callers that each await each message, and consumers that lease and acknowledge.
+//! The load: callers that wait for each message to be stored, and consumers that lease and
+//! acknowledge.
 
 use std::{
     sync::{
@@ -21,12 +22,13 @@ use crate::{
     progress,
 };
 
-/// Consumers at the same time. While one waits for the server, the other works through its
+/// The number of concurrent consumers. While one waits for the server, the other processes its
 /// messages.
 const CONSUMERS: usize = 2;
-/// The most messages that a consumer leases at a time.
+/// The maximum number of messages that a consumer leases at a time.
 const LEASED: usize = 8192;
-/// Missing messages count as lost if the queue is empty and none has come for this time.
+/// The time without an arrival after which messages that are missing from an empty queue count as
+/// lost.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct Load {
@@ -42,7 +44,7 @@ pub struct Load {
     done: watch::Sender<bool>,
 }
 
-/// The time that each side took.
+/// The times that the callers and the consumers took.
 pub struct Took {
     pub enqueue: Duration,
     pub end_to_end: Duration,
@@ -82,8 +84,7 @@ impl Load {
         Ok(Took { enqueue, end_to_end })
     }
 
-    /// Returns the number of messages in the queue, which is 0 once all received messages are
-    /// acknowledged.
+    /// Returns the number of messages in the queue: 0 once all received messages are acknowledged.
     pub async fn left(&self) -> Result<u64> {
         Ok(self.queue.stats().await?.messages)
     }
@@ -92,7 +93,7 @@ impl Load {
         self.began.elapsed().as_micros() as u64
     }
 
-    /// Runs one caller, who enqueues the next message only after the last one is safe.
+    /// Runs one caller, which enqueues the next message only after the previous one is stored.
     async fn call(self: Arc<Self>) -> Result<()> {
         let mut calls = self.calls.recorder();
         let mut now = self.micros();
@@ -109,8 +110,8 @@ impl Load {
         }
     }
 
-    /// Runs one consumer, which leases the next messages while the last ones are being
-    /// acknowledged. Returns when its last acknowledgement was answered.
+    /// Runs one consumer, which leases the next messages while it acknowledges the previous ones.
+    /// Returns when its last acknowledgement is answered.
     async fn consume(self: Arc<Self>) -> Result<Duration> {
         let mut consumer = self.queue.consumer(Wait::Adaptive);
         let mut deliveries = self.deliveries.recorder();
@@ -120,7 +121,7 @@ impl Load {
         loop {
             let messages = tokio::select! {
                 messages = consumer.lease(LEASED) => messages?,
-                _ = done.wait_for(|done| *done) => break, // all are there, or will never be
+                _ = done.wait_for(|done| *done) => break, // all have arrived, or the rest never will
             };
             let now = self.micros();
             self.tally.count(messages.iter().map(|message| message.payload.number));
@@ -146,7 +147,7 @@ impl Load {
         Ok(last)
     }
 
-    /// Draws the progress, and ends the run if messages are lost.
+    /// Draws the progress, and stops the run if messages are lost.
     async fn watch(self: Arc<Self>) -> Result<()> {
         let bars = progress::bars();
         let [enqueued, received] =

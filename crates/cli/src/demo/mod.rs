@@ -1,4 +1,4 @@
-//! `trunkline demo`: a million messages on a PostgreSQL of its own.
+//! `trunkline demo`: sends a million messages through a temporary PostgreSQL.
 
 mod load;
 mod report;
@@ -15,7 +15,7 @@ use crate::{database::connect_to_private, error::Result, print, progress};
 /// The arguments of `trunkline demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code 1 if a message was lost or came twice.
+The exit code is 1 if a message was lost or delivered twice.
 
 Examples:
   trunkline demo
@@ -24,7 +24,7 @@ pub struct Args {
     /// Messages to send
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
     messages: u64,
-    /// Concurrent callers; each sends its next message when the last one is safe on disk
+    /// Concurrent callers; each sends its next message when the previous one is safe on disk
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     callers: u64,
     /// Size of a message
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args) -> Result<()> {
-    // Starting a server and measuring a disk wait without yielding.
+    // Starting a server and testing a disk are blocking calls.
     let cluster = crate::blocking(|| Ok(Cluster::temporary().progress(progress::download()).start()?)).await?;
     let url = cluster.url("postgres");
     let outcome = on(&cluster, &url, &args).await;

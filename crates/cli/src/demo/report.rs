@@ -17,7 +17,7 @@ pub struct Report {
     payload: u64,
     enqueue_per_s: u64,
     end_to_end_per_s: u64,
-    /// p50 and p99 in microseconds.
+    /// The 50th and 99th percentiles in microseconds.
     enqueue: [u64; 2],
     end_to_end: [u64; 2],
     lost: u64,

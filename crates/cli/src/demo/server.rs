@@ -1,4 +1,4 @@
-//! The environment of the figures: the server, its durability, and its disk.
+//! The environment of the measurement: the server, its durability, and its disk.
 
 use std::{
     fs::{self, File},
@@ -27,8 +27,8 @@ impl Server {
     }
 }
 
-/// Returns how many writes of 8 KB reach the disk in a second, one after another, as in a
-/// write-ahead log.
+/// Returns how many sequential 8 KB writes per second reach the disk, as a write-ahead log makes
+/// them.
 pub fn fsyncs_per_s(folder: &Path) -> Result<f64> {
     const WRITES: u32 = 100;
     let path = folder.join("trunkline-demo-fsync");
@@ -47,6 +47,6 @@ pub fn fsyncs_per_s(folder: &Path) -> Result<f64> {
     };
     let measured =
         measure().map_err(|cause| Error::new(format!("cannot measure the disk in {}: {cause}", folder.display())));
-    let _ = fs::remove_file(&path); // the folder is thrown away all the same
+    let _ = fs::remove_file(&path); // the folder is deleted later anyway
     measured
 }

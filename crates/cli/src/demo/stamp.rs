@@ -1,13 +1,13 @@
-//! The payload of the demo: its number and the time when it was enqueued.
+//! The payload of the demo: the message's number and the time at which it was enqueued.
 
 use bytes::{BufMut, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// The size of a number and a time, in bytes.
+/// The minimum size in bytes: a number and a time.
 pub const LEAST: usize = 16;
 
-/// A payload of a given size: a number, the microseconds since the start, and filling. It is
-/// decoded from the received batch without a copy, as the payload type of any program can be.
+/// A payload of a given size: a number, the microseconds since the start, and padding. It is
+/// decoded from the received batch without a copy, as any program's payload type can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub number: u64,

@@ -1,4 +1,4 @@
-//! Counts received messages by number, and measures times. No lock is taken for each message.
+//! Counts received messages by their numbers, and records durations. No message takes a lock.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -12,7 +12,7 @@ use crate::{
     print::thousands,
 };
 
-/// A bit for every message.
+/// One bit per message.
 pub struct Tally {
     seen: Vec<AtomicU64>,
     messages: u64,
@@ -45,7 +45,7 @@ impl Tally {
         }
     }
 
-    /// Counts messages that were received together.
+    /// Counts messages that were received in one batch.
     pub fn count(&self, numbers: impl Iterator<Item = u64>) {
         let (mut distinct, mut duplicated, mut unknown) = (0, 0, 0);
         for number in numbers {
@@ -80,8 +80,8 @@ impl Tally {
         self.lost() == 0
     }
 
-    /// Fails unless every message came exactly once. Messages that are left in the queue would come
-    /// again.
+    /// Fails unless every message was received exactly once. Messages that are still in the queue
+    /// would be delivered again.
     pub fn verdict(&self, left: u64) -> Result<()> {
         let wrong: Vec<String> = [
             (self.lost(), "lost"),
@@ -100,7 +100,7 @@ impl Tally {
     }
 }
 
-/// Samples that a task gathers before it takes the lock.
+/// The number of samples that a task collects before it takes the lock.
 const GATHERED: usize = 512;
 
 /// Durations in microseconds.
@@ -108,7 +108,7 @@ pub struct Durations(Mutex<Histogram<u64>>);
 
 impl Durations {
     pub fn new() -> Self {
-        // Three digits up to an hour.
+        // Three significant digits, up to an hour.
         let histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3);
         Self(Mutex::new(histogram.unwrap_or_else(|_| unreachable!("the bounds are in order"))))
     }
@@ -117,13 +117,13 @@ impl Durations {
         Recorder { durations: self, gathered: Vec::with_capacity(GATHERED) }
     }
 
-    /// Returns the duration that this share of the samples did not exceed.
+    /// Returns the duration that `percent` of the samples did not exceed.
     pub fn percentile(&self, percent: f64) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).value_at_percentile(percent)
     }
 }
 
-/// One task's samples.
+/// The samples of one task.
 pub struct Recorder<'a> {
     durations: &'a Durations,
     gathered: Vec<u32>,

@@ -13,7 +13,7 @@ impl Delivery {
     pub async fn at_least_once(mut self) -> Result<()> {
         let mut held = Held::new(self.archive);
         let outcome = self.lease_and_print(&mut held).await;
-        // In any case, delivered messages are acknowledged and the rest is given back.
+        // In any case, delivered messages are acknowledged, and all others are given back.
         let delivered = self.outlet.end().await;
         let settled = self.settle(&mut held, delivered).await;
         held.warn();
@@ -31,14 +31,15 @@ impl Delivery {
         Ok(())
     }
 
-    /// Returns true if it is to be called again. It can also be called again after an error,
-    /// because leases are kept until they are settled.
+    /// Returns true if it is to be called again. It may be called again after an error, too: leases
+    /// are kept until they are settled.
     async fn lease_and_print_once(&mut self, held: &mut Held) -> Result<bool> {
         if self.outage.lasted().is_some() {
-            held.acknowledge(&self.queue, self.outlet.taken()).await?; // what was under way when the outage began
+            held.acknowledge(&self.queue, self.outlet.taken()).await?; // leases that the outage interrupted
         }
         let n = self.size.messages(CHUNK).min(self.left) as usize;
-        // The lease is not cancelled half way, because the server's answer has to arrive here.
+        // Leasing is not cancelled half way, because the server's answer lists the leases to
+        // settle.
         let leasing = unless_stopped(self.stop.clone(), self.consumer.lease(n));
         let Some(messages) = leasing.await else { return Ok(false) };
         let messages = messages?;
@@ -62,12 +63,12 @@ impl Delivery {
         Ok(true)
     }
 
-    /// Waits until the chunk is written, cannot be written, or a signal comes. Extends the leases
-    /// while it waits.
+    /// Waits until the chunk is written or cannot be written, or until a signal arrives. Extends
+    /// the leases in the meantime.
     async fn print(&mut self, held: &mut Held) -> Result<()> {
         let lease = self.queue.description().lease;
         let mut soon = tokio::time::interval(lease / 3);
-        soon.tick().await; // the first is at once
+        soon.tick().await; // the first tick comes at once
         loop {
             tokio::select! {
                 written = self.outlet.written() => return written,
@@ -80,7 +81,7 @@ impl Delivery {
         }
     }
 
-    /// Ends all leases. Waits for a while if the database is away.
+    /// Ends all leases. If the database is away, waits for it up to [`PATIENCE`].
     async fn settle(&mut self, held: &mut Held, delivered: u64) -> Result<()> {
         loop {
             let settled = match held.acknowledge(&self.queue, delivered).await {

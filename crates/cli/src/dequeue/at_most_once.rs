@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Delivery {
-    /// Takes no more messages than can be written at once, and prints them.
+    /// Prints messages, and takes only as many at a time as can be written without blocking.
     pub async fn at_most_once(mut self) -> Result<()> {
         while self.left > 0 && !self.stop.is_asked() {
             if self.outlet.is_closed() {
@@ -22,7 +22,7 @@ impl Delivery {
             }
             let room = self.outlet.room().min(CHUNK);
             if room < CHUNK.min(PIPE) / 2 {
-                // The reader is slow, and messages taken now would wait here.
+                // The reader is slow, and messages taken now would have to wait in this program.
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(2)) => continue,
                     () = self.stop.asked() => break,
@@ -62,7 +62,7 @@ impl Delivery {
         Ok(())
     }
 
-    /// Takes messages, or waits until some are due. Returns `None` if there is nothing more to wait
+    /// Takes messages, or waits until some are due. Returns `None` if there is nothing left to wait
     /// for.
     async fn take(&mut self, n: usize) -> Result<Option<Vec<(Id, Message<Text>)>>> {
         let taking = unless_stopped(self.stop.clone(), self.consumer.take(n));

@@ -1,4 +1,4 @@
-//! Leases of messages that are not known to be delivered.
+//! Leases of messages whose delivery is not confirmed yet.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -14,20 +14,20 @@ use crate::{
     text::Text,
 };
 
-/// The lease of a message that was sent to be written.
+/// The lease of a message that was sent to the writing thread.
 struct Sent {
     lent: Lent,
-    /// The end of the message in all bytes that were sent.
+    /// The position in the output at which the message ends, counted in bytes.
     end: u64,
-    /// True if the connection broke before an acknowledgement was answered.
+    /// True if the connection broke before the server answered an acknowledgement.
     unanswered: bool,
 }
 
-/// Leases in the order in which their messages are written.
+/// Leases, in the order in which their messages are written.
 #[derive(Default)]
 pub struct Held {
     leases: VecDeque<Sent>,
-    /// True if acknowledged messages go to the archive.
+    /// True if acknowledged messages are archived.
     keep: bool,
     late: u64,
     unsure: u64,
@@ -42,7 +42,7 @@ impl Held {
         self.leases.push_back(Sent { lent, end, unanswered: false });
     }
 
-    /// Acknowledges the messages that end within the delivered bytes.
+    /// Acknowledges the messages that end within the first `delivered` bytes.
     pub async fn acknowledge(&mut self, queue: &AnyQueue<Text>, delivered: u64) -> Result<()> {
         let count = self.leases.partition_point(|sent| sent.end <= delivered);
         let leases = self.leases.range(..count).map(|sent| sent.lent).collect();
@@ -62,7 +62,7 @@ impl Held {
 
     pub async fn give_back(&mut self, queue: &AnyQueue<Text>) -> Result<()> {
         match queue.end(self.all(), End::Release).await {
-            Err(error) if error.is_lease_lost() => {} // they are back already
+            Err(error) if error.is_lease_lost() => {} // they have been given back already
             outcome => outcome?,
         }
         self.leases.clear();
@@ -73,7 +73,7 @@ impl Held {
         self.leases.iter().map(|sent| sent.lent).collect()
     }
 
-    /// Forgets the leases that are lost. Returns any other error.
+    /// Drops the leases that were lost. Returns any other error.
     fn note_lost(&mut self, outcome: trunkline::Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.is_lease_lost() => {

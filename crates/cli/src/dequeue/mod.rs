@@ -26,16 +26,16 @@ use crate::{
 /// The arguments of `trunkline dequeue`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A payload is printed as it is, and a line break after it: payloads with line breaks of their own
-become several lines. With --json each message is one line, an object of id, attempt, enqueued_at,
-metadata and payload (payload_hex, in hexadecimal digits, where bytes are no text; JSON as it is
-where the queue's payloads are JSON). What is dequeued was due, so there is no due time in it.
+A payload is printed unchanged, followed by a line break. So a payload that contains line breaks
+becomes several lines. With --json each message is one line: an object with id, attempt, enqueued_at,
+metadata and payload (payload_hex, in hexadecimal digits, if the bytes are not text; unchanged JSON
+if the queue's payloads are JSON). It has no due time, because every dequeued message was due.
 `trunkline enqueue --json-lines` reads such lines into another queue, as new messages.
 
-At least once, a message is acknowledged only after it was written and, where standard output is a
-pipe, taken out of it. What was not, after SIGINT, SIGTERM or the end of the reader, is given back
-at once, and no attempt is charged. At most once, what was taken from the queue and could not be
-written is lost.
+With at-least-once, a message is acknowledged only after it was written and, if standard output is a
+pipe, read from it. After SIGINT, SIGTERM or the end of the reader, all other messages are given back
+at once, and no attempt is charged. With at-most-once, messages that were taken from the queue and
+could not be written are lost.
 
 Examples:
   trunkline dequeue words > words.txt             all that is due now
@@ -45,10 +45,10 @@ Examples:
 pub struct Args {
     /// The queue
     queue: String,
-    /// Messages to dequeue at most; without it, all that are due
+    /// The maximum number of messages to dequeue; all that are due if not given
     #[arg(short, value_name = "N", value_parser = number::count::<u64>)]
     n: Option<u64>,
-    /// Wait for more messages: until there were N or, without -n, until a signal
+    /// Wait for more messages: until N have been dequeued, or without -n until a signal
     #[arg(long)]
     follow: bool,
     /// A line of JSON for each message
@@ -57,12 +57,12 @@ pub struct Args {
     /// The guarantee for messages whose reader goes away
     #[arg(long, value_name = "MODE", default_value = "at-least-once")]
     mode: Mode,
-    /// Keep what was delivered in the queue's archive (at least once only)
+    /// Keep delivered messages in the queue's archive (only with at-least-once)
     #[arg(long)]
     archive: bool,
 }
 
-/// The time that the answer to a dequeue may still take once a signal came.
+/// The time that the server may still take to answer a dequeue after a signal.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// The guarantee for messages whose reader goes away.
@@ -70,7 +70,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 enum Mode {
     /// Messages are lost: a message leaves the queue before it is printed
     AtMostOnce,
-    /// Messages come again: a message leaves the queue after it was printed
+    /// Messages are delivered again: a message leaves the queue after it is printed
     AtLeastOnce,
 }
 
@@ -104,7 +104,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Payload,
-    /// A JSON object. With `of_json`, its payload is JSON itself.
+    /// A JSON object. If `of_json` is true, its payload is itself JSON.
     Object {
         of_json: bool,
     },
@@ -114,7 +114,7 @@ enum Form {
 struct Delivery {
     queue: AnyQueue<Text>,
     consumer: AnyConsumer<Text>,
-    /// Messages that are still wanted.
+    /// The number of messages that are still wanted.
     left: u64,
     follow: bool,
     archive: bool,
@@ -126,8 +126,8 @@ struct Delivery {
 }
 
 impl Delivery {
-    /// Waits a moment if a follower may expect the database to come back. Otherwise returns the
-    /// error.
+    /// Waits a moment if the program follows the queue and the database may come back. Otherwise
+    /// returns the error.
     async fn wait_for_database(&mut self, error: Error) -> Result<()> {
         if !self.follow {
             return Err(error);
@@ -157,7 +157,7 @@ impl Delivery {
         chunk
     }
 
-    /// Waits until something is due, a signal comes, or the reader goes away.
+    /// Waits until something is due, a signal arrives, or the reader goes away.
     async fn wait(&mut self) -> Result<()> {
         let outlet = &self.outlet;
         let gone = async {
@@ -170,14 +170,14 @@ impl Delivery {
             () = self.stop.asked() => return Ok(()),
             () = gone => return Err(Error::OutputClosed),
         }
-        // Another consumer may hold the due messages. This bounds how often the server is asked.
+        // Another consumer may hold the due messages. This limits how often the server is queried.
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
     }
 }
 
-/// Returns a dequeue's answer. Returns `None` if a signal came and no answer followed soon, because
-/// the database is away then.
+/// Returns a dequeue's result. Returns `None` if a signal came and the server did not answer soon
+/// after: the database is then considered away.
 async fn unless_stopped<R>(mut stop: Stop, dequeue: impl Future<Output = R>) -> Option<R> {
     tokio::select! {
         answer = dequeue => Some(answer),

@@ -1,12 +1,12 @@
-//! The number of messages to dequeue at a time, by their sizes.
+//! Estimates how many messages to dequeue at a time from the sizes of the last ones.
 
-/// The bytes to dequeue at a time, estimated from the last messages.
+/// The number of bytes to aim for in one dequeue.
 pub const CHUNK: u64 = 512 << 10;
 
 /// An estimate of the size of messages.
 pub struct Size {
     average: u64,
-    /// Grows slowly: the next messages may be larger.
+    /// The limit grows slowly, because the next messages may be larger.
     limit: u64,
 }
 
@@ -17,7 +17,7 @@ impl Default for Size {
 }
 
 impl Size {
-    /// Returns the number of messages that make up `bytes`.
+    /// Returns the estimated number of messages in `bytes` bytes.
     pub fn messages(&self, bytes: u64) -> u64 {
         (bytes / self.average).clamp(1, self.limit)
     }

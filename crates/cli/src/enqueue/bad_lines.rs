@@ -1,5 +1,5 @@
-//! Bad lines, which are no messages of the queue. The first one ends the verb, or all are skipped,
-//! or set aside in a file.
+//! Handles bad lines, which are not messages of the queue. The first bad line ends the verb, or all
+//! bad lines are skipped or saved in a file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,10 +15,10 @@ use crate::{
     text::Text,
 };
 
-/// The number of bad lines that are reported one by one. Further lines are only counted.
+/// The number of bad lines that are reported individually. Further ones are only counted.
 const SAID: u64 = 10;
 
-/// The treatment of bad lines, as the user chooses it.
+/// The treatment of bad lines that the user chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     Fail,
@@ -48,7 +48,7 @@ pub struct BadLines {
 }
 
 impl BadLines {
-    /// Opens the file for bad lines, if there is one, to append to it.
+    /// Opens the file for bad lines, if one was named, for appending.
     pub fn new(fate: &Fate, lines: &Path) -> Result<Self> {
         let aside = match fate {
             Fate::Fail | Fate::Skip => None,
@@ -61,7 +61,7 @@ impl BadLines {
         self.count
     }
 
-    /// Handles a bad line, and the reason why it is bad. An error ends the verb.
+    /// Handles a bad line; `why` is the reason why it is bad. An error ends the verb.
     pub fn met(&mut self, number: u64, line: &Text, why: &str) -> Result<()> {
         let why = format!("line {}: {why}", thousands(number));
         if self.fate == Fate::Fail {
@@ -102,7 +102,7 @@ fn open(path: &Path, lines: &Path) -> Result<File> {
     let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let ours = place(file.metadata().map_err(failed)?);
     if lines != Path::new("-") && lines.metadata().is_ok_and(|theirs| place(theirs) == ours) {
-        // Each bad line would come again, without end.
+        // Each bad line would be read again, endlessly.
         return Err(Error::usage("bad lines cannot be written to the file that is read").hint("name another file"));
     }
     Ok(file)

@@ -1,4 +1,4 @@
-//! Messages as arguments and lines describe them.
+//! Messages as described by arguments and lines.
 
 use std::{
     borrow::Cow,
@@ -11,10 +11,10 @@ use trunkline::{Draft, Metadata, Unique};
 
 use crate::{text::Text, time};
 
-/// Fields that make a message.
+/// Fields that describe a message.
 const KNOWN: [&str; 9] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key"];
-/// Further fields that the program prints. They are ignored, because another queue gives another
-/// id, and counts from the beginning.
+/// Other fields that the program prints. They are ignored: the message gets a new id in its new
+/// queue, and its attempts are counted from the start.
 const PASSED_OVER: [&str; 9] =
     ["id", "state", "attempt", "enqueued_at", "ended_at", "dead_at", "archived_at", "error", "unreadable"];
 
@@ -53,7 +53,7 @@ impl Entry<'_> {
     }
 }
 
-/// Defaults for each message that does not say otherwise.
+/// Defaults for messages that do not specify their own values.
 #[derive(Debug, Clone)]
 pub struct Usual {
     pub due: Due,
@@ -62,12 +62,12 @@ pub struct Usual {
     pub unique: Option<Unique>,
     /// The time for which a line's unique key is kept.
     pub within: Option<Duration>,
-    /// True if a message with the unique key replaces one that waits.
+    /// True if a message replaces a waiting message with the same unique key.
     pub replaces: bool,
     pub key: Option<String>,
 }
 
-/// The form of a message in a line.
+/// The form of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
     /// The line is the payload.
@@ -76,13 +76,13 @@ pub enum Form {
     Object {
         /// The type of the queue's payloads.
         payload: String,
-        /// True if the payloads are JSON themselves.
+        /// True if the payloads are themselves JSON.
         of_json: bool,
     },
 }
 
 impl Usual {
-    /// Returns an entry of this payload and the defaults.
+    /// Returns an entry with this payload and the defaults.
     pub fn payload<'a>(&self, payload: &'a Text) -> Entry<'a> {
         Entry {
             payload: Cow::Borrowed(payload),
@@ -101,7 +101,7 @@ impl Usual {
         if self.replaces { unique.replacing() } else { unique }
     }
 
-    /// Parses a line. Fails with the reason if it is no message.
+    /// Parses a line. If it is not a message, fails with the reason.
     pub fn line<'a>(&self, line: &'a Text, form: &Form) -> Result<Entry<'a>, String> {
         let Form::Object { payload, of_json } = form else { return Ok(self.payload(line)) };
         let fields = Fields::of(line)?;
@@ -115,7 +115,8 @@ impl Usual {
     }
 }
 
-/// The fields of a line, not yet parsed. If a name comes twice, the last one counts, as in `jsonb`.
+/// The fields of a line, not yet parsed. If a name occurs twice, the last value counts, as in
+/// `jsonb`.
 struct Fields<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Fields<'a> {
@@ -132,7 +133,7 @@ impl<'a> Fields<'a> {
         self.0.get(name).copied()
     }
 
-    /// Returns a field that is there and not null.
+    /// Returns a field that is present and not null.
     fn some(&self, name: &str) -> Option<&'a RawValue> {
         self.get(name).filter(|value| value.get() != "null")
     }
@@ -186,7 +187,7 @@ impl<'a> Fields<'a> {
         match said.as_slice() {
             [] => Ok(None),
             [(name @ "delay", value)] => {
-                // A number of seconds, or a text with a unit.
+                // The value is a number of seconds, or a string with a unit.
                 let delay = time::duration(&text(value).unwrap_or_else(|| value.get().to_owned()));
                 delay.map(|delay| Some(Due::After(delay))).map_err(|why| wrong(name, why))
             }
@@ -217,7 +218,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     Some(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
-/// Describes the error without the number of the line, which the caller adds.
+/// Describes the error without its line number, which the caller adds.
 fn told(cause: &serde_json::Error) -> String {
     cause.to_string().replace(" at line 1 column ", " at byte ")
 }

@@ -28,7 +28,8 @@ use crate::{
     time,
 };
 
-/// The longest line of JSON: each byte of a payload and its metadata can be an escape of six.
+/// The maximum length of a line of JSON. In it, each byte of a payload and its metadata can be an
+/// escape of six bytes.
 const LONGEST_OBJECT: usize = 6 * (MAX_PAYLOAD + MAX_METADATA) + 4096;
 
 /// The arguments of `trunkline enqueue`.
@@ -42,29 +43,29 @@ trunkline enqueue [OPTIONS] <QUEUE> <PAYLOAD>...
     group = clap::ArgGroup::new("messages").args(["payload", "file", "lines", "json_lines"]).required(true)
 )]
 #[command(after_help = "\
-A PAYLOAD that is `-` is all of standard input as one message, a line break at its end included; a
-message that is a hyphen goes in by `printf - | trunkline enqueue QUEUE -`. No other argument means
-a file, whatever it begins with. A message has at most 64 MiB, and what is longer is refused.
+The PAYLOAD `-` stands for all of standard input as one message, including a line break at its end. To
+enqueue a message that is a hyphen, use `printf - | trunkline enqueue QUEUE -`. No other argument
+means a file, whatever it begins with. A message has at most 64 MiB; longer ones are refused.
 
 A line of --json-lines is an object with these fields:
   payload      the message. For queues of json and jsonb any JSON; for other types a string that
                holds the type's text form (for bytea, the bytes of the string), or a number, true
                or false, which stand for their text
-  payload_hex  instead, bytes as pairs of hexadecimal digits
+  payload_hex  instead of payload: bytes as pairs of hexadecimal digits
   delay        seconds, or a string with a unit: \"90s\"
-  at           instead, a point in time: \"2030-01-01T08:00:00Z\"; due_at is the same
-  priority     of a queue with priorities, from 0, the lowest
-  unique       its unique key, of a queue with uniqueness
-  key          of a queue whose messages have keys
-  metadata     an object of names and texts: {\"tenant\": \"acme\"}; other values stand for their JSON
-What a line does not say, --delay, --at, --priority, --unique, --key and --with say for it. Whatever
-`dequeue`, `peek`, `find`,
-`archive` and `dead list` print with --json can be such lines. Of these id, state, attempt, error,
-and the times enqueued_at, ended_at, dead_at and archived_at are passed over: it is a new message.
+  at           instead of delay: a point in time: \"2030-01-01T08:00:00Z\"; due_at is the same
+  priority     from 0, the lowest, in a queue with priorities
+  unique       its unique key, in a queue with uniqueness
+  key          its key, in a queue with keys
+  metadata     an object of names and values: {\"tenant\": \"acme\"}; other values stand for their JSON
+The options --delay, --at, --priority, --unique, --key and --with apply to lines that lack the field.
+All lines that `dequeue`, `peek`, `find`, `archive` and `dead list` print with --json can be such
+lines. In them id, state, attempt, error, and the times enqueued_at, ended_at, dead_at and archived_at
+are ignored, because the message is a new one.
 
-Bad lines are named by number on standard error, the first ten of them, and counted at the end; the
-exit code is 0 if they were to be skipped or set aside. A line that is longer than a message can be
-ends it in any case. Lines are enqueued as they come, many at a time.
+The first ten bad lines are reported by number on standard error, and all are counted at the end; the
+exit code is 0 if bad lines were to be skipped or saved. A line that is longer than a message can be
+ends the program in any case. Lines are enqueued as they arrive, many at a time.
 
 Examples:
   trunkline queue create words --type text
@@ -86,51 +87,51 @@ Examples:
 pub struct Args {
     /// The queue
     queue: String,
-    /// A message each, `-` for standard input; all of them are enqueued, or none
+    /// The messages, one per argument, `-` for standard input; either all of them are enqueued or
+    /// none
     payload: Vec<OsString>,
-    /// A message that is the whole of a file, as it is, `-` for standard input; once for each
-    /// message
+    /// A file that is one message, unchanged, `-` for standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// A message for each line of a file, `-` for standard input; a line is all bytes but the line
-    /// break at its end
+    /// A file with one message per line, `-` for standard input; a line is every byte up to the
+    /// line break
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
-    /// A message for each line, which is an object in JSON and also says when the message is due,
-    /// and its metadata
+    /// A file with one message per line, as a JSON object that can also contain the due time, the
+    /// metadata and more
     #[arg(long, value_name = "FILE")]
     json_lines: Option<PathBuf>,
-    /// The treatment of lines that are no messages of the queue: `fail` ends at the first and names
-    /// it (what is before it is enqueued), `skip` passes over them, and a FILE gets them at its
-    /// end, as they are, for a next try
+    /// The treatment of lines that are not messages of the queue: `fail` stops at the first and
+    /// reports it (the lines before it are enqueued), `skip` skips them, and a FILE has them
+    /// appended, unchanged, for another attempt
     #[arg(long, value_name = "fail|skip|FILE", default_value = "fail", conflicts_with_all = ["payload", "file"])]
     bad_lines: Fate,
     /// The delay after which the messages are due
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time::duration)]
     delay: Duration,
     /// The time at which the messages are due, in RFC 3339: 2030-01-01T08:00:00Z, or with an offset
-    /// as +02:00; a time that has passed is now
+    /// such as +02:00; a time in the past means now
     #[arg(long, value_name = "WHEN", value_parser = time::instant, conflicts_with = "delay")]
     at: Option<SystemTime>,
-    /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
+    /// Metadata: a name and a value stored with the payload, such as tenant=acme; may be repeated
     #[arg(long = "with", value_name = "NAME=VALUE", value_parser = named)]
     metadata: Vec<(String, String)>,
-    /// The priority of the messages, in a queue that has some: from 0, the lowest
+    /// The priority of the messages, in a queue with priorities: from 0, the lowest
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
-    /// A key that the message shares with no other, in a queue with uniqueness: where another has
-    /// it, that one's id is printed, and nothing is enqueued
+    /// A unique key, in a queue with uniqueness: if another message has the key, that message's id
+    /// is printed, and nothing is enqueued
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Keep unique keys for this time, whatever becomes of the messages; without it, until they
-    /// have ended
+    /// Keep unique keys for this time, whatever happens to the messages; by default, until the
+    /// messages have ended
     #[arg(long, value_name = "TIME", value_parser = time::duration)]
     unique_for: Option<Duration>,
-    /// Replace a message that has the unique key and waits: its payload, its metadata and when it
-    /// is due
+    /// Replace a waiting message that has the unique key: its payload, its metadata and its due
+    /// time
     #[arg(long)]
     replace: bool,
-    /// The key of the messages, in a queue whose messages have keys: those of one are handled in
+    /// The key of the messages, in a queue with keys: messages with the same key are handled in
     /// order
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
@@ -170,7 +171,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::done(ids.iter())
 }
 
-/// Enqueues one chunk after another, so that messages are due in the order of the lines.
+/// Enqueues chunks one after another, so that messages become due in the order of their lines.
 async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
     let mut stop = Stop::on_signals()?;
     loop {
@@ -200,7 +201,7 @@ async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
     Ok(())
 }
 
-/// Lines on their way into a queue.
+/// The state of a load of lines into a queue.
 struct Load<'a> {
     queue: &'a AnyQueue<Text>,
     form: Form,
@@ -209,7 +210,7 @@ struct Load<'a> {
     bad: BadLines,
 }
 
-/// A line with its message, or the reason why it is none.
+/// A line with its message, or with the reason why it is not a message.
 type Read<'a> = (&'a Text, Result<Entry<'a>, String>);
 
 impl Load<'_> {
@@ -232,8 +233,8 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Enqueues messages. A refused message is found by halving, because neither the library nor
-    /// the server reports which one it is.
+    /// Enqueues messages. If some are refused, halves the list to find out which, because neither
+    /// the library nor the server reports that.
     async fn enqueue_messages(&mut self, all: &[Read<'_>]) -> Result<()> {
         let mut parts = vec![all];
         while let Some(part) = parts.pop() {
@@ -264,7 +265,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Adds to an error what happened to the lines before it.
+    /// Adds to an error what happened to the preceding lines.
     fn ended_by(&self, error: &Error) -> Error {
         let before = format!("the {} lines before are enqueued", thousands(self.enqueued));
         let (text, hint) = error.told();

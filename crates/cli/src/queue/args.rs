@@ -6,7 +6,7 @@ use trunkline::{Changes, Limits};
 
 use crate::{number, time};
 
-/// The default type of payloads, which holds any bytes.
+/// The default payload type, which can hold any bytes.
 pub const PAYLOAD: &str = "bytea";
 
 /// The arguments of `trunkline queue create`.
@@ -21,35 +21,36 @@ Examples:
 pub struct Create {
     /// The name of the queue
     pub name: String,
-    /// The type of its payloads: any type that Postgres knows; bytea, for any bytes, if not set. It
-    /// stays for good
+    /// The type of its payloads: any type that Postgres knows; by default bytea, which holds any
+    /// bytes. It cannot be changed later
     #[arg(long = "type", value_name = "TYPE")]
     pub payload: Option<String>,
-    /// Deliveries before a message is a dead letter
+    /// Number of deliveries after which a message becomes a dead letter
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = attempts())]
     pub max_attempts: u32,
     /// The duration of a lease
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::more_than_zero)]
     pub lease: Duration,
-    /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
+    /// The maximum number of messages in one row, 1 to 1024; use 1 for slow jobs, so that they
+    /// spread over all workers
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = number::count::<u32>)]
     pub max_batch: u32,
-    /// The number of priorities, 1 to 10, numbered from 0, the lowest; for good
+    /// The number of priorities, 1 to 10, numbered from 0, the lowest; cannot be changed later
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>)]
     pub priorities: u32,
-    /// The worth of a step of priority: a message counts as older by this time for each step.
-    /// 36500d is strict: the highest first
+    /// The worth of one level of priority: a message counts as older by this time for each level.
+    /// 36500d makes priorities strict: the highest goes first
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time::more_than_zero)]
     pub aging: Duration,
-    /// Messages may have unique keys; for good
+    /// Let messages have unique keys; cannot be changed later
     #[arg(long)]
     pub uniqueness: bool,
-    /// The number of partitions, 1 to 256, for messages that have keys; 64 for most queues.
-    /// Messages of a key are handled in order. Not together with priorities or --uniqueness
+    /// The number of partitions, 1 to 256, for messages with keys; 64 suits most queues. Messages
+    /// with the same key are handled in order. Cannot be combined with priorities or --uniqueness
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["priorities", "uniqueness"])]
     pub partitions: u32,
-    /// Messages of a key that are handled at the same time, at most; with more than 1 they are in
-    /// no order
+    /// The maximum number of messages of one key that are handled at the same time; with more than
+    /// 1, their order is not kept
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count::<u32>, requires = "partitions")]
     pub per_key: u32,
 }
@@ -60,9 +61,9 @@ pub struct Create {
     override_usage = "trunkline queue alter [OPTIONS] <NAME>",
     group = clap::ArgGroup::new("settings").args(["max_attempts", "lease", "max_batch", "aging", "per_key", "partitions"]).multiple(true).required(true),
     after_help = "\
-What is not named stays as it is; the type of the payloads and the number of priorities stay for
-good. What is leased keeps its lease. Programs that run keep the maximal batch, and workers the
-lease time and the messages of a key at the same time, that they began with.
+Settings that are not named stay unchanged. The type of the payloads and the number of priorities
+cannot be changed. Leased messages keep their leases. Running programs keep the maximum batch that
+they started with; running workers also keep the lease time and the maximum per key.
 
 Examples:
   trunkline queue alter emails --max-attempts 5
@@ -71,27 +72,28 @@ Examples:
 pub struct Alter {
     /// The queue
     pub name: String,
-    /// Deliveries before a message is a dead letter
+    /// Number of deliveries after which a message becomes a dead letter
     #[arg(long, value_name = "N", value_parser = attempts())]
     pub max_attempts: Option<u32>,
     /// The duration of a lease
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     pub lease: Option<Duration>,
-    /// Messages in one row at most, 1 to 1024; 1 for slow jobs, which then spread over all workers
+    /// The maximum number of messages in one row, 1 to 1024; use 1 for slow jobs, so that they
+    /// spread over all workers
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub max_batch: Option<u32>,
-    /// The worth of a step of priority: a message counts as older by this time for each step
+    /// The worth of one level of priority: a message counts as older by this time for each level
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     pub aging: Option<Duration>,
-    /// Messages of a key that are handled at the same time, at most
+    /// The maximum number of messages of one key that are handled at the same time
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub per_key: Option<u32>,
-    /// More partitions, in a queue with keys: a multiple of those that it has, up to 256. The queue
-    /// stands still until what waits in it is put in order: some 20 seconds for each million
-    /// messages
+    /// More partitions, in a queue with keys: a multiple of the current number, up to 256. The
+    /// queue stands still while its waiting messages are put in order: some 20 seconds for each
+    /// million messages
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub partitions: Option<u32>,
-    /// One line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -102,8 +104,8 @@ pub struct Alter {
     override_usage = "trunkline queue limit [OPTIONS] <NAME>",
     group = clap::ArgGroup::new("limits").args(["max_leased", "per_second", "key_per_second", "none"]).multiple(true).required(true),
     after_help = "\
-The limits hold for takes and leases, from now on, also in programs that run. They are exact: the
-dequeues of a queue with limits wait for each other's commits.
+The limits apply to takes and leases from now on, including those of running programs. They are
+exact: the dequeues of a queue with limits wait for each other's commits.
 
 Examples:
   trunkline queue limit emails --max-leased 100
@@ -114,23 +116,24 @@ Examples:
 pub struct Limit {
     /// The queue
     pub name: String,
-    /// While `N` messages are leased, nothing is dequeued
+    /// The maximum number of leased messages; while `N` are leased, nothing is dequeued
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     pub max_leased: Option<u32>,
-    /// Messages dequeued in a second; 0.1 is one in ten seconds
+    /// The number of messages that may be dequeued in a second; 0.1 is one in ten seconds
     #[arg(long, value_name = "N")]
     pub per_second: Option<f64>,
-    /// Messages that may be dequeued at once, after a rest; those of a second if not given
+    /// The number of messages that may be dequeued at once, after a pause; as many as in one second
+    /// if not given
     #[arg(long, value_name = "N", requires = "per_second", value_parser = number::count::<u32>)]
     pub burst: Option<u32>,
-    /// Messages of each key that workers begin with in a second, in a queue with keys
+    /// The number of messages of each key that workers may start in a second, in a queue with keys
     #[arg(long, value_name = "N")]
     pub key_per_second: Option<f64>,
-    /// Messages of a key that may be begun with at once, after a rest; those of a second if not
-    /// given
+    /// The number of messages of a key that may be started at once, after a pause; as many as in
+    /// one second if not given
     #[arg(long, value_name = "N", requires = "key_per_second", value_parser = number::count::<u32>)]
     pub key_burst: Option<u32>,
-    /// No limits
+    /// Remove all limits
     #[arg(long, conflicts_with_all = ["max_leased", "per_second", "burst", "key_per_second", "key_burst"])]
     pub none: bool,
 }
@@ -155,7 +158,7 @@ impl Alter {
     }
 }
 
-/// Adds a change if it was asked for.
+/// Adds a change if it was requested.
 fn with<T>(changes: Changes, asked: Option<T>, change: fn(Changes, T) -> Changes) -> Changes {
     match asked {
         Some(value) => change(changes, value),

@@ -15,11 +15,11 @@ use crate::{
 /// The verbs of `trunkline queue`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
-    /// Create a queue; nothing happens if it exists with the same settings
+    /// Create a queue; does nothing if it already exists with the same settings
     Create(Create),
-    /// Change settings of a queue; prints those that it has then
+    /// Change settings of a queue; prints its new settings
     Alter(Alter),
-    /// Hand out nothing from now on; enqueues go on, and so does what is leased
+    /// Stop handing out messages; messages can still be enqueued, and leased ones finished
     #[command(after_help = "\
 Example:
   trunkline queue pause emails")]
@@ -27,7 +27,7 @@ Example:
         /// The queue
         name: String,
     },
-    /// Hand out messages again, after a pause
+    /// Hand out messages again after a pause
     #[command(after_help = "\
 Example:
   trunkline queue resume emails")]
@@ -35,37 +35,38 @@ Example:
         /// The queue
         name: String,
     },
-    /// Set the limits of a queue, for all processes together; those that are not named are none
+    /// Set the limits of a queue, for all processes together; a limit that is not named is removed
     Limit(Limit),
-    /// All queues, by name
+    /// List all queues, by name
     #[command(after_help = "\
 Examples:
   trunkline queue list
   trunkline queue list --json | jq -r .name")]
     List {
-        /// A line of JSON for each queue
+        /// Print a line of JSON for each queue
         #[arg(long)]
         json: bool,
     },
-    /// One queue: its settings, its limits, what it holds, its schedules, and who may use it
+    /// Show one queue: its settings, its limits, its messages, its schedules, and the roles that
+    /// may use it
     #[command(after_help = "\
 Example:
   trunkline queue describe emails")]
     Describe {
         /// The queue
         name: String,
-        /// One line of JSON
+        /// Print one line of JSON
         #[arg(long)]
         json: bool,
     },
-    /// Drop a queue with all that is in it, dead letters and archive included
+    /// Drop a queue and everything in it, including dead letters and the archive
     #[command(after_help = "\
 Example:
   trunkline queue drop emails --yes")]
     Drop {
         /// The queue
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -119,7 +120,7 @@ pub async fn run(verb: Verb, database: &Database) -> Result<()> {
                 let queues = db.list_queues().await.map_err(|error| Error::from(error).at(&place))?;
                 all.extend(queues.into_iter().map(|queue| (place.clone(), queue)));
             }
-            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // stable: queues of one name keep the order of the servers
+            all.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name)); // stable, so servers stay in order
             page::list(&all, json)
         }
         Verb::Describe { name, json } => page::show(&database.connect_each().await?, &name, json).await,

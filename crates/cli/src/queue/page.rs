@@ -1,4 +1,4 @@
-//! Descriptions of queues: a line for each, or a page of one.
+//! Descriptions of queues: a line per queue, or a page about one.
 
 use serde_json::{Value, json};
 use trunkline::{Db, Description, Limits, Scheduled, Stats, postgres::Statement};
@@ -11,7 +11,7 @@ use crate::{
     time,
 };
 
-/// Prints the settings of queues, a line for each.
+/// Prints the settings of queues, one line each.
 pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
     if as_json {
         return print::lines(queues.iter().map(|(place, queue)| on(place, settings(queue))));
@@ -42,7 +42,7 @@ pub fn list(queues: &[(String, Description)], as_json: bool) -> Result<()> {
     print::text(table.to_string())
 }
 
-/// Prints the page of a queue from each server.
+/// Prints the page of a queue, for each server.
 pub async fn show(dbs: &[(String, Db)], name: &str, as_json: bool) -> Result<()> {
     let mut pages = Vec::new();
     for (place, db) in dbs {
@@ -55,14 +55,14 @@ pub async fn show(dbs: &[(String, Db)], name: &str, as_json: bool) -> Result<()>
     print::text(texts.join("\n"))
 }
 
-/// The page of a queue. Parts that the role may not see are `None`.
+/// The page of a queue. A part is `None` if the role may not see it.
 struct Page {
     queue: Description,
     stats: Option<Stats>,
-    /// The bytes on disk: of messages, dead letters and the archive.
+    /// The bytes on disk, for messages, dead letters and the archive.
     sizes: [i64; 3],
     schedules: Option<Vec<Scheduled>>,
-    /// Each role, its right, and whether it has the right on all queues.
+    /// Each role, its right, and whether that right covers all queues.
     rights: Option<Vec<(String, String, bool)>>,
 }
 
@@ -145,7 +145,7 @@ fn unseen() -> String {
     "(this role may not see them)".to_owned()
 }
 
-/// Returns `None` for a part that the role may not see.
+/// Turns a refusal for lack of rights into `None`.
 fn visible<T>(asked: trunkline::Result<T>) -> Result<Option<T>> {
     match asked {
         Err(error) if error.sqlstate().is_some_and(|state| state.code() == "42501") => Ok(None),
@@ -188,8 +188,8 @@ fn right((role, kind, all): &(String, String, bool)) -> String {
     format!("{role} ({kind}{})", if *all { " of all queues" } else { "" })
 }
 
-/// Returns the bytes of a queue's tables, with all that belongs to them. Every name is qualified,
-/// and no operator is used.
+/// Returns the total size of a queue's tables in bytes, including their indexes. Every name is
+/// qualified, and no operator is used.
 async fn sizes(db: &Db, queue: &str) -> Result<[i64; 3]> {
     static SIZE: Statement<(&str,), (Option<i64>,)> =
         Statement::new("select pg_catalog.pg_total_relation_size(pg_catalog.to_regclass($1))");

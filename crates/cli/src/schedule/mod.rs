@@ -8,19 +8,19 @@ use crate::{database::Database, error::Result, print, stop::Stop};
 /// The verbs of `trunkline schedule`.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
-    /// Make a schedule, or change it; prints its next ticks
+    /// Create or change a schedule; prints its next ticks
     Set(set::Args),
-    /// All schedules, by name
+    /// List all schedules, by name
     #[command(after_help = "\
 Examples:
   trunkline schedule list
   trunkline schedule list --json | jq -r 'select(.problem) | .name'")]
     List {
-        /// A line of JSON for each schedule, with the whole payload
+        /// Print a line of JSON for each schedule, with the whole payload
         #[arg(long)]
         json: bool,
     },
-    /// Make no ticks until it is resumed
+    /// Stop making ticks until the schedule is resumed
     #[command(after_help = "\
 Example:
   trunkline schedule pause nightly")]
@@ -28,7 +28,7 @@ Example:
         /// The schedule
         name: String,
     },
-    /// Go on with the next tick; those of the pause are not made up for
+    /// Continue with the next tick; ticks missed during the pause are not made up for
     #[command(after_help = "\
 Example:
   trunkline schedule resume nightly")]
@@ -36,7 +36,7 @@ Example:
         /// The schedule
         name: String,
     },
-    /// Enqueue its message now, besides; prints the message's id
+    /// Enqueue its message now, in addition to its ticks; prints the message's id
     #[command(after_help = "\
 Example:
   trunkline schedule now nightly")]
@@ -44,7 +44,7 @@ Example:
         /// The schedule
         name: String,
     },
-    /// Drop a schedule; what it has enqueued stays
+    /// Drop a schedule; messages that it has enqueued stay
     #[command(after_help = "\
 Example:
   trunkline schedule drop nightly")]
@@ -52,10 +52,10 @@ Example:
         /// The schedule
         name: String,
     },
-    /// Make the ticks of all schedules until a signal comes, and nothing else
+    /// Make the ticks of all schedules, and do nothing else, until a signal arrives
     #[command(after_help = "\
-`trunkline work` makes them, too, and so does every program with a worker. Any number may run: each
-tick is made once. The role has to be the one that created the schema, or an operator of all queues
+`trunkline work` and every program with a worker make the ticks, too. Any number of them may run: each
+tick is made once. The role must be the one that created the schema, or an operator of all queues
 (trunkline grant --all --operator ROLE).
 
 Example:

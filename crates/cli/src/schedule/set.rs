@@ -14,7 +14,7 @@ six with seconds first; or is @hourly, @daily, @weekly, @monthly, @yearly; or `e
 (minutes, hours, days), which counts from 1970-01-01 UTC.
 
 Each message has the metadata `schedule`, the name, and `tick`, the time of the tick in UTC.
-A tick is missed when it was not made within a minute, or before the next one.
+A tick counts as missed if it was not made within a minute, or before the next one.
 
 Ticks are made by `trunkline work`, by `trunkline schedule run`, and by every program with a worker.
 
@@ -25,26 +25,26 @@ Examples:
 pub struct Args {
     /// The schedule: 1 to 48 characters, a lower-case letter, then a-z, 0-9, _, . or -
     name: String,
-    /// The queue that gets its messages
+    /// The queue into which its messages are enqueued
     queue: String,
     /// The times at which it ticks
     expression: String,
     /// The payload of each message, `-` for all of standard input
     payload: OsString,
-    /// The time zone whose clock the fields of the expression mean
+    /// The time zone in which the fields of the expression are read
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
-    /// The treatment of ticks that were not made in time: none of them, one for all, or each is
-    /// made, the last 1,000 at most
+    /// The treatment of ticks that were not made in time: skip all, make one for all of them, or
+    /// make each, up to the last 1,000
     #[arg(long, value_name = "skip|once|each", default_value = "once", value_parser = missed)]
     missed: Missed,
-    /// The priority of each message, in a queue that has some: from 0, the lowest
+    /// The priority of each message, in a queue with priorities: from 0, the lowest
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
     /// The key of each message, in a queue with keys
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Metadata: a name and its text beside the payload, as tenant=acme; once for each name
+    /// Metadata: a name and a value stored with the payload, such as tenant=acme; may be repeated
     #[arg(long = "with", value_name = "NAME=VALUE", value_parser = named)]
     metadata: Vec<(String, String)>,
 }

@@ -1,5 +1,5 @@
-//! Detects a command that does not exist or cannot be executed. No message is to blame for it, so
-//! no attempt is counted.
+//! Detects a command that does not exist or cannot be executed. In that case no attempt is counted,
+//! because no message is to blame.
 
 use std::{
     fs, io,
@@ -15,15 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 
-/// Exit codes of the shell for a command that cannot be executed, and for one that it does not
-/// find.
+/// The shell's exit codes for a command that cannot be executed, and for one that is not found.
 const CODES: [i32; 2] = [126, 127];
 
 /// Detects that the command is missing.
 ///
-/// The exit codes of the shell say so, but a script may exit with the same codes. They count until
-/// a command of this program has ended otherwise. From then on they count only if the first word of
-/// the command line is missing, too.
+/// The shell reports it by an exit code, but a script may exit with the same code. The code is
+/// trusted until a command of this program has ended in another way. From then on it is trusted
+/// only if the first word of the command line is missing, too.
 #[derive(Debug)]
 pub struct Absent {
     exec: String,
@@ -33,7 +32,7 @@ pub struct Absent {
 }
 
 impl Absent {
-    /// Looks for the command before anything is leased.
+    /// Checks that the command exists, before anything is leased.
     pub fn check(exec: &str) -> Result<Self> {
         if let Some(why) = first_word(exec).and_then(look) {
             return Err(Error::new(why).hint("--exec is a line for sh -c; no message was leased"));
@@ -51,7 +50,7 @@ impl Absent {
         self.seen.store(true, Relaxed);
     }
 
-    /// Returns true if an exit status means that the command is missing.
+    /// Returns true if an exit status shows that the command is missing.
     pub async fn is_said_by(&self, status: ExitStatus) -> bool {
         if !status.code().is_some_and(|code| CODES.contains(&code)) {
             self.saw();
@@ -64,7 +63,7 @@ impl Absent {
         crate::blocking(move || Ok(first_word(&exec).and_then(look).is_some())).await.unwrap_or(false)
     }
 
-    /// Notes that the command is missing, and why.
+    /// Records that the command is missing, and the reason.
     pub fn note(&self, why: String) {
         let _ = self.why.set(why); // the first reason stays
         self.noted.cancel();
@@ -74,12 +73,12 @@ impl Absent {
         self.noted.is_cancelled()
     }
 
-    /// Waits until the command is noted as missing.
+    /// Waits until the command is recorded as missing.
     pub async fn noted(&self) {
         self.noted.cancelled().await;
     }
 
-    /// Fails if the command is noted as missing.
+    /// Fails if the command is recorded as missing.
     pub fn outcome(&self) -> Result<()> {
         let Some(why) = self.why.get() else { return Ok(()) };
         Err(Error::new(format!("the command cannot be run: {why}")).hint(
@@ -89,14 +88,14 @@ impl Absent {
     }
 }
 
-/// Returns true if a command that could not be started can be started later, with more memory or
-/// fewer processes.
+/// Returns true if the failure to start a command may pass, for example once there is more memory
+/// or there are fewer processes.
 pub fn may_pass(cause: &io::Error) -> bool {
     use io::ErrorKind::{ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied};
     ![ArgumentListTooLong, InvalidInput, NotFound, PermissionDenied].contains(&cause.kind())
 }
 
-/// Returns the command that a line begins with, if that is plain to see.
+/// Returns the command that a line begins with, if it can be determined.
 fn first_word(exec: &str) -> Option<&str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-:@%,=".contains(c);
     for word in exec.split_whitespace() {
@@ -107,7 +106,7 @@ fn first_word(exec: &str) -> Option<&str> {
         }
         match word.split_once('=') {
             None => return Some(word),
-            Some(("PATH", _)) => return None, // it is looked for elsewhere
+            Some(("PATH", _)) => return None, // with another PATH, the command may be found elsewhere
             Some(_) if cut => return None,
             Some(_) => {}
         }

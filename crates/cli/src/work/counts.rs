@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 
 use crate::progress;
 
-/// Counts of commands. The outcome of their messages is counted by the worker.
+/// Counts of commands. The worker itself counts the outcomes of the messages.
 #[derive(Debug)]
 pub struct Counts {
     bar: ProgressBar,
@@ -19,7 +19,7 @@ pub struct Counts {
     dead: AtomicU64,
 }
 
-/// Counts as running until it is dropped.
+/// Counts a command as running until it is dropped.
 pub struct Running<'a>(&'a Counts);
 
 impl Drop for Running<'_> {
@@ -60,7 +60,7 @@ impl Counts {
         self.started.load(Relaxed).saturating_sub(ended)
     }
 
-    /// Writes to the terminal, above the progress.
+    /// Writes to the terminal, above the progress bar.
     pub fn beside_progress<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }

@@ -1,4 +1,4 @@
-//! The end of a command, by itself or by force.
+//! Waits for a command's end, or enforces it.
 
 use std::{future::pending, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
@@ -17,12 +17,12 @@ pub const LEFTOVERS: Duration = Duration::from_secs(1);
 pub enum Ending {
     Exited(ExitStatus),
     TimedOut(Duration),
-    /// The lease is lost, or the program ends.
+    /// The lease was lost, or the program is ending.
     GivenUp,
 }
 
 impl Ending {
-    /// Waits for a command's end. Ends the command at its time limit, or if it is given up.
+    /// Waits for a command's end. Stops the command at its time limit, or if it is given up.
     pub async fn of(
         child: &mut Child,
         group: &Group,

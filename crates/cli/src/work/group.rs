@@ -1,4 +1,5 @@
-//! The commands' process groups: signalled as a whole, and none outlives the program.
+//! The process groups of the commands. They are signalled as a whole, and none outlives the
+//! program.
 
 use std::{
     collections::BTreeSet,
@@ -16,14 +17,15 @@ use crate::error::{Error, Result};
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { ids: BTreeSet::new(), guard: None });
 
-/// The running groups, and the input of the process that kills them if this program is killed.
+/// The running groups, and the input of the guard: the process that kills the groups if this
+/// program is killed.
 struct Running {
     ids: BTreeSet<i32>,
     guard: Option<ChildStdin>,
 }
 
 impl Running {
-    /// Notifies the guard. If the guard is gone, commands run all the same.
+    /// Notifies the guard. Commands run even if the guard is gone.
     fn note(&mut self, sign: char, id: i32) {
         let _ = self.guard.as_mut().map(|guard| guard.write_all(format!("{sign}{id}\n").as_bytes()));
     }
@@ -33,29 +35,29 @@ fn running() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a process that kills the groups when this program ends without having done so. It works
-/// on every Unix, and reaches what a command has started, which the signal that Linux can send at a
-/// parent's death does not.
+/// Starts a process that kills the groups if this program ends without doing so. It works on every
+/// Unix, and also reaches processes that a command has started. Linux can send a signal at a
+/// parent's death, but that signal does not reach them.
 pub fn guard() -> Result<()> {
     let mut guard = std::process::Command::new("sh");
     guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);
     guard.env_remove("DATABASE_URL").env_remove("PGPASSWORD").current_dir("/");
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A terminal's signals are for the program, which ends its commands in order.
+    // Signals from a terminal are meant for the program, which stops its commands in order.
     let started = guard.process_group(0).spawn();
     let started = started.map_err(|cause| Error::new(format!("cannot start sh: {cause}")))?;
     running().guard = started.stdin;
     Ok(())
 }
 
-/// A command's process group. Dropping it kills all processes that are left in it.
+/// A command's process group. Dropping it kills the processes left in the group.
 #[derive(Debug)]
 pub struct Group(Pid);
 
 impl Group {
     /// Starts a command in a group of its own.
     pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {
-        let mut running = running(); // so that `kill_all` misses none
+        let mut running = running(); // so that `kill_all` misses no command
         let child = command.process_group(0).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let id = id.ok_or_else(|| io::Error::other("a process without a number"))?;
@@ -65,7 +67,7 @@ impl Group {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.0, signal); // the group may be empty, which is as well
+        let _ = kill_process_group(self.0, signal); // the group may be empty already
     }
 
     pub fn is_gone(&self) -> bool {
@@ -82,12 +84,13 @@ impl Drop for Group {
     }
 }
 
-/// Calls `act` with the ids of the running groups, while no group begins or ends.
+/// Calls `act` with the ids of the running groups. No group starts or ends during the call.
 pub fn with_ids<R>(act: impl FnOnce(&BTreeSet<i32>) -> R) -> R {
     act(&running().ids)
 }
 
-/// Kills every command, and lets no more commands start, because the program is about to exit.
+/// Kills every command, and prevents further commands from starting, because the program is about
+/// to exit.
 pub fn kill_all() {
     let running = running();
     for id in running.ids.iter().copied().filter_map(Pid::from_raw) {

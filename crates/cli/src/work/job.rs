@@ -1,5 +1,4 @@
-//! A command that is run for a message. Its life as one sentence: started, fed, read, ended,
-//! judged.
+//! A command that is run for a message. Its steps: start, feed, read, end, judge.
 
 use std::{
     io,
@@ -29,24 +28,25 @@ use super::{
 };
 use crate::{any::Id, stop::Stop, text::Text, time};
 
-/// The exit code of a command whose message is not to be tried again.
+/// The exit code by which a command reports that its message must not be tried again.
 const DEAD: i32 = 100;
 /// The time that a signal that ended a command may take to reach this program.
 const SIGNALLED: Duration = Duration::from_millis(500);
 /// The pause before a command that could not be started is tried again.
 const BREATH: Duration = Duration::from_secs(1);
-/// The first pause before another try to give a message back. Each further pause is twice as long.
+/// The first pause before another attempt to give a message back. Each further pause is twice as
+/// long.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Runs the command once a first line of input comes. The program sends it once its guard has the
-/// process group. If the program is killed before that, the command never begins.
+/// Runs the command after a first line of input. The program sends that line once its guard knows
+/// the process group. If the program is killed earlier, the command never starts.
 const GATE: &str = "read -r _ && exec sh -c \"$0\"";
 
 /// The command for each message, and its options.
 pub struct Job {
     pub exec: String,
     pub queue: String,
-    /// True for payloads of bytes, to which nothing is added.
+    /// True if payloads are bytes, to which no line break is added.
     pub raw: bool,
     pub timeout: Option<Duration>,
     /// True if the command may see the credentials of the database.
@@ -84,9 +84,9 @@ impl Job {
         }
 
         let ending = Ending::of(&mut child, &group, self.timeout, [&attempt.lost(), &self.give_up]).await?;
-        feeding.iter().for_each(tokio::task::JoinHandle::abort); // it reads no more
+        feeding.iter().for_each(tokio::task::JoinHandle::abort); // the command has ended and reads no more
         let heard = async { while listening.join_next().await.is_some() {} };
-        let _ = timeout(LEFTOVERS, heard).await; // who holds the pipe open longer is killed
+        let _ = timeout(LEFTOVERS, heard).await; // a process that holds the pipe open longer is killed
         drop(group);
         let last_lines = last_lines.lock().unwrap_or_else(PoisonError::into_inner).text();
         self.judge(id, tried, ending, &last_lines, &attempt).await
@@ -97,7 +97,7 @@ impl Job {
         command.args(["-c", GATE, &self.exec]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !self.pass_credentials {
-            // A command that prints its environment would put them into a dead letter.
+            // If a command prints its environment, the credentials would end up in a dead letter.
             command.env_remove("DATABASE_URL").env_remove("PGPASSWORD");
         }
         command.envs(self.environment(id, message)).kill_on_drop(true);
@@ -112,8 +112,7 @@ impl Job {
             ("TRUNKLINE_ATTEMPT", message.attempts().to_string()),
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
-        // The names that programs look for, as in OpenTelemetry's proposal for environment
-        // variables.
+        // Programs look for these names, which OpenTelemetry proposes for environment variables.
         let trace = [("TRACEPARENT", message.metadata.traceparent()), ("TRACESTATE", message.metadata.tracestate())];
         all.extend(trace.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))));
         all
@@ -167,20 +166,20 @@ impl Job {
         signal.is_some_and(|signal| ends.contains(&signal)) && timeout(SIGNALLED, stop.asked()).await.is_ok()
     }
 
-    /// Gives the message back, because a command that never began is no attempt.
+    /// Gives the message back. A command that never started is not an attempt.
     async fn not_started(&self, id: Id, cause: &io::Error, attempt: &Attempt<Text>) -> Result<(), Failure> {
         if absent::may_pass(cause) {
             let line = format!("{} {id}: given back: cannot start sh: {cause}", self.queue);
             self.output.say(Stream::Err, line).await;
-            let _ = timeout(BREATH, self.give_up.cancelled()).await; // either is as well
+            let _ = timeout(BREATH, self.give_up.cancelled()).await; // both outcomes are fine
         } else {
             self.absent.note(format!("cannot start sh: {cause}"));
         }
         self.give_back(attempt).await
     }
 
-    /// Gives the message back without counting an attempt. Tries again if the database is away for
-    /// a moment.
+    /// Gives the message back without counting an attempt. Tries again if the database is briefly
+    /// away.
     async fn give_back(&self, attempt: &Attempt<Text>) -> Result<(), Failure> {
         let mut pause = SOON;
         loop {
@@ -194,7 +193,8 @@ impl Job {
     }
 }
 
-/// Opens a command's gate and gives it its input. A command need not read it, or not to its end.
+/// Opens a command's gate and writes its input. A command may leave its input unread, or read only
+/// a part.
 async fn feed(mut to: ChildStdin, Text(mut payload): Text, raw: bool) {
     payload.insert(0, b'\n');
     if !raw {

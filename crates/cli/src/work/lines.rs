@@ -1,6 +1,6 @@
 //! Splits the output of a command into lines with a prefix.
 
-/// A longer line is split, so that memory is bounded.
+/// Longer lines are split, so that memory is bounded.
 const LONGEST: usize = 16 << 10;
 
 pub struct Lines {
@@ -14,7 +14,7 @@ impl Lines {
         Self { prefix: prefix.into(), open: Vec::new() }
     }
 
-    /// Adds output. Returns the lines that are complete by now.
+    /// Adds output. Returns the lines that are now complete.
     pub fn add(&mut self, written: &[u8]) -> Vec<u8> {
         let mut whole = Vec::new();
         for piece in written.split_inclusive(|byte| *byte == b'\n') {
@@ -44,12 +44,12 @@ impl Lines {
     }
 }
 
-/// The last lines of all output.
+/// Keeps the last lines of the output that was added.
 #[derive(Debug, Default)]
 pub struct LastLines(Vec<u8>);
 
 impl LastLines {
-    /// The most bytes that are kept.
+    /// The maximum number of bytes that are kept.
     const MOST: usize = 4 << 10;
 
     pub fn add(&mut self, written: &[u8]) {
@@ -65,7 +65,7 @@ impl LastLines {
         if last.len() < all.len()
             && let Some(end) = last.iter().position(|byte| *byte == b'\n')
         {
-            last = &last[end + 1..]; // not half a line
+            last = &last[end + 1..]; // drops a line that is incomplete
         }
         String::from_utf8_lossy(last).into_owned()
     }

@@ -32,38 +32,39 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The command is run by `sh -c` for each message, at least once. It finds
-  the payload     on standard input, with a line break at its end; payloads of bytea as they are
+  the payload     on standard input, with a line break at its end; payloads of bytea unchanged
   what it is      in its environment: TRUNKLINE_QUEUE, TRUNKLINE_ID, TRUNKLINE_ATTEMPT (1 for the
                   first) and TRUNKLINE_ENQUEUED_AT (RFC 3339), and TRACEPARENT and TRACESTATE where
-                  the message is part of a trace; queue and id together are the same at every attempt
-but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials),
-and says by its exit code what becomes of the message:
+                  the message is part of a trace; queue and id are the same at every attempt
+but neither DATABASE_URL nor PGPASSWORD (see --pass-credentials).
+Its exit code decides what happens to the message:
   0               done
   100             dead at once: do not try again
-  126, 127        what sh says of a command that cannot be executed, or is not there: the program
-                  ends with an error, and all messages are given back, uncharged. Once a command has
-                  ended otherwise, they count as anything else does, unless the command is gone
+  126, 127        what sh returns for a command that cannot be executed or does not exist: the
+                  program ends with an error, and all messages are given back, uncharged. Once a
+                  command has ended otherwise, these codes count as failures, unless the command
+                  is missing
   anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each pause
                   a random part between half and all), until the queue's attempts are used up;
                   the reason, with the last lines of its standard error, is kept
                   (`trunkline dead list`)
 
-What it prints is passed on line by line, after `QUEUE ID | `. It runs in a process group of its
-own, and what it leaves running there ends with it. After the timeout, or when its lease is lost,
-the group gets SIGTERM, and 5 seconds later SIGKILL.
+Its output is forwarded line by line, prefixed with `QUEUE ID | `. It runs in a process group of its
+own, and processes that it leaves running in the group are ended with it. After the timeout, or when
+the lease is lost, the group receives SIGTERM, and 5 seconds later SIGKILL.
 
-Before it leases anything, the program looks for the first word of the command, and ends where there
-is no such program, function of the shell or file.
+Before it leases anything, the program looks for the first word of the command, and ends if there is
+no such program, shell function or file.
 
 SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running
 commands, ends those that take too long, and gives their messages back, uncharged. A second signal
-kills everything at once. Where the commands get the signal, too, as from systemd, those that it
-ends are given back, uncharged; one that catches it says by its exit code what becomes of its
-message. If the program itself is killed by SIGKILL, its commands are killed, too, by a process that
-waits for that, and their messages come back when the leases end. A process that a command moves
-into a session of its own (setsid) is not ended with it.
+kills everything at once. If the commands receive the signal, too, as under systemd, the messages of
+those that it ends are given back, uncharged; a command that catches it decides by its exit code. If
+the program itself is killed by SIGKILL, a guard process kills its commands, too, and their messages
+come back when the leases end. A process that a command moves into a session of its own (setsid) is
+not ended with it.
 
-As the first process of a container it also reaps what commands leave behind.
+As the first process of a container, it also reaps processes that commands leave behind.
 
 Examples:
   trunkline work emails --exec 'jq -r .to | xargs -n 1 ./send-mail'
@@ -75,31 +76,34 @@ pub struct Args {
     /// The command to run for each message
     #[arg(long, value_name = "COMMAND")]
     exec: String,
-    /// Commands that run at the same time; as many as there are processors if not set
+    /// The number of commands that run at the same time; as many as there are processors if not set
     #[arg(long, value_name = "N", value_parser = number::more_than_zero)]
     concurrency: Option<NonZeroUsize>,
-    /// The time that a command may take; then it is ended, and has failed. No limit if not set
+    /// The maximum duration of a command; after it, the command is ended and has failed. No limit
+    /// if not set
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     timeout: Option<Duration>,
-    /// Tries after the first that failed; what an orderly end gave back is no try. The queue's own
-    /// maximum of attempts holds beside it
+    /// The number of retries after the first failed attempt; messages given back at an orderly end
+    /// do not count. The queue's own maximum of attempts applies as well
     #[arg(long, value_name = "N", value_parser = number::count::<u32>)]
     retries: Option<u32>,
-    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it says
-    /// how soon messages come back after a crash
+    /// A lease time instead of the queue's own. Leases are renewed while a command runs, so it
+    /// determines how soon messages come back after a crash
     #[arg(long, value_name = "TIME", value_parser = time::more_than_zero)]
     lease: Option<Duration>,
-    /// End when nothing is due any more; what failed and waits for its next try is not waited for
+    /// Exit when nothing is due any more; does not wait for failed messages that wait for their
+    /// next attempt
     #[arg(long)]
     drain: bool,
-    /// The time that an orderly end waits for running commands, before it ends them
+    /// The time for which an orderly end waits for running commands before it ends them
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time::duration)]
     shutdown_after: Duration,
-    /// Write every ten seconds what was handled, what failed and how long it took, for `trunkline
-    /// console` to show
+    /// Write a report every ten seconds, for `trunkline console` to show: what was handled, what
+    /// failed, and how long it took
     #[arg(long)]
     report: bool,
-    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are kept from it otherwise
+    /// Let the command see `DATABASE_URL` and `PGPASSWORD`, which are otherwise removed from its
+    /// environment
     #[arg(long)]
     pass_credentials: bool,
 }
@@ -178,8 +182,8 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     let job = Arc::new(job);
     let processors = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let concurrency = args.concurrency.unwrap_or_else(processors).get();
-    // Normally the commands end and their messages are given back before this limit, which is for
-    // everything that hangs.
+    // Normally the commands end and their messages are given back before this limit. The limit is
+    // for anything that hangs.
     let shutdown_after = args.shutdown_after + ending::PATIENCE + 3 * ending::LEFTOVERS;
     let (lease, retries, reports) = (args.lease, args.retries, args.report);
     let of = move |shard: Option<shards::Id>, queue: Queue<Text>| {
@@ -208,7 +212,7 @@ fn worker(args: &Args, queue: AnyQueue<Text>, job: Job) -> AnyWorker {
     }
 }
 
-/// Returns the last line of the program.
+/// Returns the summary that the program prints last.
 fn told(queue: &str, summary: &Summary) -> String {
     let mut told = format!("{queue}: {} done", thousands(summary.done));
     let others = [
@@ -218,7 +222,7 @@ fn told(queue: &str, summary: &Summary) -> String {
         (summary.lost, "discarded because the lease was lost"),
     ];
     for (count, what) in others.into_iter().filter(|(count, what)| *count > 0 || *what == "failed") {
-        let _ = write!(told, ", {} {what}", thousands(count)); // a String takes everything
+        let _ = write!(told, ", {} {what}", thousands(count)); // writing to a String cannot fail
     }
     told
 }

@@ -1,5 +1,5 @@
 //! Reaps processes that commands leave behind, if this program is the first process of a container.
-//! The system makes it their parent, and no other process waits for them.
+//! The system then makes this program their parent, and no other process waits for them.
 
 use std::{collections::BTreeSet, convert::Infallible, fs, future::pending, time::Duration};
 
@@ -9,14 +9,15 @@ use super::group;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Reaps orphans, if this process is the first one. Otherwise the first process does that.
+/// Reaps orphans if this process is the first one. Otherwise does nothing, because the first
+/// process reaps them.
 pub async fn reap() -> Infallible {
     if std::process::id() != 1 {
         pending::<()>().await;
     }
     loop {
         tokio::time::sleep(PAUSE).await;
-        // A command's own end is waited for elsewhere.
+        // The ends of the commands themselves are awaited elsewhere.
         group::with_ids(|commands| ended(commands).into_iter().for_each(take));
     }
 }
@@ -49,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// A child that has ended, and was not waited for.
+    /// Returns a child that has ended and was not waited for.
     fn zombie() -> Child {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat starts");
         drop(child.stdin.take());

@@ -1,5 +1,5 @@
-//! Writes the output of commands line by line from one thread, so that no line is torn and no slow
-//! reader keeps leases from being renewed.
+//! Writes the output of commands line by line from one thread. So no line is torn, and no slow
+//! reader blocks the renewal of leases.
 
 use std::{
     io::{self, Write},
@@ -17,9 +17,10 @@ use tokio_util::sync::CancellationToken;
 use super::{counts::Counts, lines::Lines};
 use crate::error::Error;
 
-/// The most pieces of output that wait for the reader. Then the commands wait.
+/// The maximum number of pieces of output that wait for the reader. When it is reached, the
+/// commands wait.
 const WAITING: usize = 64;
-/// The time that a reader may take nothing at the end.
+/// The time to wait at the end for a reader that takes nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,8 @@ pub struct Output {
     closed: CancellationToken,
 }
 
-/// The thread that writes. At its end it returns the error of standard output, if there was one.
+/// A handle to the writing thread. When the thread ends, it reports the error, if any, from writing
+/// to standard output.
 #[derive(Debug)]
 pub struct Writing(oneshot::Receiver<Option<io::Error>>);
 
@@ -54,7 +56,7 @@ impl Output {
         (Self { pieces, closed }, Writing(writing))
     }
 
-    /// Waits until nothing more can be written to standard output.
+    /// Waits until standard output can no longer be written.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
@@ -64,12 +66,12 @@ impl Output {
         let _ = self.pieces.send((stream, format!("{line}\n").into_bytes())).await; // the thread reads to the end
     }
 
-    /// Returns a handle to standard error that never waits.
+    /// Returns a handle to standard error that never blocks.
     pub fn aside(&self) -> Aside {
         Aside(self.pieces.downgrade())
     }
 
-    /// Passes on a stream to its end, line by line.
+    /// Forwards a stream line by line, up to its end.
     pub async fn pass(
         self,
         stream: Stream,
@@ -90,8 +92,8 @@ impl Output {
     }
 }
 
-/// A handle for lines that may be dropped: at the end of the program, or if the buffer is so full
-/// that the reader seems to be gone.
+/// A handle for lines that may be dropped. They are dropped at the end of the program, and if the
+/// buffer is so full that the reader seems to be gone.
 #[derive(Debug)]
 pub struct Aside(mpsc::WeakSender<Piece>);
 
@@ -108,7 +110,7 @@ impl Writing {
     /// stuck reader.
     ///
     /// # Errors
-    /// The output could not be written. A reader that went away is no error.
+    /// If the output could not be written. A reader that has gone away is not an error.
     pub async fn end(self) -> Result<(), Error> {
         match tokio::time::timeout(PATIENCE, self.0).await {
             Ok(Ok(Some(cause))) if cause.kind() != io::ErrorKind::BrokenPipe => Err(Error::output(&cause)),
@@ -126,7 +128,7 @@ fn write(mut pieces: mpsc::Receiver<Piece>, counts: &Counts, closed: &Cancellati
         });
         if let (Err(cause), Stream::Out) = (written, stream) {
             failed.get_or_insert(cause);
-            closed.cancel(); // what comes until the end is read all the same, so that no command waits
+            closed.cancel(); // reads to the end all the same, so that no command waits
         }
     }
     failed

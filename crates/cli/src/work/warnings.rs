@@ -1,5 +1,5 @@
-//! Prints the library's warnings among the output of commands. A database that is away must not
-//! look like an empty queue.
+//! Prints the library's warnings in between the output of commands. Without them, a database that
+//! is away would look like an empty queue.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ use tracing::{
 
 use crate::clean::clean;
 
-/// Failed commands are reported by the job itself, with their exit codes.
+/// The job itself reports failed commands, with their exit codes.
 const TOLD_ELSEWHERE: &str = "trunkline::worker::hand";
 
 /// Starts to print warnings.
@@ -55,7 +55,7 @@ struct Told {
 
 impl Visit for Told {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, ", {name}: {value:?}"),

@@ -1,4 +1,4 @@
-//! Lines that are no payloads are reported by number, and skipped or set aside if the user asks for
+//! Lines that are not payloads are reported by number, and skipped or saved if the user asks for
 //! that.
 
 use std::{fs, process::Output};
@@ -19,8 +19,8 @@ fn messages(trunkline: &Trunkline) -> u64 {
     trunkline.json(&["stats", "q", "--json"])[0]["messages"].as_u64().expect("a number")
 }
 
-/// Types, a good line, a bad line, and a part of the error. The program finds the first errors, the
-/// server the last ones.
+/// Payload types, each with a good line, a bad line, and a part of the error. The program finds the
+/// first errors, and the server finds the last ones.
 const CASES: [(&str, &str, &[u8], &str); 8] = [
     ("int4", "7", b"seven", "\"seven\" is not a whole number"),
     ("int2", "-7", b"70000", "\"70000\" is not a whole number of 16 bits"),

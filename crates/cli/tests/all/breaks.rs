@@ -1,4 +1,4 @@
-//! Connections that break during a statement: a follower goes on, and no message is missing.
+//! Connections that break during a statement: a follower continues, and no message is missing.
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,7 +13,7 @@ use crate::{
     fixture::{Session, Trunkline, eventually, rows, run_out, signal, sql, stop},
 };
 
-/// Sessions that wait for an advisory lock.
+/// Selects the sessions that wait for an advisory lock.
 const WAITS: &str = "select pid from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
 
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
@@ -42,7 +42,8 @@ impl Follower {
         self.lines.recv_timeout(Duration::from_secs(30)).expect("a line comes")
     }
 
-    /// Ends it in order. Returns its standard error, and the lines that it has printed since.
+    /// Ends the follower in order. Returns its standard error, and the lines that it has printed
+    /// since the last call.
     fn end(self) -> (String, Vec<String>) {
         signal(&self.child, "TERM");
         let output = self.child.wait_with_output().expect("it ends");
@@ -52,7 +53,7 @@ impl Follower {
     }
 }
 
-/// Makes every update or delete of a batch wait for a session that holds the advisory lock 7.
+/// Makes every update or delete of a batch wait for the session that holds the advisory lock 7.
 fn wait_at(trunkline: &Trunkline, change: &str) -> Session {
     let wait = "create function public.wait() returns trigger language plpgsql as $$ begin \
                 perform pg_advisory_lock(7); perform pg_advisory_unlock(7); \
@@ -104,7 +105,7 @@ fn breaks_while_traffic_flows_lose_nothing() {
     }
     let mut seen = vec![0; 20_000];
     eventually("everything is there", || {
-        run_out(&trunkline.url); // what a broken connection had leased
+        run_out(&trunkline.url); // messages that a broken connection had leased
         follower.lines.try_iter().for_each(|line| seen[line.parse::<usize>().expect("a number")] += 1);
         seen.iter().all(|count| *count > 0)
     });
@@ -126,7 +127,7 @@ fn a_break_in_front_of_at_most_once_repeats_nothing() {
     }
     let mut numbers = Vec::new();
     eventually("the last one comes", || {
-        session.run("select trunkline.enqueue('q', 'last'::bytea)"); // the first may be lost in the last break
+        session.run("select trunkline.enqueue('q', 'last'::bytea)"); // the first message may be lost in the last break
         numbers.extend(follower.lines.try_iter());
         numbers.iter().any(|line| line == "last")
     });
@@ -148,7 +149,7 @@ fn acknowledgement_with_lost_answer_repeats_nothing_and_warns() {
     sql(&near.url, r"select trunkline.enqueue('q', 'one'::bytea)");
     assert_eq!(follower.line(), "one");
     eventually("the acknowledgement is under way", || !rows(&near.url, WAITS).is_empty());
-    // The answer gets no further than the proxy.
+    // The answer reaches only the proxy.
     stop(&proxy);
     drop(held);
     eventually("it is acknowledged", || rows(&near.url, "select id from trunkline.queue_q").is_empty());
@@ -170,8 +171,8 @@ fn a_signal_ends_a_follower_while_the_database_is_away() {
         let near = Trunkline::with_queue(&[]);
         let (mut proxy, _, far) = delay_proxy::far(&near, "0", "0");
         let follower = Follower::start(&far, &["--mode", mode]);
-        // By then the answer to its acknowledgement has come, too. Without it, the follower would
-        // wait long.
+        // By then the acknowledgement has been answered, too. Without that answer, the follower
+        // would wait for a long time.
         let last = "select query from pg_stat_activity where datname = current_database() \
                     and query ~ 'do_(lease|take|ack|look)_q' order by query_start desc limit 1";
         eventually("it asks for more", || !rows(&near.url, last)[0].contains("do_ack_q"));

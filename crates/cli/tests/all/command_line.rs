@@ -41,7 +41,7 @@ fn the_page_is_what_help_says() {
     assert!(found == golden, "help says something else now (bless the page with TRUNKLINE_BLESS=1): {other:?}");
 }
 
-/// Checks that paragraphs are filled: the first word of a line did not fit into the line before.
+/// Checks that paragraphs are filled: the first word of each line did not fit on the previous line.
 #[test]
 fn paragraphs_are_filled_on_every_terminal() {
     for columns in [60, 80, 100] {

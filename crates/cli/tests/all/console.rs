@@ -1,4 +1,4 @@
-//! `trunkline console`: its demands before it serves, and its service.
+//! `trunkline console`: the options that it requires, and the pages that it serves.
 
 use std::{
     fs,

@@ -1,6 +1,6 @@
 use crate::fixture::{Trunkline, sql};
 
-/// Creates a queue with four dead letters and one attempt.
+/// Creates a queue with four dead letters, with a maximum of one attempt.
 fn with_dead() -> (Trunkline, Vec<String>) {
     let trunkline = Trunkline::with_queue(&["--type", "text", "--max-attempts", "1"]);
     let ids = trunkline.lines(&["enqueue", "q", "a", "b", "c", "d"]);
@@ -75,7 +75,7 @@ fn an_error_obeys_no_terminal_and_stays_on_its_line() {
             (&"one\ntwo \u{1b}]0;mine\u{7}".into(), &"a\u{1b}[2J\nb".into())
         );
     }
-    // The same holds for an error of the server, which repeats its input.
+    // The same is true of an error from the server, which repeats its input.
     trunkline.ok(&["queue", "create", "json", "--type", "jsonb"]);
     let (_, error) = trunkline.fails(&["enqueue", "json", "\u{1b}[2J"]);
     assert!(error.contains("invalid input syntax") && !error.contains('\u{1b}'), "{error}");

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Trunkline, sql};
 
-/// Returns the lines of a page: names and texts.
+/// Returns the lines of a page, as names and values.
 fn page(trunkline: &Trunkline, queue: &str) -> Vec<(String, String)> {
     let lines = trunkline.lines(&["queue", "describe", queue]);
     let named = |line: &String| (line[..14].trim().to_owned(), line[14..].to_owned());

@@ -2,7 +2,7 @@ use trunkline_embedded::Cluster;
 
 use crate::fixture::{Session, Trunkline, sql};
 
-/// Starts a server of its own, because the doctor also examines other sessions of a server.
+/// Starts a server for one test, because the doctor also examines the server's other sessions.
 fn alone() -> (Cluster, Trunkline) {
     let server = Cluster::temporary().start().expect("a server");
     let trunkline = Trunkline { url: server.url("postgres") };
@@ -11,7 +11,7 @@ fn alone() -> (Cluster, Trunkline) {
     (server, trunkline)
 }
 
-/// Returns the standard output, whether or not the program succeeds.
+/// Returns the standard output, whether the program succeeds or fails.
 fn said(trunkline: &Trunkline, args: &[&str]) -> String {
     String::from_utf8(trunkline.run(args).stdout).expect("text")
 }

@@ -1,4 +1,4 @@
-//! No message is missing, in whichever way a consumer ends.
+//! No message is missing, in whatever way a consumer ends.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -26,7 +26,7 @@ fn read_all(out: &mut ChildStdout, found: &mut Vec<u8>) {
     out.read_to_end(found).expect("it can be read to its end");
 }
 
-/// Checks that each number came once, in any order.
+/// Checks that each number occurs once, in any order.
 fn assert_each_once(mut found: Vec<u32>) {
     found.sort_unstable();
     assert!(found.iter().copied().eq(0..NUMBERS), "{} numbers, not each of {NUMBERS} once", found.len());
@@ -86,7 +86,7 @@ fn a_signal_ends_it_in_order() {
 #[test]
 fn a_signal_ends_it_also_when_nobody_reads() {
     let (trunkline, mut child, mut out) = started(&[]);
-    // The pipe is full, or all messages are leased and written. The number of leased messages no
+    // The pipe is full, or all messages are leased and written: the number of leased messages no
     // longer changes.
     let leased = || trunkline.json(&["stats", "--json"])[0]["leased"].as_u64();
     let mut before = None;
@@ -147,6 +147,6 @@ fn at_most_once_never_prints_twice_however_it_ends() {
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), all);
-    // This mode may lose a pipe full of small numbers and one chunk, and no more.
+    // This mode may lose at most the content of a full pipe and one chunk.
     assert!(all > NUMBERS as usize - 28_000, "{all}");
 }

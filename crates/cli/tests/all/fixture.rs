@@ -1,4 +1,4 @@
-//! The fixture: one cluster for each run, a fresh database for each test, and the program.
+//! The fixture: one cluster per run, one fresh database per test, and the program.
 
 use std::{
     io::{BufWriter, Write},
@@ -24,7 +24,7 @@ fn cluster() -> &'static Cluster {
     })
 }
 
-/// Returns the program, without the variables by which a developer's shell may name a database.
+/// Returns the program, without the variables in a developer's shell that may name a database.
 pub fn program() -> Command {
     crate::watchdog::watch();
     hear_hangups();
@@ -33,8 +33,8 @@ pub fn program() -> Command {
     command
 }
 
-/// Restores SIGHUP. Under `nohup`, the programs would inherit that the tests ignore SIGHUP. A
-/// signal with a handler is not ignored after an exec.
+/// Restores SIGHUP. Under `nohup` the tests ignore SIGHUP, and the programs would inherit that. A
+/// signal that has a handler is no longer ignored after an exec.
 fn hear_hangups() {
     static HEARD: OnceLock<()> = OnceLock::new();
     HEARD.get_or_init(|| {
@@ -58,7 +58,7 @@ pub fn helps_in(columns: usize) -> Vec<(String, String)> {
             program().args(&path).arg("--help").env("COLUMNS", columns.to_string()).stdin(Stdio::null()).output();
         let help = String::from_utf8(output.expect("the program runs").stdout).expect("help is text");
         let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-        // A verb's name begins in column two. A continued line begins further in.
+        // A verb's name begins in column two; a continued line is indented further.
         let named = listed.lines().filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
         let verbs = named.filter_map(|line| line.split(' ').next()).filter(|verb| *verb != "help");
         let mut below: Vec<Vec<String>> =
@@ -94,7 +94,7 @@ pub fn rows(url: &str, text: &str) -> Vec<String> {
     Session::begin(url, "").run(text)
 }
 
-/// A session that stays open, with all its locks, until it is dropped.
+/// A session that stays open, with all its locks, until dropped.
 pub struct Session(tokio::runtime::Runtime, tokio_postgres::Client);
 
 impl Session {
@@ -126,8 +126,8 @@ pub fn run_out(url: &str) {
     sql(url, "update trunkline.queue_q set due_at = (select clock_timestamp()) where due_at > clock_timestamp()");
 }
 
-/// Makes failed messages due in an hour, whatever their pauses are. `run_out` makes them due.
-/// Messages that are given back stay due at once.
+/// Makes failed messages due in an hour, whatever their delays are; `run_out` makes them due.
+/// Messages that are given back are still due at once.
 pub fn retry_late(url: &str) {
     sql(
         url,
@@ -144,7 +144,7 @@ pub fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Stops a process, and waits until it stands still. After the signal alone it may still run for a
+/// Stops a process, and waits until it is stopped. After the signal alone it may still run for a
 /// moment.
 pub fn stop(child: &Child) {
     signal(child, "STOP");
@@ -210,7 +210,7 @@ impl Trunkline {
         self.lines(args).iter().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
     }
 
-    /// Enqueues the numbers below `below`, a line each.
+    /// Enqueues the numbers below `below`, one per line.
     pub fn enqueue_numbers(&self, below: u32) {
         let mut enqueue = self.command(&["enqueue", "q", "--lines", "-"]);
         enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -258,7 +258,7 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A folder that every user may enter, and that is removed at the end.
+/// A folder that every user may enter. It is removed when dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

@@ -8,8 +8,8 @@ use std::{
 
 use crate::fixture::{Folder, Trunkline, helps, unset_database};
 
-/// Returns the commands below `Example` or `Examples` in a help text, without the remarks behind
-/// them.
+/// Returns the commands below `Example` or `Examples` in a help text, without the remarks that
+/// follow them.
 fn examples(help: &str) -> Vec<&str> {
     let below = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
     let lines = below.map_while(|line| line.strip_prefix("  "));
@@ -43,7 +43,7 @@ fn examples_of_help_run_one_after_another() {
     let enqueue = trunkline.ok(&["help", "enqueue"]);
     let mut ran = 0;
     for line in examples(&help).into_iter().chain(examples(&enqueue)) {
-        // These commands never end, take long, or run a program of the reader's.
+        // These commands never end, take long, or run a program that only the reader has.
         if !["demo", "--follow", "./send-mail"].iter().any(|part| line.contains(part)) {
             printed(line, &folder, &trunkline);
             ran += 1;
@@ -61,12 +61,12 @@ fn every_verb_has_an_example_and_takes_it() {
     for (verb, help) in helps() {
         let examples = examples(&help);
         assert!(examples.iter().any(|line| line.contains(&format!("trunkline {verb}"))), "{verb}: {help}");
-        // All other verbs need a database to do something.
+        // All other verbs do need a database.
         let apart = ["demo", "delay-proxy", "postgres", "psql"];
         for line in examples.into_iter().filter(|line| !apart.iter().any(|part| line.contains(part))) {
             let output = shell(line, &folder, &nowhere);
             let error = String::from_utf8_lossy(&output.stderr);
-            // Only builds with a feature have relays. The error of other builds says how to get
+            // Only builds with a feature have relays. In other builds the error explains how to get
             // one.
             let taken = error.contains("error: cannot connect") || error.contains("built without relays");
             assert!(taken && !error.contains("--help"), "{line}: {error}");

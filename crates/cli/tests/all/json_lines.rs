@@ -1,5 +1,5 @@
-//! Messages as lines of JSON: printed lines can be enqueued, and a line that is no message is a bad
-//! line.
+//! Messages as lines of JSON: printed lines can be enqueued again, and a line that is not a message
+//! is a bad line.
 
 use std::{collections::BTreeSet, fs, io::Write, process::Output};
 
@@ -21,7 +21,7 @@ const PAYLOADS: [(&str, &[&str]); 7] = [
     ("bool", &["true"]),
 ];
 
-/// Creates two queues of the type. The payloads are in the first one, and the last payload has
+/// Creates two queues of the type. The payloads are in the first queue, and the last payload has
 /// metadata.
 fn queues(payload: &str, payloads: &[&str]) -> Trunkline {
     let trunkline = Trunkline::new();
@@ -110,7 +110,7 @@ fn line_overrides_delay_time_and_metadata_of_arguments() {
     assert_eq!(metadata, ["usual c=d", "usual c=d", "mine c=d", "usual c=d"]);
 }
 
-/// Returns lines that are no messages of a queue of jsonb, with the reason.
+/// Returns lines that are not messages of a queue of jsonb, with the reasons.
 fn bad() -> Vec<(String, &'static str)> {
     let bad = [
         ("{\"payload\": 1", "it is no JSON object: EOF"),

@@ -88,8 +88,8 @@ fn every_type_with_a_simple_text_goes_in_and_out() {
     }
 }
 
-/// Numbers at the edges of the exponent form and of the types, and numbers that are hard to write
-/// shortly.
+/// Numbers at the limits of the exponent form and of the types, and numbers whose shortest form is
+/// hard to find.
 const NUMBERS: &str = "0 -0 1 -1.5 0.1 0.3 1e-4 1e-5 0.00012345 0.000012345 123456 1234567 999999 1e5 1e6 1e14 1e15 1e16 \
                        123456789012345 1234567890123456 12345678901234567890 1e300 1e-300 5e-324 1.7976931348623157e308 \
                        2.2250738585072014e-308 1e22 1e23 9007199254740993 0.1e-6 4.35 3.4028235e38 1e-45 1.1754944e-38 \
@@ -121,7 +121,7 @@ fn floats_are_in_postgres_text_form() {
         for ((ours, theirs), number) in ours.iter().zip(&theirs).zip(&numbers) {
             assert_eq!(ours, theirs, "{number} as {payload}");
         }
-        // Printed numbers can be enqueued, and stay the same.
+        // Printed numbers can be enqueued, and do not change.
         trunkline.ok(&[&["enqueue", "q", "--"][..], &ours.iter().map(String::as_str).collect::<Vec<_>>()].concat());
         assert_eq!(trunkline.lines(&["dequeue", "q"]), ours);
         assert!(trunkline.fails(&["enqueue", "q", "1e400"]).1.contains("out of range"));

@@ -14,8 +14,8 @@ use crate::fixture::{Folder, Trunkline};
 const LINES: usize = 1_000_000;
 const LIMIT_KB: u64 = 64 << 10;
 
-/// Writes numbered words of the machine's dictionary, again and again. Without a dictionary, the
-/// words are invented. Some lines are empty, and some are not text.
+/// Writes numbered words of the machine's dictionary, repeatedly. Without a dictionary, the words
+/// are invented. Some lines are empty, and some are not valid text.
 fn write_lines(path: &Path) {
     let dictionary = fs::read("/usr/share/dict/words").unwrap_or_default();
     let mut words: Vec<Vec<u8>> = dictionary.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
@@ -34,12 +34,12 @@ fn write_lines(path: &Path) {
     file.flush().expect("there is room for the file");
 }
 
-/// Returns the peak memory of a process up to its end, in kilobytes.
+/// Returns a process' peak memory in kilobytes, once the process has ended.
 fn watch_memory(child: &Child) -> thread::JoinHandle<u64> {
     let path = format!("/proc/{}/status", child.id());
     thread::spawn(move || {
         let mut most = 0;
-        // The status of a process that has ended has no such line.
+        // The status of a process that has ended lacks this line.
         while let Some(now) = fs::read_to_string(&path).ok().and_then(|status| {
             let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().to_owned();
             line.strip_suffix(" kB")?.parse::<u64>().ok()

@@ -1,5 +1,5 @@
-//! Programs of the first release on the current schema, as in the hours between a migration and the
-//! last restart of a pod.
+//! Programs of the first release on the current schema, as during a rolling update: between a
+//! migration and the restart of the last program.
 
 use std::{
     env,
@@ -36,12 +36,12 @@ fn functions(url: &str) -> Vec<String> {
     )
 }
 
-/// A process that is killed at the end of the test, in any case.
 /// Returns an option by the name that 0.1.0 has for it.
 fn in_older_words(word: &str) -> &str {
     if word == "--partitions" { "--lanes" } else { word }
 }
 
+/// A process that is killed at the end of the test in any case.
 struct Running(Child);
 
 impl Drop for Running {
@@ -57,7 +57,7 @@ fn older_program_works_on_every_kind_of_queue() {
     let program = older();
     let new = Trunkline::new();
     let old = |args: &[&str]| run(&program, &new.url, args);
-    // The new program creates some of the queues, the older one the rest.
+    // The new program creates some of the queues, and the older one the rest.
     let kinds: [(&str, &[&str]); 3] =
         [("plain", &[]), ("keyed", &["--partitions", "4"]), ("urgent", &["--priorities", "3"])];
     for (kind, settings) in kinds {
@@ -132,8 +132,8 @@ fn older_migrate_changes_nothing() {
     let report = run(&program, &new.url, &["migrate"]);
     assert!(report.contains("already"), "{report}");
     assert_eq!(functions(&new.url), before);
-    // An older program that read the schema before this migration goes on to record its steps. The
-    // server refuses them as a whole.
+    // An older program that read the schema before this migration continues to record its steps.
+    // The server refuses its whole transaction.
     sql(
         &new.url,
         "do $$ begin

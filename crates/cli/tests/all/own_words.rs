@@ -1,4 +1,4 @@
-//! The program can do what its messages advise.
+//! The program supports what its messages advise.
 
 use crate::fixture::{Trunkline, sql};
 

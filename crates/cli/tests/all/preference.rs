@@ -9,7 +9,7 @@ fn word<'a>(url: &'a str, name: &str) -> &'a str {
     url.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).expect("it is named")
 }
 
-/// Returns the queues that the program lists, and its report about the database.
+/// Returns the queues that the program lists, and the database that it reports.
 fn shown(mut command: Command) -> (String, String) {
     let output = command.args(["queue", "list"]).stdin(Stdio::null()).output().expect("the program runs");
     let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
@@ -60,7 +60,7 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     let (out, said) = shown(service);
     assert!(out.contains("by_url") && said == "database: PGSERVICE=s PGHOST=nowhere.invalid\n", "{out} {said}");
 
-    // The user's name does not choose a database, and the private one needs no account.
+    // The user's name does not select a database, and the private PostgreSQL needs no account.
     let mut private = start();
     private.env("PGUSER", "nobody").env("PGPORT", "1").env("PGOPTIONS", "-c nonsense=");
     let (out, said) = shown(private);

@@ -1,4 +1,4 @@
-//! The private PostgreSQL, which is used without an address and stays.
+//! The private PostgreSQL: used when no database is named, and left running.
 
 use std::process::{Output, Stdio};
 

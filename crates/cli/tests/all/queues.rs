@@ -44,7 +44,7 @@ fn a_queue_is_altered_and_says_what_holds_then() {
         (&altered["lease_s"], &altered["max_attempts"], &altered["max_batch"]),
         (&60.0.into(), &1.into(), &2.into())
     );
-    // The settings also hold for messages.
+    // The settings also apply to messages.
     trunkline.ok(&["enqueue", "q", "a", "b", "c"]);
     assert_eq!(trunkline.json(&["stats", "q", "--json"])[0]["rows"], 2);
     sql(&trunkline.url, "select trunkline.retry('q', id, attempt, '0', 'once') from trunkline.lease('q', 3)");
@@ -146,8 +146,8 @@ fn messages_get_priorities_from_arguments_and_from_lines() {
     trunkline.ok(&["enqueue", "q", "--priority", "2", "high"]);
     let lines = b"{\"payload\": \"middle\", \"priority\": 1}\n{\"payload\": \"high too\"}\n";
     assert!(trunkline.fed(&["enqueue", "q", "--priority", "2", "--json-lines", "-"], lines).status.success());
-    // Printed messages go into another queue with their priorities. A queue without priorities
-    // takes only messages of the lowest.
+    // Printed messages can be enqueued into another queue with their priorities. A queue without
+    // priorities accepts only messages of the lowest priority.
     let peeked = trunkline.ok(&["peek", "q", "--json"]);
     assert!(peeked.contains(r#""error":null,"priority":2,"metadata""#), "{peeked}");
     trunkline.ok(&["queue", "create", "r", "--type", "text", "--priorities", "5"]);

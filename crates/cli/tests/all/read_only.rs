@@ -1,4 +1,4 @@
-//! As in a failover, the only server that answers takes no writes for a while. Workers and
+//! As in a failover, the only server that answers accepts no writes for a while. Workers and
 //! followers wait for a server that does.
 
 use std::{
@@ -11,8 +11,8 @@ use crate::fixture::{Session, Trunkline, eventually, signal};
 const BREAK: &str = "select pg_terminate_backend(pid) from pg_stat_activity \
                      where application_name = 'trunkline' and datname = current_database()";
 
-/// A database whose clients want a server that takes writes, and a session that can change whether
-/// it does.
+/// A database whose clients require a server that accepts writes, and a session that can change
+/// whether it does.
 struct Place {
     trunkline: Trunkline,
     session: Session,
@@ -28,7 +28,7 @@ impl Place {
         Self { trunkline, session, name }
     }
 
-    /// Sets whether new sessions find a server that takes writes.
+    /// Sets whether new sessions find a server that accepts writes.
     fn takes_writes(&mut self, takes: bool) {
         let off = if takes { "off" } else { "on" };
         self.session.run(&format!("alter database {} set default_transaction_read_only = {off}", self.name));
@@ -45,7 +45,7 @@ impl Place {
         });
     }
 
-    /// Checks that the child reports a read-only server, goes on after that, and ends in order.
+    /// Checks that the child reports a read-only server, continues afterwards, and ends in order.
     fn survives(mut self, mut child: Child, warning: &str) -> Lines<BufReader<ChildStderr>> {
         self.goes_on();
         self.takes_writes(false);

@@ -1,10 +1,10 @@
-//! `trunkline grant` and `trunkline revoke`: the rights that roles have and lack.
+//! `trunkline grant` and `trunkline revoke`: the rights that roles have or lack.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::{Trunkline, sql};
 
-/// Creates a role. Returns its name, and the program with that role on the same database. Roles
+/// Creates a role. Returns its name, and the program as this role on the same database. Roles
 /// belong to the whole cluster.
 fn role(trunkline: &Trunkline, kind: &str) -> (String, Trunkline) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);

@@ -29,7 +29,7 @@ fn shards(both: &Trunkline) -> Vec<String> {
 fn messages_go_to_all_servers_and_come_from_all() {
     let both = two();
     let shards = shards(&both);
-    // Each program begins with either server.
+    // Each program starts with either server.
     let of = |id: &String| shards.iter().position(|shard| id.starts_with(&format!("{shard}:"))).expect("one of them");
     let mut seen = [0, 0];
     eventually("both get something", || {
@@ -144,7 +144,7 @@ fn a_shard_drains_and_comes_back() {
     for n in 0..4 {
         assert!(!both.lines(&["enqueue", "q", &n.to_string()])[0].starts_with(&shard));
     }
-    // A program that uses that server alone gets an error.
+    // A program that uses only that server gets an error.
     let (code, why) = Trunkline { url: urls(&both)[1].to_owned() }.fails(&["enqueue", "q", "x"]);
     assert!(code == 1 && why.contains("drained on this server"), "{why}");
     let other = shards(&both).remove(0);
@@ -156,7 +156,7 @@ fn a_shard_drains_and_comes_back() {
     assert_eq!(rows(urls(&both)[1], "select count(*) from trunkline.queue_q"), ["1"]);
 }
 
-/// The drain is killed at about twenty points, while the moved messages are consumed.
+/// Kills the drain at about twenty points, while the moved messages are consumed.
 #[test]
 fn drain_that_moves_survives_any_number_of_kills() {
     let both = two();
@@ -165,7 +165,7 @@ fn drain_that_moves_survives_any_number_of_kills() {
     sql(from, "select trunkline.enqueue('q', n::text) from generate_series(1, 2500) n");
     sql(from, "select trunkline.enqueue('q', 'later'::text, interval '1 day')");
     sql(other, "create table got (payload text)");
-    // Moves are slow enough that much is left at each kill.
+    // Moves are so slow that many messages are left at each kill.
     sql(
         from,
         "create function public.slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.005); return old; end $$;

@@ -1,5 +1,5 @@
-//! Kills programs that do not end, and reports where they stand. So tests can wait for programs
-//! without a limit of their own.
+//! Kills programs that do not end, and reports where they are stuck. So tests can wait for programs
+//! without limits of their own.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fixture::rows;
 
-/// No test runs a program for this long.
+/// No test runs a program for longer than this.
 const LONGEST: Duration = Duration::from_secs(240);
 const BETWEEN_LOOKS: Duration = Duration::from_secs(5);
 
@@ -39,7 +39,7 @@ pub fn watch() {
     });
 }
 
-/// Returns the ids of the programs `trunkline` that this process has started.
+/// Returns the ids of the `trunkline` processes that this process has started.
 fn ours() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(|id| is_ours(*id)).collect()
@@ -52,8 +52,8 @@ fn is_ours(id: i32) -> bool {
     stat.contains("(trunkline)") && parent == Some(std::process::id())
 }
 
-/// Writes past the test harness. It would keep the line for the first test, and show it only if
-/// that test fails.
+/// Writes around the test harness, which would attribute the line to the first test and show it
+/// only if that test fails.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}"); // there is no other place to report to
 }
@@ -74,7 +74,7 @@ fn end(id: i32) {
         let sessions = "select format('  session %s %s %s since %s: %s', pid, application_name, state, \
                                       clock_timestamp() - state_change, left(query, 200)) \
                         from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
-        // Some tests have stopped the server.
+        // Some tests have stopped the server, so the query may fail.
         let found = panic::catch_unwind(|| rows(url, sessions)).unwrap_or_default();
         for session in found {
             say(&session);

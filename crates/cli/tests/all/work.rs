@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::fixture::{Folder, Trunkline, eventually, retry_late, sql};
 
-/// Works off all due messages with success. Returns the output.
+/// Handles all due messages successfully. Returns the output.
 fn drain(trunkline: &Trunkline, exec: &str, more: &[&str]) -> (Vec<String>, String) {
     let output = trunkline.run(&[&["work", "q", "--drain", "--exec", exec], more].concat());
     printed(&output)
@@ -42,7 +42,7 @@ const ENDS: &str = "read -r end; echo \"about $end\" >&2; [ $end = kill ] && kil
 #[test]
 fn the_exit_code_says_what_becomes_of_a_message() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
-    retry_late(&trunkline.url); // nothing is tried twice in a drain
+    retry_late(&trunkline.url); // a drain tries no message twice
     trunkline.ok(&["enqueue", "q", "0", "100", "3", "kill"]);
     let (_, error) = drain(&trunkline, ENDS, &[]);
     assert!(error.ends_with("q: 1 done, 2 failed, 1 dead at once\n"), "{error}");
@@ -109,7 +109,7 @@ fn bytes_reach_a_command_as_they_are() {
 #[test]
 fn a_command_need_not_read_its_input() {
     let trunkline = Trunkline::with_queue(&[]);
-    // Each message is much larger than a pipe.
+    // Each message is much larger than a pipe's buffer.
     for exec in ["true", "exec <&-; sleep 0.1", "head -c 5 > /dev/null"] {
         let mut enqueue = trunkline.command(&["enqueue", "q", "--lines", "-"]);
         let mut child = enqueue.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
@@ -167,8 +167,8 @@ fn command_that_takes_too_long_ends_with_all_its_children() {
     trunkline.ok(&["enqueue", "q", "hears", "is deaf"]);
     let exec =
         "read -r how; echo $$ >> $DIR/groups; [ \"$how\" = hears ] || trap '' TERM; sleep 600 & sleep 600 & wait; wait";
-    // The timeout is long enough that a busy machine starts both commands and lets one of them
-    // ignore SIGTERM.
+    // The timeout is so long that even a busy machine starts both commands, one of which ignores
+    // SIGTERM.
     let args = ["work", "q", "--drain", "--retries", "0", "--timeout", "3", "--concurrency", "2", "--exec", exec];
     let began = Instant::now();
     printed(&trunkline.command(&args).env("DIR", &folder.0).output().expect("it runs"));

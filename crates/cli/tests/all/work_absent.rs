@@ -12,7 +12,7 @@ fn failed(place: &Place, exec: &str, more: &[&str]) -> String {
     error
 }
 
-/// Checks that no message is missing, and that each begins with its first attempt.
+/// Checks that no message is missing, and that each one's next attempt is its first.
 fn assert_uncharged(place: &Place, messages: u64) {
     assert_eq!(place.stats(["messages", "due", "dead"]), [messages, messages, 0]);
     assert!(ended(place.work(NOTE, &["--drain"])).starts_with(&format!("q: {messages} done, 0 failed")));

@@ -1,5 +1,4 @@
-//! In whichever way `trunkline work` ends, no message is lost, and no attempt is counted without
-//! need.
+//! In whatever way `trunkline work` ends, no message is lost, and no attempt is counted needlessly.
 
 use std::{
     collections::BTreeMap,
@@ -90,7 +89,7 @@ fn messages_of_killed_program_come_back_when_leases_end() {
 
 #[test]
 fn signal_under_load_loses_repeats_and_counts_nothing() {
-    // There are enough messages that some are left for each signal, even if it comes late.
+    // There are so many messages that some are left for each signal, even if it comes late.
     let place = Place::new(2000, &["--max-attempts", "1"]);
     let exec = format!("{NOTE} sleep 0.01");
     for name in ["TERM", "INT", "HUP"] {
@@ -125,7 +124,7 @@ fn commands_that_outlast_the_end_are_ended_without_counted_attempts() {
 #[test]
 fn retries_count_failures_and_no_orderly_ends() {
     let place = Place::new(1, &[]);
-    retry_late(&place.trunkline.url); // one try a drain
+    retry_late(&place.trunkline.url); // one attempt per drain
     for ends in 1..=3 {
         let child = place.work("echo >> $DIR/begun; sleep 600", &["--shutdown-after", "0.1"]);
         eventually("it runs", || place.lines("begun").len() == ends);
@@ -231,7 +230,7 @@ fn a_second_signal_kills_at_once() {
 #[test]
 fn a_program_that_slept_past_its_lease_changes_nothing() {
     let place = Place::new(1, &[]);
-    retry_late(&place.trunkline.url); // who slept gets nothing again
+    retry_late(&place.trunkline.url); // the program that slept must not receive the message again
     let asleep = place.work(&format!("{NOTE} {WAIT}"), &[]);
     eventually("it runs", || place.lines("begun").len() == 1);
     stop(&asleep);
@@ -257,11 +256,11 @@ fn a_command_whose_lease_is_lost_is_ended() {
     assert_eq!(ended(child), "q: 0 done, 0 failed, 1 discarded because the lease was lost");
 }
 
-/// The poison is the first message of a batch of nine, and kills the worker that runs it.
+/// The poison message is the first of a batch of nine, and kills the worker that runs it.
 #[test]
 fn a_poison_that_kills_the_program_dies_alone() {
     let place = Place::new(9, &["--max-attempts", "3"]);
-    // The first program has leased the whole batch when the poison strikes.
+    // The first program has leased the whole batch when the poison message kills it.
     let strike = "while [ $(wc -l < $DIR/begun) -lt 9 ]; do sleep 0.02; done; kill -KILL $PPID; sleep 600";
     let together = format!("{NOTE} if [ $number = 0 ]; then {strike}; else {WAIT} fi");
     let mut first = place.work(&together, &["--concurrency", "9"]);
@@ -271,8 +270,8 @@ fn a_poison_that_kills_the_program_dies_alone() {
     let alone = format!("{NOTE} if [ $number = 0 ]; then kill -KILL $PPID; sleep 600; fi");
     let mut killed = 0;
     loop {
-        // All messages are due at the same time, so the poison comes first, and no other message is
-        // leased beside it.
+        // All messages are due at the same time, so the poison message comes first, and no other
+        // message is leased together with it.
         sql(&place.trunkline.url, "update trunkline.queue_q set due_at = (select clock_timestamp())");
         let mut child = place.work(&alone, &["--concurrency", "1", "--drain"]);
         if child.wait().expect("it ends").success() {

@@ -9,13 +9,13 @@ use crate::{
     place::{Place, Program, within},
 };
 
-/// The default of the most messages that the relay holds.
+/// The default of the maximum number of messages that the relay holds.
 const HANDS: u64 = 8192;
-/// Messages of a round, enough that few transactions make a large backlog.
+/// The number of messages in a round, so high that few transactions make a large backlog.
 const ROUND: usize = 5000;
 
-/// Waits until the program has tried `more` more times. With more tries than its buffers hold, the
-/// buffers are full. Returns its memory in KiB.
+/// Waits until the program has tried `more` more times. After more attempts than its buffers hold,
+/// the buffers are full. Returns its memory in KiB.
 fn tried(place: &Place, program: &Program, more: u64) -> u64 {
     let number = |name: &str| place.progress(program).as_ref().and_then(|told| told[name].as_u64()).unwrap_or(0);
     let before = number("again");
@@ -27,8 +27,8 @@ fn away(kind: Kind) {
     let mut place = Place::of(kind, &["--max-attempts", "1"]);
     let mut sent = Sent::default();
     if kind == Kind::Kafka {
-        // A topic that is created by its first write does not exist while the broker comes back.
-        // Its messages would be refused for good.
+        // A topic that is created by its first write does not exist while the broker restarts. Its
+        // messages would be refused for good.
         let sink = place.runtime.block_on(place.far.sink());
         place.runtime.block_on(place.far.write(&*sink, &mut sent, 1));
     }

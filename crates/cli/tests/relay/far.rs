@@ -1,4 +1,5 @@
-//! The broker's end: a stream that the tests read after relays out, and write before relays in.
+//! The broker's side: a stream that the tests read after outward relays, and write before inward
+//! ones.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -24,7 +25,7 @@ const DEFINITIONS: &str = r#"{
     "queues": [{"name": "s", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {"x-queue-type": "stream"}}]
 }"#;
 
-/// Starts a broker that has a stream `s`, or creates it at the first write.
+/// Starts a broker that has a stream `s`, or creates it on the first write.
 #[track_caller]
 pub fn broker(kind: Kind) -> Broker {
     let (files, lines): (&[_], &[_]) = match kind {
@@ -86,8 +87,8 @@ impl Far {
     pub async fn read(&self, most: usize) -> Vec<Arrived> {
         let mut source = trunkline_relay::source(&self.address(false)).await.expect("a source");
         let (mut all, mut after, mut nothing) = (Vec::new(), None::<String>, 0);
-        // The broker may take its time with the first message, and does not report the end of the
-        // stream.
+        // The first message may take the broker some time, and the broker does not report the end
+        // of the stream.
         let end = Instant::now() + LONGEST;
         while nothing < 2 || all.len() < most && Instant::now() < end {
             let read = source.read(after.as_deref(), 10_000).await.expect("read");

@@ -1,4 +1,4 @@
-//! A relay is killed with SIGKILL at any point, again and again, beside another relay.
+//! A relay is killed with SIGKILL at any point, repeatedly, while another relay runs beside it.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -15,7 +15,7 @@ use crate::{
 /// The numbers of messages that are carried between two kills.
 const KILLS: [usize; 12] = [1, 400, 37, 150, 3, 700, 90, 11, 260, 1, 520, 77];
 const KEYS: usize = 40;
-/// The most messages that wait, enough that a relay is killed in the middle of them.
+/// The maximum number of waiting messages, so high that a relay is killed while it carries them.
 const WAITING: usize = 4000;
 
 fn out(kind: Kind) {
@@ -35,7 +35,7 @@ fn out(kind: Kind) {
             }
             sent
         });
-        // An enqueue is counted later than it happens, so this is never more than was carried.
+        // An enqueue is counted only after it happens, so this is never more than what was carried.
         let carried = || enqueued.load(Ordering::Relaxed).saturating_sub(place.messages());
         let (mut one, mut other) = (start(), start());
         for more in KILLS {
@@ -82,7 +82,7 @@ fn inward(kind: Kind) {
             within("it carries on", || place.messages() >= until);
             one.kill();
             // Ends the lease of the position at once, instead of after fifteen seconds. If the
-            // other relay holds the position, that relay counts as dead although it runs.
+            // other relay holds the position, it counts as dead although it is running.
             sql(&place.trunkline.url, "update trunkline.relay set held_until = '-infinity'");
             one = other;
             other = place.inward();

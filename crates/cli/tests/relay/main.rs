@@ -1,4 +1,4 @@
-//! `trunkline relay` beside real brokers: killed, ended, and waiting for a broker that is away.
+//! `trunkline relay` with real brokers: killed, stopped, and waiting for a broker that is away.
 
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "shared with the relay's own tests")]
 #[path = "../../../relay/tests/all/brokers/mod.rs"]
@@ -12,7 +12,7 @@ mod fixture;
 #[path = "../all/watchdog.rs"]
 mod watchdog;
 
-/// Makes a test of a promise for each broker: `PROMISE::to_nats` and so on, or `from_nats`.
+/// Makes a test of a promise for each broker, such as `PROMISE::to_nats`, or `from_nats`.
 macro_rules! with_each_broker {
     ($promise:ident: $run:ident to) => {
         with_each_broker!($promise: $run to_nats to_redis to_kafka to_rabbitmq);

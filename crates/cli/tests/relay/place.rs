@@ -58,7 +58,7 @@ impl Place {
         Program { process: self.broker.serve(command, &log), log }
     }
 
-    /// Enqueues a message of each of `keys` keys.
+    /// Enqueues one message for each of `keys` keys.
     pub fn enqueue(&self, sent: &mut Sent, keys: usize) {
         let keyed = self.queue.description().partitions > 0;
         let draft = |key: usize| {
@@ -95,7 +95,7 @@ impl Place {
         all.iter().map(|message| Arrived { body: text(&message.payload.0), id: None }).collect()
     }
 
-    /// Returns the last line of JSON that the program has printed.
+    /// Returns the last line of JSON that the program printed.
     pub fn progress(&self, program: &Program) -> Option<Value> {
         self.broker.said(&program.log).lines().rev().find_map(|line| serde_json::from_str(line).ok())
     }
@@ -122,7 +122,7 @@ impl Program {
     }
 }
 
-/// The longest wait for anything.
+/// The maximum wait for anything.
 pub const LONGEST: Duration = Duration::from_secs(180);
 
 /// Waits until the condition holds. The machine may be busy with other tests.

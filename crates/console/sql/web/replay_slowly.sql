@@ -1,4 +1,4 @@
--- No session sees a letter between its replay and its new due time: both commit at once.
+-- No session sees a letter between its replay and its new due time, because both commit together.
 , back as materialized (select trunkline.replay($3, ids) as n from ids),
 spread as materialized (
     select pg_catalog.count(*) as n

@@ -1,4 +1,4 @@
-//! The checks, a file each. All answer the same columns: severity, queue, what, since, why, mend.
+//! The checks, one file each. All return the same columns: severity, queue, what, since, why, mend.
 
 use trunkline::{Db, Description};
 
@@ -45,8 +45,8 @@ pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &
 
 pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
 
-/// Returns the text of a check for one queue. It fills the holes of [`Text::with_tables`] and four
-/// more.
+/// Returns the text of a check for one queue. Fills the placeholders of [`Text::with_tables`] and
+/// four more.
 ///
 /// `{oldest}` selects when the oldest message is due. It probes the index once for each lane, from
 /// the floor on: below the floor there are only dead rows. `{last}` selects the messages that are
@@ -68,7 +68,7 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
-    // At most 1,000 messages: one walk of the index from its end for each lane costs next to
+    // Limited to 1,000 messages, so that one walk per lane from the end of the index costs next to
     // nothing.
     let last = if queue.priorities > 1 {
         "select m.* from generate_series(0, {last}) p (lane), lateral (

@@ -1,5 +1,5 @@
-//! The doctor: what is wrong with a database that holds queues, since when, why it matters, and the
-//! statement that mends it.
+//! The doctor reports what is wrong with a database that holds queues, since when, why it matters,
+//! and the statement that fixes it.
 //!
 //! ```no_run
 //! # async fn example(db: &trunkline::Db) -> trunkline::Result<()> {
@@ -12,9 +12,9 @@
 //! # }
 //! ```
 //!
-//! Nothing is changed, nothing is locked, and no payload is read. A check is a statement over the
-//! catalog, the statistics and what workers report, or, for each queue, a few probes of its index
-//! and a plan.
+//! Nothing is changed, nothing is locked, and no payload is read. A check is a query of the
+//! catalog, the statistics and the workers' reports, or, for each queue, a few probes of its index
+//! and a query plan.
 
 mod checks;
 mod plans;
@@ -36,7 +36,7 @@ pub enum Severity {
     Wrong,
     /// The queues work, but could be better or safer.
     Advice,
-    /// A check failed, so its result is unknown.
+    /// A check failed, so its result is not known.
     Unchecked,
 }
 
@@ -52,25 +52,26 @@ impl Severity {
     }
 }
 
-/// One thing that the doctor found.
+/// A single problem that the doctor found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The name of the check, the same in every release.
+    /// The name of the check, which is the same in every release.
     pub check: &'static str,
     /// The severity.
     pub severity: Severity,
     /// The queue, if the finding is about exactly one.
     pub queue: Option<String>,
-    /// All queues that the finding is about. There are several if the same holds for several
-    /// queues.
+    /// All queues that the finding is about. There are several if the same problem was found in
+    /// several queues.
     pub queues: Vec<String>,
-    /// The finding in words. It may contain text from the database, such as statements and names.
+    /// The finding, in a sentence. It may contain text from the database, such as statements and
+    /// names.
     pub what: String,
-    /// The time since which it holds, by the server's clock, where that is known.
+    /// The time since which the problem has existed, by the server's clock, if known.
     pub since: Option<SystemTime>,
-    /// The consequence.
+    /// Why the problem matters.
     pub why: String,
-    /// The statement that mends it, or one that shows more about it.
+    /// The statement that fixes the problem, or one that shows more about it.
     pub mend: String,
 }
 
@@ -88,22 +89,22 @@ impl Default for Doctor {
     }
 }
 
-/// The server's limit for a statement, and the doctor's limit for the answer. A server that does
-/// not answer is a finding.
+/// The server's time limit for a statement, and the doctor's limit for its answer. A server that
+/// does not answer is a finding.
 const SERVER: &str = "10s";
 const ANSWER: Duration = Duration::from_secs(15);
-/// Queues that are examined at the same time.
+/// The number of queues that are examined at the same time.
 const AT_A_TIME: usize = 4;
 
 impl Doctor {
-    /// A doctor with a patience of five minutes that skips nothing.
+    /// Creates a doctor that has a patience of five minutes and skips nothing.
     #[must_use]
     pub fn new() -> Self {
         Self { patience: Duration::from_secs(300), skipped_checks: Vec::new(), skipped_queues: Vec::new() }
     }
 
-    /// Sets how long transactions may be open, slots unread and messages due before that is a
-    /// finding. The smallest unit is one millisecond.
+    /// Sets how long transactions may be open, slots unread and messages due before they become
+    /// findings. The smallest unit is one millisecond.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -117,15 +118,15 @@ impl Doctor {
         self
     }
 
-    /// Skips a queue. With a `*` at the end of the name, skips all queues whose names begin so:
-    /// `nightly_*`.
+    /// Skips a queue. A name that ends with a `*`, such as `nightly_*`, skips all queues whose
+    /// names begin with the part before the `*`.
     #[must_use]
     pub fn skip_queue(mut self, queue: impl Into<String>) -> Self {
         self.skipped_queues.push(queue.into());
         self
     }
 
-    /// The names of all checks.
+    /// Returns the names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
         let of_queues = OF_QUEUE.iter().chain(OF_KEYS).chain(OF_UNIQUENESS);
         OF_DATABASE.iter().chain(of_queues).map(|(name, _)| *name).chain([plans::NAME, LISTENING, STANDBY])
@@ -142,12 +143,12 @@ impl Doctor {
         })
     }
 
-    /// Returns all findings, the worst first. A check that the role may not run is a finding, and
-    /// so is a server that does not answer. The same finding in four queues or more is reported
-    /// once.
+    /// Returns all findings, the worst first. A check that the role may not run is reported as a
+    /// finding, and so is a server that does not answer. The same problem in four or more queues is
+    /// reported once.
     ///
     /// # Errors
-    /// The database cannot be reached.
+    /// If the database cannot be reached.
     pub async fn examine(&self, db: &Db) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         let (is_standby,): (bool,) = Text::of(db, "select pg_catalog.pg_is_in_recovery()").run(db, ()).await?;
@@ -196,7 +197,7 @@ impl Doctor {
     }
 }
 
-/// Returns the findings. If the server refuses, or does not answer in time, that is the finding.
+/// Returns the findings. A refusal or a timeout of the server becomes a finding.
 async fn answered(
     check: &'static str,
     queue: Option<&str>,
@@ -211,9 +212,10 @@ async fn answered(
     }
 }
 
-/// The check that sends a notification and waits for it. It is not a statement.
+/// The name of the check that sends a notification and waits for it. This check is not a single
+/// statement.
 const LISTENING: &str = "listening";
-/// The finding on every standby, where some checks cannot run.
+/// The name of the finding on every standby, where some checks cannot run.
 const STANDBY: &str = "standby";
 
 /// A row of a check: severity, queue, what, since, why, mend.

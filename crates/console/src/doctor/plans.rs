@@ -1,4 +1,4 @@
-//! Checks that a queue's own functions find due messages along the index.
+//! Checks that a queue's own functions find due messages through the index.
 
 use trunkline::{Db, Description, Result, postgres::Statement};
 
@@ -10,8 +10,8 @@ pub const NAME: &str = "plans";
 /// A setting of the function that dequeues: its name and its value.
 type Setting = (String, String);
 
-/// Asks the server for the plan, under the settings of the function. The statement itself is not
-/// run.
+/// Asks the server for the query plan, under the settings of the function. The statement itself is
+/// not run.
 pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let name = &queue.name;
     let (verb, index, line) = match (queue.partitions > 0, queue.priorities > 1) {
@@ -33,7 +33,7 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     };
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let within: Statement<(&str,), ()> = Statement::new(include_str!("../../sql/metrics/within.sql"));
-    drop(transaction.send(&within, (super::SERVER,)).await?); // its answer comes with the next
+    drop(transaction.send(&within, (super::SERVER,)).await?); // the next statement waits for both answers
     let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
     let settings = transaction.run(&settings, (db.schema_name(), &*format!("{verb}{name}"))).await?;
     let set: Statement<(&str, &str), (String,)> = Statement::new("select pg_catalog.set_config($1, $2, true)");

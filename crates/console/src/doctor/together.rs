@@ -4,11 +4,11 @@ use super::Finding;
 
 /// Findings about at least this many queues are merged.
 const MANY: usize = 4;
-/// Queue names in the text of a merged finding.
+/// The maximum number of queue names in the text of a merged finding.
 const NAMED: usize = 3;
 
 /// Merges findings of the same check, severity and reason, if they are about at least [`MANY`]
-/// queues. The merged finding takes the place of the first.
+/// queues. The merged finding takes the position of the first one.
 pub fn together(findings: Vec<Finding>) -> Vec<Finding> {
     let mut kinds: Vec<Vec<Finding>> = Vec::new();
     for finding in findings {

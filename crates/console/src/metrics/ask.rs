@@ -15,17 +15,17 @@ macro_rules! sql {
     };
 }
 
-/// A queue: its name, whether it is paused, the rows it ever had.
+/// A queue: its name, whether it is paused, and the number of rows that it has ever had.
 pub type Queue = (String, bool, Option<i64>);
 
-/// A table of a queue: the queue, which of its tables; bytes of the heap, of TOAST, of the indexes;
-/// dead rows.
+/// A table of a queue: the queue, the kind of table, the bytes of the heap, of TOAST and of the
+/// indexes, and the number of dead rows.
 pub type Store = (String, String, i64, i64, i64, i64);
 
 /// A holder of the horizon: its kind, its age in seconds, and its age in transactions.
 pub type Holder = (String, Option<f64>, i64);
 
-/// Numbers of the database as a whole.
+/// Figures for the database as a whole.
 #[derive(Debug, Clone)]
 pub struct Database {
     pub schema_version: i32,
@@ -38,20 +38,20 @@ pub struct Database {
 /// The counts of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
-    /// Messages: due, delayed, leased, to be retried, dead, archived.
+    /// The numbers of messages by state: due, delayed, leased, to be retried, dead, archived.
     pub messages: [i64; 6],
-    /// Rows of messages that are neither dead nor archived.
+    /// The number of rows of messages that are neither dead nor archived.
     pub rows: i64,
-    /// Seconds for which the oldest due message has been due.
+    /// The seconds for which the oldest due message has been due.
     pub oldest_due: f64,
-    /// Seconds by which the floor lags. A queue with keys has no floor of its own.
+    /// The seconds by which the floor lags. A queue with keys has no single floor.
     pub floor_lag: Option<f64>,
-    /// The time that the server took to count.
+    /// The time that the count took on the server.
     pub took: Duration,
 }
 
 impl Counts {
-    /// Messages that wait or are leased.
+    /// Returns the number of messages that wait or are leased.
     pub fn depth(&self) -> i64 {
         self.messages[..4].iter().sum()
     }
@@ -76,7 +76,7 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
     let text = Text::of(db, sql!("counts")).with_tables(queue);
     let counted: Counted = alone(db, text, (), COUNTING).await?;
     let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
-    let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock that was set back
+    let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock was set back
     Ok(Counts { messages: [due, delayed, leased, to_retry, dead, archived], rows, oldest_due, floor_lag, took })
 }
 
@@ -84,16 +84,16 @@ async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
     Text::of(db, text).run(db, ()).await
 }
 
-/// The server's limit for a count.
+/// The server's time limit for a count.
 const COUNTING: &str = "10min";
 
 /// Runs a statement on a connection of its own, so that no other statement waits behind it. Fails
-/// after `most`.
+/// after the time `most`.
 pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }
 
-/// Runs a statement as [`alone`] does, but plans it with the session's own settings.
+/// Runs a statement like [`alone`], but plans it with the session's own settings.
 pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("within"), text, params, most).await
 }
@@ -101,7 +101,7 @@ pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &s
 async fn bounded<P: Params, R: Rows>(db: &Db, bounds: &'static str, text: Text, params: P, most: &str) -> Result<R> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let bounds: Statement<(&str,), ()> = Statement::new(bounds);
-    drop(transaction.send(&bounds, (most,)).await?); // its answer comes with the next
+    drop(transaction.send(&bounds, (most,)).await?); // the next statement waits for both answers
     let answer = text.run_in(&transaction, params).await?;
     transaction.commit().await?;
     Ok(answer)

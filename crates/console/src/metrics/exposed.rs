@@ -10,7 +10,7 @@ use super::{
 
 const STATES: [&str; 6] = ["due", "delayed", "leased", "to_retry", "dead", "archived"];
 
-/// The exposition for a database that does not answer.
+/// Returns the exposition for a database that does not answer.
 pub fn down() -> String {
     let mut text = Text::default();
     up(&mut text, 0);

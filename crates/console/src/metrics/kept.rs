@@ -1,5 +1,5 @@
 //! Samples that are kept between scrapes. They cost the server at most one per cent of a core,
-//! however many clients scrape and however large the queues are.
+//! regardless of how many clients scrape and how large the queues are.
 
 use std::{
     collections::BTreeMap,
@@ -8,15 +8,15 @@ use std::{
 
 use super::ask::{Counts, Database, Queue, Store};
 
-/// Quick samples together may take one part in `SHARE` of the time, a third of a per cent, and so
-/// may slow samples. The last third is for the statements that run at each scrape.
+/// All quick samples together may take a fraction of 1/`SHARE` of the time, a third of a per cent,
+/// and so may all slow samples. The remaining third is for the statements that run at each scrape.
 const SHARE: u32 = 300;
-/// A sample that takes at least this long is slow.
+/// The minimum duration of a slow sample.
 const SLOW: Duration = Duration::from_millis(10);
-/// The cost of a sample beside the count itself: its transaction and the plan.
+/// The cost of a sample in addition to the count itself: its transaction and its plan.
 pub const BESIDES: Duration = Duration::from_micros(300);
 
-/// An answer, the time when it came, and how long it took.
+/// A result, the time at which it arrived, and how long it took.
 #[derive(Debug, Clone)]
 pub struct Kept<T> {
     pub answer: T,
@@ -30,20 +30,20 @@ impl<T> Kept<T> {
     }
 }
 
-/// The last samples.
+/// The latest samples.
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
     pub queues: Vec<Queue>,
     pub database: Option<Kept<Database>>,
     pub stores: Option<Kept<Vec<Store>>>,
-    /// Counts by the queue's name. `None` where the role may not count, or the count failed.
+    /// The counts, by the queue's name. `None` if the role may not count, or if the count failed.
     pub counts: BTreeMap<String, Kept<Option<Counts>>>,
 }
 
 impl Picture {
-    /// Sets the queues that exist now, and forgets the samples of all other queues.
+    /// Sets the queues that exist now, and drops the samples of all other queues.
     pub fn with(&mut self, mut queues: Vec<Queue>) {
-        queues.sort(); // as Rust compares names: the server sorts by its locale
+        queues.sort(); // sorted as Rust compares names; the server sorts by its locale
         let is_there = |name: &String| queues.binary_search_by(|(queue, ..)| queue.cmp(name)).is_ok();
         self.counts.retain(|name, _| is_there(name));
         if let Some(stores) = &mut self.stores {
@@ -52,7 +52,7 @@ impl Picture {
         self.queues = queues;
     }
 
-    /// The cost of all samples.
+    /// Returns the cost of all samples.
     pub fn budget(&self) -> Budget {
         let two = [self.database.as_ref().map(|kept| kept.took), self.stores.as_ref().map(|kept| kept.took)];
         Budget::of(two.into_iter().flatten().chain(self.counts.values().map(|kept| kept.took)))
@@ -73,7 +73,7 @@ impl Picture {
     }
 }
 
-/// The cost of samples, from which their pauses follow.
+/// The cost of samples, which determines the pauses between them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Budget {
     /// The time that all quick samples take together.
@@ -90,7 +90,7 @@ impl Budget {
         })
     }
 
-    /// Returns how long to wait after a sample that took `took`.
+    /// Returns how long to wait after a sample that took the time `took`.
     fn pause(self, took: Duration) -> Duration {
         if took >= SLOW { took * SHARE * self.slow } else { self.quick * SHARE }
     }
@@ -104,7 +104,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// The share of a core that samples with these times cost.
+    /// Returns the share of a core that samples with these durations use.
     fn share(took: &[Duration]) -> f64 {
         let budget = Budget::of(took.iter().copied());
         took.iter().map(|took| took.as_secs_f64() / budget.pause(*took).as_secs_f64()).sum()

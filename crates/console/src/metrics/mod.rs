@@ -1,18 +1,18 @@
-//! The numbers of a database that holds queues, as Prometheus reads them.
+//! The metrics of a database that holds queues, in the form that Prometheus reads.
 //!
 //! ```no_run
 //! # async fn example(db: &trunkline::Db) {
 //! use trunkline_console::metrics::{self, Metrics};
 //!
-//! let metrics = Metrics::new(); // one for all scrapes: it keeps what was counted
+//! let metrics = Metrics::new(); // share one among all scrapes: it keeps the samples
 //! println!("content-type: {}\n\n{}", metrics::CONTENT_TYPE, metrics.exposition(db).await);
 //! # }
 //! ```
 //!
 //! A scrape is answered from kept samples. A sample is taken again at the first scrape after its
-//! pause. The pauses are long enough that all samples of this process cost the server at most one
-//! per cent of a core, for any number of queues of any size. `trunkline_stats_age_seconds` is the
-//! age of the counts.
+//! pause. The pauses are chosen so that all samples of this process cost the server at most one per
+//! cent of a core, for any number and size of queues. `trunkline_stats_age_seconds` is the age of
+//! the counts.
 
 mod text;
 pub(crate) mod ask;
@@ -33,7 +33,7 @@ pub(crate) use self::kept::{Kept, Picture};
 /// The content type of an exposition.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The metrics of one database, with their last samples.
+/// The metrics of one database, with their latest samples.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     patience: Duration,
@@ -49,15 +49,15 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Metrics without samples, with a patience of three seconds.
+    /// Creates metrics without samples, with a patience of three seconds.
     #[must_use]
     pub fn new() -> Self {
         Self { patience: Duration::from_secs(3), picture: Arc::default(), looking: Arc::default() }
     }
 
-    /// Sets how long a scrape waits for the database, and again for slow samples. Slow samples go
-    /// on without the scrape, and the next scrape reports them. Twice the patience has to be less
-    /// than the `scrape_timeout` of Prometheus, which is ten seconds unless you configure it.
+    /// Sets how long a scrape waits for the database, and then again for slow samples. Samples that
+    /// take longer continue after the scrape, and the next scrape reports them. Twice the patience
+    /// must be less than Prometheus' `scrape_timeout`, which is ten seconds by default.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -65,14 +65,15 @@ impl Metrics {
     }
 
     /// Returns all metrics in the text format 0.0.4. If the database does not answer, or does not
-    /// hold the schema, `trunkline_up` is 0 and the only metric. If a queue cannot be counted, its
-    /// `trunkline_stats_failed` is 1 and its counts are missing.
+    /// contain the schema, `trunkline_up` is 0 and is the only metric. If a queue cannot be
+    /// counted, its `trunkline_stats_failed` is 1 and its counts are missing.
     pub async fn exposition(&self, db: &Db) -> String {
         self.refreshed(db).await.map_or_else(|_| exposed::down(), |picture| exposed::all(&picture))
     }
 
     /// Takes the samples that are due, and returns the picture. Samples that take longer than the
-    /// patience go on without this call. Fails with the reason if the queues cannot be listed.
+    /// patience continue after this call returns. Fails with the reason if the queues cannot be
+    /// listed.
     pub(crate) async fn refreshed(&self, db: &Db) -> std::result::Result<Picture, String> {
         match timeout(self.patience, ask::queues(db)).await {
             Ok(Ok(queues)) => self.picture().with(queues),
@@ -80,12 +81,12 @@ impl Metrics {
             Err(_) => return Err("the database does not answer".to_owned()),
         }
         let looked = tokio::spawn(self.clone().look(db.clone()));
-        // If the connection breaks, the old samples stay. Their age is part of the metrics.
+        // If the connection breaks, the old samples stay. The metrics include their age.
         let _ = timeout(self.patience, looked).await;
         Ok(self.picture().clone())
     }
 
-    /// Takes all samples that are due. If another task does that already, waits for that task
+    /// Takes all samples that are due. If another task is already doing that, waits for that task
     /// instead.
     async fn look(self, db: Db) -> Result<()> {
         let Ok(_looking) = self.looking.try_lock() else {
@@ -101,7 +102,7 @@ impl Metrics {
         let begun = Instant::now();
         if budget.is_due(self.picture().stores.as_ref()) {
             let answer = match ask::stores(&db).await {
-                Err(error) if error.sqlstate().is_some() => Vec::new(), // a session locked a table meanwhile
+                Err(error) if error.sqlstate().is_some() => Vec::new(), // in the meantime a session locked a table
                 answer => answer?,
             };
             self.picture().stores = Some(Kept::now(answer, begun.elapsed()));

@@ -12,7 +12,7 @@ pub enum Kind {
 pub struct Text(String);
 
 impl Text {
-    /// Begins a metric. All its samples have to follow before the next metric begins.
+    /// Starts a metric. All its samples must be written before the next metric starts.
     pub fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> Samples<'_> {
         let kind = match kind {
             Kind::Counter => "counter",

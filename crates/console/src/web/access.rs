@@ -13,16 +13,16 @@ use axum::http::{HeaderMap, header};
 /// The rights of a visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// May look.
+    /// Visitors who may look.
     Viewer,
-    /// May look and act.
+    /// Visitors who may look and act.
     Operator,
 }
 
 /// A user with a password.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// The user's name in the audit.
+    /// The name of the user, as recorded in the audit.
     pub name: String,
     /// The user's rights.
     pub role: Role,
@@ -33,21 +33,21 @@ pub struct User {
 /// The way in which the console identifies visitors.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Every visitor is an operator. The console then serves the loopback alone.
+    /// Every visitor is an operator. The console then accepts only loopback addresses.
     Anybody,
-    /// Names with passwords.
+    /// Visitors log in with a name and a password.
     Passwords(Vec<User>),
     /// A proxy in front of the console puts the user's name into a header. The users in `operators`
-    /// are operators, all other users are viewers.
+    /// are operators; all other users are viewers.
     Proxy {
-        /// The header's name, in small letters.
+        /// The name of the header, in lower case.
         header: String,
         /// The names of operators.
         operators: Vec<String>,
     },
 }
 
-/// A visitor who was let in.
+/// A visitor who was admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitor {
     pub name: String,
@@ -59,9 +59,10 @@ pub struct Visitor {
 }
 
 const SESSION: Duration = Duration::from_secs(12 * 3600);
-/// The most sessions at a time.
+/// The maximum number of sessions.
 const SESSIONS: usize = 10_000;
-/// The most failed logins of an address, and of all addresses, within the time below.
+/// The maximum number of failed logins within the time below, for one address and for all
+/// addresses.
 const TRIES: usize = 10;
 const TRIES_OF_ALL: usize = 100;
 const WITHIN: Duration = Duration::from_secs(300);
@@ -86,8 +87,8 @@ pub enum Refused {
 }
 
 impl Guard {
-    /// Creates the guard. Every client that sends the token may look, such as a program that reads
-    /// the metrics.
+    /// Creates the guard. A client that sends the token, such as a program that reads the metrics,
+    /// may look.
     pub fn new(access: Access, token: Option<String>) -> Self {
         Self { access, token, secret: secret(), sessions: Mutex::default(), failed: Mutex::default() }
     }
@@ -96,12 +97,12 @@ impl Guard {
         matches!(self.access, Access::Passwords(_))
     }
 
-    /// Returns true if every visitor is let in.
+    /// Returns true if every visitor is admitted.
     pub fn is_open(&self) -> bool {
         matches!(self.access, Access::Anybody)
     }
 
-    /// Returns the visitor who sent a request, if known.
+    /// Returns the visitor who sent a request, if that visitor is known.
     pub fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
         if let Some(visitor) = self.bearer(headers) {
             return Some(visitor);
@@ -114,7 +115,7 @@ impl Guard {
                 (begun.elapsed() < SESSION).then(|| visitor.clone())
             }
             Access::Proxy { header, operators } => {
-                // One of two such headers may come from the visitor.
+                // If the header occurs twice, one of the two may come from the visitor.
                 let mut named = headers.get_all(header.as_str()).iter();
                 let name = named.next().filter(|_| named.next().is_none())?.to_str().ok()?.trim();
                 let role = if operators.iter().any(|is| is == name) { Role::Operator } else { Role::Viewer };
@@ -133,8 +134,8 @@ impl Guard {
         same(said, token).then(|| self.plain("token", Role::Viewer))
     }
 
-    /// Returns the id of a new session, for a cookie. It takes the time of one hash whether or not
-    /// the user exists.
+    /// Returns the id of a new session, for a cookie. Takes the time of one hash whether or not the
+    /// user exists.
     pub fn log_in(&self, from: IpAddr, name: &str, password: &str) -> Result<String, Refused> {
         let Access::Passwords(users) = &self.access else { return Err(Refused::Wrong) };
         self.count(from)?;
@@ -163,7 +164,7 @@ impl Guard {
         }
     }
 
-    /// Counts a try before it is made, so that simultaneous tries are all counted.
+    /// Counts an attempt before it is made, so that simultaneous attempts are all counted.
     fn count(&self, from: IpAddr) -> Result<(), Refused> {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.retain(|(_, at)| at.elapsed() < WITHIN);
@@ -174,7 +175,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Takes back the count of a try that succeeded.
+    /// Takes back the count of a successful attempt.
     fn forgive(&self, from: IpAddr) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = failed.iter().rposition(|(of, _)| *of == from) {
@@ -183,12 +184,12 @@ impl Guard {
     }
 }
 
-/// Compares two secrets in a time that depends on their lengths alone.
+/// Compares two secrets in a time that depends only on their lengths.
 pub fn same(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// 32 random bytes in hexadecimal digits.
+/// Returns 32 random bytes in hexadecimal digits.
 fn secret() -> String {
     random::<32>()
 }
@@ -208,7 +209,7 @@ fn random<const N: usize>() -> String {
 /// Hashes a password for [`User::hash`].
 ///
 /// # Errors
-/// The password is shorter than twelve characters.
+/// If the password is shorter than twelve characters.
 pub fn hash(password: &str) -> Result<String, String> {
     use argon2::PasswordHasher;
     if password.chars().count() < 12 {
@@ -221,11 +222,11 @@ pub fn hash(password: &str) -> Result<String, String> {
     Ok(hash.to_string())
 }
 
-/// Parses users, one a line: `name:viewer:$argon2id$…` or `name:operator:…`. Empty lines and lines
-/// that begin with # are skipped.
+/// Parses users, one per line: `name:viewer:$argon2id$…` or `name:operator:…`. Skips empty lines
+/// and lines that begin with `#`.
 ///
 /// # Errors
-/// A line cannot be read. The error has its number and the reason.
+/// If a line is invalid. The error names its number and the reason.
 pub fn users(text: &str) -> Result<Vec<User>, String> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let users: Vec<User> = lines

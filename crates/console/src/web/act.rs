@@ -33,13 +33,13 @@ pub enum Deed {
         delay: f64,
     },
     Replay(Sieve),
-    /// Replays at most `rate` messages a second.
+    /// Replays at most `rate` messages per second.
     ReplaySlowly {
         letters: Sieve,
         rate: f64,
     },
     Discard(Sieve),
-    /// Discards the letter, and enqueues a message with the new payload.
+    /// Discards the letter and enqueues a message with the new payload.
     Edit {
         id: i64,
         payload: String,
@@ -57,13 +57,13 @@ pub enum OfSchedule {
     Fire,
 }
 
-/// The most dead letters that one action moves. They are locked until the commit.
+/// The maximum number of dead letters that one action moves. They are locked until the commit.
 pub const AT_ONCE: i64 = 10_000;
 
 /// Parses the action of a form.
 ///
 /// # Errors
-/// A field makes no sense. The error is text for the page.
+/// If a field is invalid. The error is a text for the page.
 pub fn read(form: &Form) -> std::result::Result<Action, String> {
     let id = || words::number("the id", &form.id);
     let letters = || -> std::result::Result<Sieve, String> {
@@ -114,8 +114,8 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
 }
 
 impl Action {
-    /// Fails with the reason if the queue would refuse what the action enqueues. Nothing is
-    /// enqueued.
+    /// Fails with the reason if the queue would refuse the message that the action enqueues.
+    /// Enqueues nothing.
     pub async fn check(&self, db: &Db, is: &Description) -> Result<()> {
         let fill = |text: &str| Text::of(db, text).with("type", &is.payload);
         match &self.deed {
@@ -131,8 +131,8 @@ impl Action {
         Ok(())
     }
 
-    /// Returns how many messages or dead letters the action affects, if they can be counted
-    /// beforehand.
+    /// Returns the number of messages or dead letters that the action affects, if they can be
+    /// counted in advance.
     pub async fn count(&self, db: &Db) -> Result<Option<i64>> {
         let letters = match &self.deed {
             Deed::Replay(letters) | Deed::Discard(letters) | Deed::ReplaySlowly { letters, .. } => letters,
@@ -147,8 +147,8 @@ impl Action {
         Ok(Some(count))
     }
 
-    /// Runs the action and writes its audit entry, in one transaction. Fails, and changes nothing,
-    /// if a form with this token has acted before.
+    /// Runs the action and writes its audit entry, in one transaction. If a form with this token
+    /// has already acted, fails and changes nothing.
     pub async fn run(&self, db: &Db, who: &str, token: &str) -> Result<Done> {
         let (queue, what) = (self.queue.as_str(), self.in_words());
         let of = (who, self.name(), queue, what.as_str(), token);
@@ -205,8 +205,7 @@ impl Action {
         Ok(Done { count, id })
     }
 
-    /// Returns the statement that runs `deed` on the letters, which are selected by the parameters
-    /// 6 and 7.
+    /// Returns the statement that runs `deed` on the letters that parameters 6 and 7 select.
     fn of_letters(&self, db: &Db, letters: &Sieve, deed: &str) -> Text {
         let ids = Text::of(
             db,
@@ -218,8 +217,8 @@ impl Action {
     }
 }
 
-/// The outcome of an action: how many messages, dead letters or schedules it changed, and the id of
-/// the message that it enqueued.
+/// The outcome of an action: the number of messages, dead letters or schedules that it changed, and
+/// the id of the message that it enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub count: i64,
@@ -232,20 +231,21 @@ const CANCEL: &str = "select pg_catalog.count(*) as n from trunkline.cancel($3, 
 const RESCHEDULE: &str = "select pg_catalog.count(*) as n
     from trunkline.reschedule($3, array[$6::bigint], pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $7))";
 
-/// The queue of an audit entry.
+/// SQL for the queue of an audit entry.
 const QUEUE: &str = "nullif($3::text, '')";
-/// The queue of an audit entry about a schedule. It comes from the schedule, not from the form.
+/// SQL for the queue of an audit entry about a schedule. It comes from the schedule, not from the
+/// form.
 const QUEUE_OF_SCHEDULE: &str = "(select s.queue from trunkline.schedule s where s.name = $6 and $3::text is not null)";
 const ID: &str = "pg_catalog.max(id)";
 const NO_ID: &str = "null::bigint";
 
-/// Selects the letters by two parameters: the values of the filter, and the limit.
+/// Selects the letters with two parameters: the values of the filter, and the limit.
 fn chosen(db: &Db, letters: &Sieve, values: &str, limit: &str) -> Text {
     Text::of(db, sql!("letters_of").trim_end()).with("conditions", &letters.conditions(values)).with("limit", limit)
 }
 
-/// Returns the statement that runs `deed` and writes its audit entry. The deed returns `n`, and
-/// `id` if it enqueues.
+/// Returns the statement that runs `deed` and writes its audit entry. The deed must return `n`, and
+/// also `id` if it enqueues.
 fn noted(db: &Db, deed: &Text, of: &str, id: &str) -> Text {
     let of = Text::of(db, of);
     Text::of(db, sql!("noted")).with_text("deed", deed).with_text("of", &of).with("id", id)

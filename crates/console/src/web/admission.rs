@@ -1,5 +1,5 @@
-//! Limits connections. Visitors who are let in come first. All other visitors share a part of the
-//! connections for each address, for a limited time.
+//! Limits connections. Admitted visitors have priority. For all other visitors, each address has a
+//! share of the connections, for a limited time.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +13,15 @@ use tokio::{
     time::timeout,
 };
 
-/// An address may have this part of all connections for visitors who are not let in, but at least
-/// `LEAST`.
+/// Strangers from one address may have this fraction of all connections, but at least `LEAST`.
 const SHARE: usize = 8;
 const LEAST: usize = 4;
-/// A stranger counts toward the share of its address after this time, because a proxy in front of
-/// the console may open many connections at once.
+/// A stranger counts toward the share of its address only after this time, because a proxy in front
+/// of the console may open many connections at once.
 const GRACE: Duration = Duration::from_secs(2);
-/// A connection on which no visitor was let in ends after this time.
+/// A connection ends after this time if no visitor was admitted on it.
 const LIFE: Duration = Duration::from_secs(60);
-/// While all places are taken, the oldest stranger loses its place this often.
+/// While all places are taken, the oldest stranger loses its place at this interval.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// All places for connections.
@@ -37,14 +36,14 @@ pub struct Door {
 #[derive(Debug, Default)]
 struct Taken {
     last: u64,
-    /// Places in the order of arrival.
+    /// The places, in the order of arrival.
     seats: BTreeMap<u64, Entry>,
 }
 
 #[derive(Debug)]
 struct Entry {
     from: IpAddr,
-    /// The time since which the visitor is a stranger. `None` if the visitor is let in.
+    /// The time since which the visitor has been a stranger. `None` if the visitor is admitted.
     stranger_since: Option<Instant>,
     ends: Arc<Notify>,
 }
@@ -64,7 +63,7 @@ impl Door {
         Self { share, grace: GRACE, free: Arc::new(Semaphore::new(connections)), taken: Mutex::default() }
     }
 
-    /// Waits for a place. The oldest stranger loses its place if the address has more than its
+    /// Waits for a place. The oldest stranger loses its place if its address has more than its
     /// share, or if no place is free.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
         let counts = |entry: &Entry| {
@@ -112,7 +111,7 @@ impl Taken {
 }
 
 impl Seat {
-    /// Records whether the last request came from a visitor who is let in.
+    /// Records whether the last request came from an admitted visitor.
     pub fn of(&self, is_known: bool) {
         if let Some(entry) = self.door.taken().seats.get_mut(&self.number) {
             entry.stranger_since = match (is_known, entry.stranger_since) {
@@ -122,7 +121,7 @@ impl Seat {
         }
     }
 
-    /// Returns when the place is given to another visitor.
+    /// Returns when the place has been given to another visitor.
     pub async fn taken(&self) {
         self.ends.notified().await;
     }

@@ -1,36 +1,37 @@
-//! Lines of the last hour, as SVG.
+//! Draws charts of the last hour as SVG.
 
 use super::words;
 
-/// The minutes that a chart shows.
+/// The number of minutes that a chart shows.
 pub const MINUTES: f64 = 60.0;
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 100.0;
 
-/// Lines over one scale.
+/// Lines on a common scale.
 #[derive(Debug, Clone)]
 pub struct Chart {
     pub title: &'static str,
     pub lines: Vec<Line>,
-    /// The value at the top of the scale, in words.
+    /// The value at the top of the scale, formatted.
     pub most: String,
 }
 
 #[derive(Debug, Clone)]
 pub struct Line {
     pub name: &'static str,
-    /// Its last value, in words.
+    /// The last value, formatted.
     pub last: String,
-    /// Points of polylines in a box of 600 by 100, one for each piece without a gap.
+    /// The points of the polylines, in a box of 600 by 100: one polyline for each piece without a
+    /// gap.
     pub pieces: Vec<String>,
 }
 
-/// Pairs of minutes ago and value, the oldest first.
+/// Pairs of an age in minutes and a value, the oldest first.
 pub type Values = Vec<(f64, f64)>;
 
 impl Chart {
-    /// Draws the lines, with zero at the bottom and the highest value on top. Values more than
-    /// `gap` minutes apart are not joined, as no sample was taken between them.
+    /// Draws the lines, with zero at the bottom and the highest value at the top. Values more than
+    /// `gap` minutes apart are not connected, because no sample was taken between them.
     pub fn of(title: &'static str, words: fn(f64) -> String, gap: f64, lines: &[(&'static str, Values)]) -> Self {
         let most = lines.iter().flat_map(|(_, values)| values).map(|(_, value)| *value).fold(0.0, f64::max);
         let lines = lines.iter().map(|(name, values)| Line {
@@ -41,7 +42,7 @@ impl Chart {
         Self { title, lines: lines.collect(), most: words(most) }
     }
 
-    /// Describes the chart for readers who do not see it.
+    /// Describes the chart for readers who cannot see it.
     pub fn in_words(&self) -> String {
         let lines: Vec<String> = self.lines.iter().map(|line| format!("{} {} now", line.name, line.last)).collect();
         format!("{}, last hour: {}; at most {}", self.title, lines.join(", "), self.most)
@@ -57,14 +58,14 @@ fn pieces(values: &[(f64, f64)], most: f64, gap: f64) -> Vec<String> {
         let point = format!("{x:.0},{y:.0} ");
         match pieces.last_mut() {
             Some(piece) if before.is_some_and(|before: f64| before - ago <= gap) => *piece += &point,
-            _ => pieces.push(point.repeat(2)), // drawn even if it stays alone
+            _ => pieces.push(point.repeat(2)), // drawn even if the piece has a single point
         }
         before = Some(*ago);
     }
     pieces
 }
 
-/// Seconds in words.
+/// Formats a number of seconds.
 pub fn seconds(seconds: f64) -> String {
     match std::time::Duration::try_from_secs_f64(seconds.max(0.0)) {
         Ok(time) if seconds < 0.001 => format!("{} µs", time.as_micros()),
@@ -73,7 +74,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A number in words.
+/// Formats a number.
 pub fn number(number: f64) -> String {
     words::thousands(number.round() as i64)
 }

@@ -1,4 +1,5 @@
-//! The doctor's last findings. One examination runs at a time, and pages wait for it only briefly.
+//! Keeps the doctor's latest findings. One examination runs at a time, and pages wait for it only
+//! briefly.
 
 use std::{
     sync::Arc,
@@ -13,8 +14,8 @@ use crate::{
     reason::reason,
 };
 
-/// The doctor examines again after this time, or after `SHARE` times as long as the last
-/// examination took, whichever is longer.
+/// The findings are renewed after this time, or after `SHARE` times the duration of the last
+/// examination, whichever is longer.
 const FRESH: Duration = Duration::from_secs(20);
 const SHARE: u32 = 10;
 /// A page waits at most this long for an examination.
@@ -32,7 +33,7 @@ pub struct Looked {
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub last: Option<Arc<Looked>>,
-    /// The start of the examination that is under way.
+    /// The start of the examination in progress.
     pub since: Option<Instant>,
 }
 
@@ -47,7 +48,7 @@ impl Checkup {
         Self { doctor, state: watch::Sender::new(State::default()) }
     }
 
-    /// Returns the last findings, and whether an examination is under way. Begins one if the
+    /// Returns the latest findings, and whether an examination is in progress. Starts one if the
     /// findings are old.
     pub async fn state(self: &Arc<Self>, db: &Db) -> State {
         let mut seen = self.state.subscribe();
@@ -66,7 +67,7 @@ impl Checkup {
 }
 
 async fn look(of: Arc<Checkup>, db: Db) {
-    // Dropping it, even in a panic or with the runtime, lets the next page begin another
+    // Dropping this value, even in a panic or with the runtime, lets the next page start another
     // examination.
     let ends = Ends(of);
     let (at, begun) = (SystemTime::now(), Instant::now());

@@ -1,4 +1,4 @@
-//! Connections: how many at a time, how long the other side may take, and how they end.
+//! Connections: their maximum number, the time limits for the other side, and the way they end.
 
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -33,18 +33,19 @@ use super::{
 /// The limits for visitors.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The most connections at a time. Further visitors wait until a connection ends.
+    /// The maximum number of connections. Further visitors wait until a connection ends.
     pub connections: usize,
-    /// The limit for a handshake, the head of a request, its body, and a write that makes no
+    /// The time limit for a handshake, the head of a request, its body, and a write that makes no
     /// progress.
     pub patience: Duration,
 }
 
-/// The time that requests under way get after `shutdown`.
+/// The time that requests in progress have after `shutdown`.
 const LAST: Duration = Duration::from_secs(15);
-/// The largest body: a payload that is enqueued by hand, in a form that encodes each byte as three.
+/// The maximum size of a body: a payload that is typed into a form, which encodes each byte as
+/// three.
 const BODY: usize = 8 * 1024 * 1024;
-/// The largest body of a login, whose sender is still unknown.
+/// The maximum size of the body of a login, whose sender is not known yet.
 const BODY_OF_LOGIN: usize = 16 * 1024;
 
 /// Accepts connections until `shutdown`, then ends the connections that are open.
@@ -79,14 +80,14 @@ pub async fn serve(
             }
         });
     }
-    let _ = ending.send(true); // ends live numbers, and each connection after its answer
+    let _ = ending.send(true); // ends live numbers, and each connection after its response
     let _ = timeout(LAST, async { while open.join_next().await.is_some() {} }).await;
 }
 
 async fn accept(listener: &TcpListener, door: &Arc<Door>) -> Option<(TcpStream, SocketAddr, Arc<Seat>)> {
     match listener.accept().await {
         Ok((stream, from)) => {
-            let _ = stream.set_nodelay(true); // slower without
+            let _ = stream.set_nodelay(true); // connections are slower without it
             Some((stream, from, Arc::new(door.admit(from.ip().to_canonical()).await?)))
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => None,
@@ -121,7 +122,7 @@ async fn converse(
     let _ = timeout(LAST, conversation).await;
 }
 
-/// Reads the whole body of a request. Refuses a body that comes too slowly or is too large.
+/// Reads the whole body of a request. Refuses a body that arrives too slowly or is too large.
 pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let most = if head.uri.path() == "/login" { BODY_OF_LOGIN } else { BODY };

@@ -61,7 +61,7 @@ pub async fn change(
     }
 }
 
-/// Runs the action and redirects to the next page, which shows what was done. A reload of that page
+/// Runs the action and redirects to the next page, which shows the result. A reload of that page
 /// does nothing.
 pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form(form): Form<form::Form>) -> Response {
     let (action, _) = match checked(&site, &visitor, &form).await {
@@ -97,7 +97,7 @@ fn is_token(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns true if an audit entry has the token already.
+/// Returns true if an audit entry already has the token.
 fn has_acted(error: &Error) -> bool {
     error.sqlstate().is_some_and(|state| state.code() == "23505") && error.to_string().contains("audit_token")
 }
@@ -141,7 +141,7 @@ async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Actio
     again(site, visitor, form, status_of(error), "That failed".to_owned(), why, &action.place()).await
 }
 
-/// Shows the form with the typed values, and why it did not act.
+/// Shows the form with the values that were typed, and the reason why it did not act.
 async fn again(
     site: &Site,
     visitor: &Visitor,

@@ -28,7 +28,7 @@ pub struct Credentials {
 
 pub async fn log_in(State(site): Here, from: ConnectInfo<SocketAddr>, Form(said): Form<Credentials>) -> Response {
     let (of, from) = (Arc::clone(&site), address(&from));
-    // A hash takes tens of milliseconds of processor time, on purpose.
+    // A hash deliberately takes tens of milliseconds of processor time.
     let outcome = tokio::task::spawn_blocking(move || of.guard.log_in(from, &said.name, &said.password)).await;
     let (status, wrong) = match outcome.unwrap_or(Err(Refused::Wrong)) {
         Ok(session) => return with_cookie(&site, &session, 43_200),
@@ -56,7 +56,7 @@ pub async fn log_out(
     with_cookie(&site, "", 0)
 }
 
-/// Redirects to the first page, with a cookie that lasts `lasts` seconds.
+/// Redirects to the start page, with a cookie that is valid for `lasts` seconds.
 fn with_cookie(site: &Site, session: &str, lasts: u32) -> Response {
     let secure = if site.is_secure { "; Secure" } else { "" };
     let base = &site.base;

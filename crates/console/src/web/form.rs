@@ -1,15 +1,16 @@
-//! The fields of the forms that act.
+//! The fields of the forms for actions.
 
 use serde::Deserialize;
 
-/// A form's fields. Which of them count depends on the verb.
+/// The fields of a form. The verb determines which of them are used.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Form {
     pub verb: String,
     pub queue: String,
     pub id: String,
-    /// An empty text stands for the group of letters without an error.
+    /// The error that selects a group of letters. An empty text selects the letters without an
+    /// error.
     pub error: Option<String>,
     pub text: String,
     pub from: String,
@@ -21,14 +22,14 @@ pub struct Form {
     pub priority: String,
     pub key: String,
     pub rate: String,
-    /// The name of the queue that is purged, typed by hand.
+    /// The name of the queue to purge, which the visitor types for confirmation.
     pub confirm: String,
-    /// Random for each question, so that a form acts once.
+    /// A random value for each question, so that a form acts once.
     pub token: String,
     pub csrf: String,
 }
 
-/// A field that is typed by hand.
+/// A field that the visitor types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
     pub name: &'static str,
@@ -38,7 +39,7 @@ pub struct Typed {
 }
 
 impl Form {
-    /// Returns all names and values but those in `without`.
+    /// Returns all names and values, except those in `without`.
     pub fn fields(&self, without: &[&str]) -> Vec<(&'static str, &str)> {
         let error = self.error.as_deref().map(|error| ("error", error));
         let others = [
@@ -62,7 +63,7 @@ impl Form {
         all.filter(|(name, value)| !without.contains(name) && (!value.is_empty() || *name == "error")).collect()
     }
 
-    /// Returns the fields that the visitor typed, for a form in which they can be changed.
+    /// Returns the fields that the visitor typed, for a form that allows changes.
     pub fn typed(&self) -> Vec<Typed> {
         let line = |name, label, value: &String| Typed { name, label, value: value.clone(), is_long: false };
         let payload = || Typed { is_long: true, ..line("payload", "Payload", &self.payload) };

@@ -1,4 +1,4 @@
-//! Limits the pages that query the database at the same time. Each page takes at most one
+//! Limits the number of pages that query the database at the same time. Each page uses at most one
 //! connection.
 
 use std::{
@@ -10,13 +10,13 @@ use tokio::sync::Semaphore;
 
 use super::access::Visitor;
 
-/// Pages at a time, of all visitors.
+/// The maximum number of simultaneous pages, for all visitors.
 pub const PAGES: usize = 8;
-/// Pages at a time of one visitor, so that no visitor keeps all others from looking.
+/// The maximum number of simultaneous pages for one visitor, so that no visitor blocks all others.
 const OF_ONE: usize = 6;
-/// Scrapes at a time.
+/// The maximum number of simultaneous scrapes.
 const SCRAPES: usize = 2;
-/// The most visitors whose semaphores are kept while they load no page.
+/// The maximum number of visitors whose semaphores are kept while they load no page.
 const NAMES: usize = 1_000;
 
 #[derive(Debug)]

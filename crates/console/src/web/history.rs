@@ -1,4 +1,5 @@
-//! The last hour of each queue. All consoles of a database share it, if their roles may store it.
+//! Keeps the last hour of each queue. All consoles of a database share it, if their roles may store
+//! it.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,10 @@ use super::{
 };
 
 /// A minute of a queue: its name, its age in seconds, the depth, the seconds for which the oldest
-/// message was due, and the messages that came, went and died a second.
+/// message was due, and the messages that were enqueued, left and died per second.
 type Row = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
 
-/// Writes the last point of each queue, unless another console has written that minute, and returns
+/// Writes the latest point of each queue, unless another console has written that minute. Returns
 /// the last hour, the oldest points first.
 pub async fn share(db: &Db, last: Vec<(&str, &Point)>) -> Result<Vec<(String, Point)>> {
     let flow = |of: fn(&Flow) -> f64| -> Vec<Option<f64>> {

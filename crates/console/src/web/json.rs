@@ -1,13 +1,13 @@
-//! Formats JSON for people: each part on a line, keys and values in colours. Numbers and the order
-//! of keys stay as they are written.
+//! Formats JSON for people: each part on its own line, with keys and values in colours. Numbers and
+//! the order of keys are not changed.
 
 /// The kind of a piece and its text. The kind is `key`, `string`, `number`, `word`, or empty.
 pub type Piece = (&'static str, String);
 
-/// A text that would be longer than this once it is formatted is shown as it is.
+/// The maximum length of a formatted text. If it would be longer, the text is shown unformatted.
 const MOST: usize = 256 * 1024;
 
-/// Returns `None` if the text is no JSON object or array, or would be too long.
+/// Returns `None` if the text is not a JSON object or array, or would be too long.
 pub fn pieces(text: &str) -> Option<Vec<Piece>> {
     let is_folded = text.trim_start().starts_with(['{', '[']);
     if !is_folded || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
@@ -51,7 +51,8 @@ pub fn pieces(text: &str) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// Returns true if the last piece opens the object or array that ends now, which is then empty.
+/// Returns true if the last piece opens the object or array that ends now, which is therefore
+/// empty.
 fn text_ends_open(pieces: &[Piece]) -> bool {
     pieces.last().is_some_and(|(_, text)| text == "{" || text == "[")
 }
@@ -60,7 +61,7 @@ fn line(depth: usize) -> String {
     format!("\n{}", "  ".repeat(depth))
 }
 
-/// Returns the end of the string at the start of `text`, behind its closing quote.
+/// Returns the end of the string at the start of `text`, after its closing quote.
 fn string_end(text: &str) -> usize {
     let mut is_escaped = false;
     for (place, sign) in text.char_indices().skip(1) {

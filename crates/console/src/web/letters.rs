@@ -15,16 +15,16 @@ use super::{
     words,
 };
 
-/// Dead letters of one error.
+/// Dead letters with the same error.
 struct Same {
     /// The error, safe to show on a page.
     shown: String,
     count: String,
     first: String,
     last: String,
-    /// Form fields that select this group, among the letters that the search found.
+    /// The form fields that select this group among the letters that the search found.
     fields: Vec<(&'static str, String)>,
-    /// The query of a link to this group.
+    /// The query string of a link to this group.
     link: String,
 }
 
@@ -36,7 +36,7 @@ struct Dead {
     keyed: bool,
     groups: Vec<Same>,
     which: Sieve,
-    /// The search, in words.
+    /// A description of the search.
     words: String,
     items: Vec<Item>,
     next: Option<String>,

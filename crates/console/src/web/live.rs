@@ -1,4 +1,4 @@
-//! Live numbers: the picture as server-sent events, one for each sample.
+//! Live numbers: the picture as server-sent events, one per sample.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -13,12 +13,12 @@ use tokio::{sync::watch, time::interval};
 
 use super::{pulse::Known, row::Row, site::Site, verdict::Verdict};
 
-/// A session that has ended gets no more numbers after this time.
+/// The interval at which the session is checked; no more numbers are sent once it has ended.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Sends events until the console ends, or the visitor leaves or logs out. An event has the
 /// verdict, and the queues whose numbers have changed since the last event. If the list of queues
-/// has changed, it has the names of all queues.
+/// has changed, the event has the names of all queues.
 pub fn live(
     State(site): State<Arc<Site>>,
     headers: HeaderMap,
@@ -58,7 +58,7 @@ pub fn live(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
-/// The numbers of a queue, by the names of the page's cells.
+/// Returns the numbers of a queue, by the names of the page's cells.
 fn of_queue(known: &Known) -> Value {
     let row = Row::of(known);
     json!({

@@ -1,20 +1,20 @@
-//! A notice of the last action, shown once on the next page. It travels in a cookie, so that a
-//! reload of that page does nothing and any console can show it.
+//! A notice about the last action, shown once on the next page. It is carried by a cookie. So a
+//! reload of that page does nothing, and any console can show the notice.
 
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 const COOKIE: &str = "trunkline_notice";
-/// The longest cookie that a console writes.
+/// The maximum length of a cookie that a console writes.
 const MOST: usize = 600;
-/// The seconds that the cookie lasts. The next page follows at once.
+/// The lifetime of the cookie in seconds. The next page follows at once.
 const LASTS: u32 = 60;
 
-/// A sentence, and the page of a message, if it is about one.
+/// A sentence, and a link to a message if the notice is about one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notice {
     pub text: String,
-    /// The queue and the id.
+    /// The queue and the id of the message.
     pub message: Option<(String, i64)>,
 }
 

@@ -1,8 +1,8 @@
 //! Compresses long responses: the overview, the metrics and the assets.
 //!
-//! No other page is compressed. Where a page holds a secret, such as the token of its forms, beside
-//! text that the request sent, the compressed length would reveal the secret. The overview shows
-//! nothing that the request sent.
+//! No other page is compressed. If a page contained both a secret, such as the token of its forms,
+//! and text from the request, the compressed length could reveal the secret. The overview contains
+//! no text from the request.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use axum::{
 };
 use flate2::{Compression, write::GzEncoder};
 
-/// A shorter response fits into a packet.
+/// Shorter responses are not compressed, because they fit into one packet.
 const SHORT: usize = 1024;
 
 pub async fn packed(request: Request, next: Next) -> Response {

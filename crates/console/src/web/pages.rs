@@ -167,7 +167,7 @@ pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {
         .into_iter()
         .map(|mut finding| {
             let at = finding.since.map_or_else(String::new, since);
-            // These contain text from the database: names, statements and errors.
+            // These fields contain text from the database: names, statements and errors.
             for text in [&mut finding.what, &mut finding.why, &mut finding.mend] {
                 *text = words::shown(text);
             }
@@ -205,8 +205,7 @@ pub async fn login(State(site): Here) -> Response {
     page(&Login { frame: Frame::anonymous(&site), wrong: None })
 }
 
-/// Reports whether the database answers and has a schema, and nothing else. It is meant for process
-/// supervisors.
+/// Reports only whether the database answers and has a schema. Meant for process supervisors.
 pub async fn healthz(State(site): Here) -> Response {
     let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")
@@ -216,7 +215,7 @@ pub async fn healthz(State(site): Here) -> Response {
     (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
-/// The metrics for Prometheus, for visitors who may look.
+/// Returns the metrics for Prometheus, to visitors who may look.
 pub async fn metrics(State(site): Here) -> Response {
     let text = site.metrics.exposition(&site.db).await;
     ([(header::CONTENT_TYPE, crate::metrics::CONTENT_TYPE)], text).into_response()

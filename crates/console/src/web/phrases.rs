@@ -1,4 +1,4 @@
-//! Actions in words: before they are done, on the button, and once they are done.
+//! Descriptions of actions: before they are done, on the button, and after they are done.
 
 use super::{
     act::{Action, Deed, OfSchedule},
@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Action {
-    /// The name of the action in the audit.
+    /// Returns the name of the action in the audit.
     pub fn name(&self) -> &'static str {
         match &self.deed {
             Deed::Pause => "pause",
@@ -29,7 +29,7 @@ impl Action {
         matches!(self.deed, Deed::Purge | Deed::Cancel { .. } | Deed::Discard(_) | Deed::Edit { .. })
     }
 
-    /// The head of the question.
+    /// Returns the heading of the question.
     pub fn question(&self) -> String {
         let queue = &self.queue;
         match &self.deed {
@@ -48,8 +48,8 @@ impl Action {
         }
     }
 
-    /// Describes what will be done, for the question and for the audit. The payload is not part of
-    /// the text.
+    /// Describes what the action will do, for the question and for the audit. The text does not
+    /// contain the payload.
     pub fn in_words(&self) -> String {
         match &self.deed {
             Deed::Pause => "no message is dequeued until it is resumed".to_owned(),
@@ -98,7 +98,7 @@ impl Action {
         }
     }
 
-    /// The path of the page that follows the action.
+    /// Returns the path of the page that follows the action.
     pub fn place(&self) -> String {
         let queue = &self.queue;
         match &self.deed {
@@ -116,7 +116,7 @@ impl Action {
     }
 }
 
-/// The name of an action, for people.
+/// Returns the name of an action, for people.
 pub fn verb(name: &str) -> &str {
     match name {
         "pause-schedule" => "pause a schedule",
@@ -128,7 +128,7 @@ pub fn verb(name: &str) -> &str {
     }
 }
 
-/// The label of the button that confirms.
+/// Returns the label of the button that confirms.
 pub fn button(name: &str) -> &str {
     match name {
         "pause" | "pause-schedule" => "Pause",

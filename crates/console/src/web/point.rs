@@ -10,28 +10,28 @@ pub struct Point {
     pub depth: u64,
     /// The seconds for which the oldest message had been due.
     pub oldest: f64,
-    /// The flow since the point before.
+    /// The flow since the previous point.
     pub flow: Option<Flow>,
 }
 
-/// Messages a second.
+/// Messages per second.
 ///
 /// `came` is derived from the sequence of rows and the mean number of messages in a row, so it is
-/// an estimate if rows differ in size. `went` is `came` less the growth of the depth.
+/// an estimate if rows differ in size. `went` is `came` minus the growth of the depth.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Flow {
-    /// Enqueued.
+    /// Messages that were enqueued.
     pub came: f64,
-    /// Acknowledged, archived, cancelled or dead.
+    /// Messages that were acknowledged, archived or cancelled, or that died.
     pub went: f64,
     /// New dead letters.
     pub died: f64,
 }
 
-/// Points that are kept: an hour.
+/// The number of points that are kept: one hour.
 const POINTS: usize = 60;
 
-/// Adds a point, and drops the oldest if there are more than `POINTS`.
+/// Adds a point, and drops the oldest one if there are more than `POINTS`.
 pub fn push(points: &mut VecDeque<Point>, point: Point) {
     points.push_back(point);
     while points.len() > POINTS {

@@ -1,5 +1,5 @@
-//! Samples all queues for the pages, and keeps the last hour. The samples, and what they may cost,
-//! are those of the metrics.
+//! Samples all queues for the pages, and keeps the last hour. The samples and their cost limits are
+//! shared with the metrics.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,40 +17,40 @@ use super::{
 };
 use crate::metrics::{Kept, Metrics, Picture as Samples, ask::Counts};
 
-/// The pages' numbers change at most this often.
+/// The minimum interval between two updates of the pages' numbers.
 const EVERY: Duration = Duration::from_secs(1);
-/// The list of queues is read again after `SHARE` times as long as it took. The queues' sequences
-/// are read with it, and take half as long.
+/// The list of queues is read again after `SHARE` times the duration of the last reading. The
+/// queues' sequences are read as well, which takes half as long.
 const SHARE: u32 = 450;
-/// The workers' reports and the schedules are read at most this often.
+/// The minimum interval between two readings of the workers' reports and the schedules.
 const BESIDES: Duration = Duration::from_secs(5);
-/// The time between two points of the last hour.
+/// The interval between two points of the last hour.
 const POINT: Duration = Duration::from_secs(60);
-/// The last numbers of a queue.
+/// The latest numbers of a queue.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub description: Description,
-    /// The last counts. `None` before the first count, and if the role may not count.
+    /// The latest counts. `None` before the first count, and if the role may not count.
     pub counts: Option<Counts>,
-    /// The time of the counts.
+    /// The time at which the counts were taken.
     pub at: SystemTime,
-    /// Messages that came and went a second between the last two counts. These are estimates: see
-    /// [`Flow`].
+    /// The messages that were enqueued and that left per second between the last two counts. These
+    /// are estimates: see [`Flow`].
     pub flow: Flow,
-    /// Messages that failed a second, as its workers report.
+    /// The messages that failed per second, as the queue's workers report.
     pub failing: Option<f64>,
-    /// Its schedules, and their next tick.
+    /// The number of the queue's schedules, and their next tick.
     pub schedules: (i64, Option<SystemTime>),
     /// The size of the queue's tables, in bytes.
     pub bytes: i64,
     /// The last hour, the oldest first.
     pub points: VecDeque<Point>,
     seen: Option<Seen>,
-    /// The counts of the last point.
+    /// The counts at the last point.
     pointed: Option<Seen>,
 }
 
-/// The last counts as [`Flow`] needs them.
+/// The latest counts, in the form that [`Flow`] needs.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at: Instant,
@@ -75,12 +75,12 @@ impl Known {
         }
     }
 
-    /// A queue that a visitor opens before its first sample.
+    /// Creates the numbers of a queue that a visitor opens before its first sample.
     pub fn now(description: Description, counts: Counts) -> Self {
         Self { counts: Some(counts), ..Self::new(description) }
     }
 
-    /// Takes over the last counts. `rows` is the number of rows that the queue ever had.
+    /// Takes over the latest counts. `rows` is the number of rows that the queue has ever had.
     fn learn(&mut self, kept: &Kept<Option<Counts>>, rows: Option<i64>) {
         self.counts = kept.answer;
         self.at = SystemTime::now() - kept.at.elapsed();
@@ -108,15 +108,15 @@ impl Known {
 #[derive(Debug, Clone, Default)]
 pub struct Picture {
     pub queues: BTreeMap<String, Known>,
-    /// The reason why the last sample failed.
+    /// The reason why the last sample failed, if it did.
     pub problem: Option<String>,
     besides: Arc<statement::Besides>,
     besides_at: Option<Instant>,
-    /// The time when the last hour was last shared with other consoles.
+    /// The time when this console last shared the last hour with other consoles.
     shared_at: Option<Instant>,
 }
 
-/// The last picture. Dropping this ends the sampling.
+/// The latest picture. Dropping it ends the sampling.
 #[derive(Debug)]
 pub struct Pulse {
     pub picture: watch::Receiver<Arc<Picture>>,
@@ -130,7 +130,7 @@ impl Drop for Pulse {
 }
 
 impl Pulse {
-    /// Begins to sample. The first picture is there when this returns.
+    /// Starts to sample. The first picture is available when this function returns.
     pub async fn begin(db: Db, metrics: Metrics) -> Self {
         let mut picture = Picture::default();
         let mut pause = look(&db, &metrics, &mut picture).await;
@@ -147,7 +147,8 @@ impl Pulse {
         Self { picture: told, task }
     }
 
-    /// Returns why the numbers stand still, if they do. A panic of the task is such a reason.
+    /// Returns why the numbers are not being updated, or `None` if they are. A panic of the
+    /// sampling task is one such reason.
     pub fn problem(&self) -> Option<String> {
         match self.task.is_finished() {
             true => Some("the console has an error of its own: start it again".to_owned()),
@@ -156,14 +157,14 @@ impl Pulse {
     }
 }
 
-/// Samples once, and returns how long to wait before the next sample. If it fails, the old numbers
-/// stay.
+/// Samples once, and returns how long to wait before the next sample. If the sample fails, the old
+/// numbers stay.
 async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);
     if picture.besides_at.is_none_or(|at| at.elapsed() >= BESIDES) {
-        // What fails here also fails below, where it is reported.
+        // A failure here repeats below, where it is reported.
         picture.besides = Arc::new(statement::besides(db).await.unwrap_or_default());
         picture.besides_at = Some(Instant::now());
     }
@@ -180,7 +181,7 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
             }
             if picture.besides.may_keep_history && picture.shared_at.is_none_or(|at| at.elapsed() >= POINT) {
                 picture.shared_at = Some(Instant::now());
-                // If that fails, the points stay those of this console.
+                // If sharing fails, this console keeps its own points.
                 let _ = shared(db, &mut picture.queues).await;
             }
             None
@@ -190,8 +191,8 @@ async fn look(db: &Db, metrics: &Metrics, picture: &mut Picture) -> Duration {
     pause
 }
 
-/// Writes the last point of each queue for all consoles, and reads the last hour that they have
-/// written.
+/// Writes the latest point of each queue for all consoles, and reads the last hour that all
+/// consoles have written.
 async fn shared(db: &Db, queues: &mut BTreeMap<String, Known>) -> trunkline::Result<()> {
     let last = queues.iter().filter_map(|(name, known)| Some((name.as_str(), known.points.back()?)));
     let hour = history::share(db, last.collect()).await?;

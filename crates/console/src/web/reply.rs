@@ -1,4 +1,4 @@
-//! Replies that several pages share, such as the one to an error.
+//! Replies that several pages share, such as the reply to an error.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::reason::reason;
 
 pub type Visit = Extension<Visitor>;
 pub type Here = State<Arc<Site>>;
-/// A page, or the page that shows why there is none.
+/// A page, or the page that explains why there is none.
 pub type Page = Result<Response, Response>;
 
 pub fn plain(status: StatusCode, text: &'static str) -> Response {
@@ -31,13 +31,13 @@ pub async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
     told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", why).await
 }
 
-/// A page with one sentence.
+/// Returns a page with one sentence.
 pub async fn told(site: &Site, visitor: &Visitor, status: StatusCode, head: &str, text: &str) -> Response {
     let (head, text) = (head.to_owned(), words::shown(text));
     with(status, &Told { frame: Frame::of(site, visitor).await, head, text, back: site.path("/") })
 }
 
-/// Returns the queue. It exists, so its name may be part of a statement from here on.
+/// Returns the queue. Since it exists, its name may be used in a statement from here on.
 pub async fn known(site: &Site, visitor: &Visitor, name: &str) -> Result<Description, Response> {
     match site.db.describe_queue(name).await {
         Ok(is) => Ok(is),
@@ -55,7 +55,7 @@ pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Resu
     }
 }
 
-/// The page with the server's error, for a visitor who was let in.
+/// Returns the page with the server's error, for a visitor who was admitted.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
     told(site, visitor, status_of(error), "That failed", &reason(error)).await
 }

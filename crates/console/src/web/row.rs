@@ -8,8 +8,8 @@ use super::{pulse::Known, spark, words};
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// All states that hold, the worst first: `behind`, `dead`, `paused`, or `hidden` if the queue
-    /// was not counted yet or the role may not count. Otherwise `ok`.
+    /// All states of the queue, the worst first: `behind`, `dead`, `paused`, or `hidden` if the
+    /// queue was not counted yet or the role may not count it. `ok` if there are none.
     pub states: Vec<&'static str>,
     pub is_paused: bool,
     pub due: String,
@@ -31,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the class of a cell by its name: zero and unknown are written faintly.
+    /// Returns the class of a cell, by its name: zero and unknown values are shown faintly.
     pub fn faint(&self, cell: &str) -> &'static str {
         let text = match cell {
             "due" => &self.due,
@@ -48,7 +48,7 @@ impl Row {
     }
 }
 
-/// The seconds after which a due message has waited too long. The doctor has the same patience.
+/// The seconds after which a due message counts as late. The doctor has the same patience.
 const PATIENCE: f64 = 300.0;
 
 impl Row {

@@ -41,11 +41,11 @@ pub struct Console {
     doctor: Doctor,
 }
 
-/// The most pages with live numbers at a time.
+/// The maximum number of pages with live numbers.
 const LIVE: usize = 256;
 
 impl Console {
-    /// A console that lets in every visitor who reaches it: see [`Console::access`].
+    /// Creates a console that admits every visitor who reaches it: see [`Console::access`].
     #[must_use]
     pub fn new(db: Db) -> Self {
         let bounds = Bounds { connections: 512, patience: Duration::from_secs(10) };
@@ -54,15 +54,15 @@ impl Console {
         Self { db, access, token: None, read_only: false, title, certificate: None, bounds, base, doctor }
     }
 
-    /// Sets which visitors are let in. With [`Access::Anybody`] the console serves the loopback
-    /// alone.
+    /// Sets which visitors are admitted. With [`Access::Anybody`] the console accepts only loopback
+    /// addresses.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Lets in, as a viewer, every client that sends `Authorization: Bearer TOKEN`.
+    /// Admits, as a viewer, every client that sends `Authorization: Bearer TOKEN`.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
@@ -83,41 +83,41 @@ impl Console {
         self
     }
 
-    /// Serves TLS 1.2 or 1.3 alone.
+    /// Serves only TLS 1.2 or 1.3.
     #[must_use]
     pub fn certificate(mut self, certificate: Certificate) -> Self {
         self.certificate = Some(certificate);
         self
     }
 
-    /// Sets the prefix of all paths, such as `/ops/queues`, for a proxy that serves other sites
-    /// beside the console. The proxy may pass the prefix on or take it away.
+    /// Sets the prefix of all paths, such as `/ops/queues`, for a proxy that also serves other
+    /// sites. The proxy may forward the prefix or remove it.
     #[must_use]
     pub fn path_prefix(mut self, prefix: impl Into<String>) -> Self {
         prefix.into().trim_end_matches('/').clone_into(&mut self.base);
         self
     }
 
-    /// Sets the doctor whose findings are shown, with the checks and queues that it skips, and its
-    /// patience.
+    /// Sets the doctor whose findings are shown. The doctor determines the skipped checks and
+    /// queues, and the patience.
     #[must_use]
     pub fn doctor(mut self, doctor: Doctor) -> Self {
         self.doctor = doctor;
         self
     }
 
-    /// Sets the most connections at a time: 512 if not set, at least 1. Further visitors wait until
-    /// a connection ends. An address has at most an eighth of them for visitors who are not let in,
-    /// each for a minute. Such visitors make room for other visitors.
+    /// Sets the maximum number of connections: 512 by default, at least 1. Further visitors wait
+    /// until a connection ends. Visitors who are not admitted have at most an eighth of the
+    /// connections per address, each for a minute, and make room for other visitors.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.bounds.connections = most.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// Sets the limit for a handshake, the head of a request, its body, and an answer that the
-    /// visitor does not read: ten seconds if not set. A connection without a request ends after
-    /// that time, too.
+    /// Sets the time limit for a handshake, the head of a request, its body, and a response that
+    /// the visitor does not read: ten seconds by default. A connection without a request also ends
+    /// after that time.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.bounds.patience = patience;
@@ -127,8 +127,8 @@ impl Console {
     /// Checks that the console may listen on an address.
     ///
     /// # Errors
-    /// The address can be reached from other machines, and visitors would not be asked who they
-    /// are; or the prefix of the paths is invalid.
+    /// If the address can be reached from other machines although visitors are not identified, or
+    /// if the prefix of the paths is invalid.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);
@@ -145,10 +145,10 @@ impl Console {
         }
     }
 
-    /// Serves until `shutdown`, then ends the requests that are under way.
+    /// Serves until `shutdown`, then ends the requests in progress.
     ///
     /// # Errors
-    /// Errors of [`Console::check`] and of the listener.
+    /// The same as for [`Console::check`], and errors of the listener.
     pub async fn serve(
         self,
         listener: TcpListener,

@@ -1,4 +1,4 @@
-//! A filter of dead letters, the same for pages and for actions.
+//! A filter for dead letters, used by both pages and actions.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Sieve {
     pub id: Option<i64>,
-    /// The kind of the errors of a group: see [`kind`].
+    /// The kind of error that selects a group: see [`kind`].
     pub error: Option<String>,
-    /// Text in the error, in upper or lower case.
+    /// Text in the error, ignoring case.
     pub text: Option<String>,
     pub key: Option<String>,
     /// Text in the metadata, as JSON.
@@ -22,7 +22,8 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    /// Removes empty fields. An empty `error` stays: it stands for letters without an error.
+    /// Removes empty fields. An empty `error` stays, because it selects the letters without an
+    /// error.
     pub fn tidied(mut self) -> Self {
         for field in [&mut self.text, &mut self.key, &mut self.metadata, &mut self.from, &mut self.until] {
             *field = field.take().filter(|text| !text.trim().is_empty());
@@ -30,7 +31,7 @@ impl Sieve {
         self
     }
 
-    /// The same filter, for all groups.
+    /// Returns the same filter for all groups.
     pub fn of_all_groups(&self) -> Self {
         Self { error: None, ..self.clone() }
     }
@@ -39,8 +40,8 @@ impl Sieve {
         *self == Self::default()
     }
 
-    /// Returns conditions on a dead letter `d`. The parameter, such as `$1`, takes what
-    /// [`Sieve::values`] returns.
+    /// Returns conditions on a dead letter `d`. The parameter, such as `$1`, is bound to the result
+    /// of [`Sieve::values`].
     pub fn conditions(&self, parameter: &str) -> String {
         let value = |name: &str| format!("({parameter}::text::jsonb ->> '{name}')");
         let mut all = format!("{parameter}::text is not null");
@@ -64,7 +65,7 @@ impl Sieve {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Names and values, for forms and links.
+    /// Returns names and values for forms and links.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let id = self.id.map(|id| id.to_string());
         let fields = [
@@ -79,7 +80,7 @@ impl Sieve {
         fields.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 
-    /// The query of a link: `error=no%20such%20host&key=ada`.
+    /// Returns the query string of a link: `error=no%20such%20host&key=ada`.
     pub fn query(&self) -> String {
         let of = |(name, value): (&str, String)| format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC));
         self.fields().into_iter().map(of).collect::<Vec<_>>().join("&")
@@ -105,7 +106,7 @@ impl Sieve {
     }
 }
 
-/// Returns SQL for the line that identifies an error. It is the first line, or for a Python
+/// Returns SQL for the line that identifies an error. This is the first line, or for a Python
 /// traceback the last unindented line, which names the exception.
 pub fn line(error: &str) -> String {
     let first = format!("pg_catalog.split_part(pg_catalog.ltrim({error}, E' \\n\\r\\t'), E'\\n', 1)");
@@ -116,8 +117,8 @@ pub fn line(error: &str) -> String {
 }
 
 /// Returns SQL for the kind of an error's line. Addresses, ids and numbers become `#`, but a status
-/// at the beginning, such as `404 Not Found` or `HTTP 500`, stays. The expressions are simple,
-/// because the server tries them at each letter of each line.
+/// at the start, such as `404 Not Found` or `HTTP 500`, stays. The expressions are simple, because
+/// the server tries them at each character of each line.
 pub fn kind(line: &str) -> String {
     let status = format!(r"coalesce(pg_catalog.substring({line}, '^(?:HTTP )?[1-5][0-9][0-9]\M'), '')");
     let rest = format!("pg_catalog.substr({line}, pg_catalog.length({status}) + 1)");

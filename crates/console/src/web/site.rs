@@ -22,7 +22,7 @@ pub struct Site {
     pub pulse: Pulse,
     pub metrics: Metrics,
     pub read_only: bool,
-    /// The database's name, for people who have several.
+    /// The name of the database, for people who have several.
     pub title: String,
     /// True if the console serves TLS.
     pub is_secure: bool,
@@ -32,12 +32,12 @@ pub struct Site {
     pub gate: Gate,
     pub health: Health,
     pub checkup: Arc<Checkup>,
-    /// The prefix of all paths: empty, or such as `/ops/queues`.
+    /// The prefix of all paths, such as `/ops/queues`, or empty.
     pub base: String,
 }
 
 impl Site {
-    /// Returns a path with the prefix, as the browser has it.
+    /// Returns a path with the prefix, as the browser sees it.
     pub fn path(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }

@@ -1,5 +1,5 @@
-//! A connection that ends if the other side reads nothing for too long. A slow reader would hold it
-//! without end.
+//! A stream that fails if the other side reads nothing for too long. Otherwise a slow reader could
+//! hold a connection indefinitely.
 
 use std::{
     io,
@@ -18,7 +18,7 @@ use tokio::{
 pub struct Stall<S> {
     stream: S,
     patience: Duration,
-    /// Runs while something could not be written.
+    /// The timer, which runs while a write is blocked.
     waits: Pin<Box<Sleep>>,
     is_waiting: bool,
 }

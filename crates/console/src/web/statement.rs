@@ -1,4 +1,4 @@
-//! The queries of the console that change nothing.
+//! The console's queries, which change nothing.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -17,32 +17,33 @@ macro_rules! sql {
 }
 pub(super) use sql;
 
-/// A message, wherever it is: state, attempt, due or ended at, enqueued at, error, the payload's
-/// beginning, its length, metadata, priority, key.
+/// A message in any state: state, attempt, due or ended at, enqueued at, error, the start of the
+/// payload, its length, metadata, priority, key.
 pub type Message =
     (String, i32, SystemTime, SystemTime, Option<String>, String, i64, Option<String>, i32, Option<String>);
 
-/// A line of a list: id, state, enqueued at, due at, attempt, error, the payload's beginning, its
+/// A line of a list: id, state, enqueued at, due at, attempt, error, the start of the payload, its
 /// length, key.
 pub type Line = (i64, String, SystemTime, SystemTime, i32, Option<String>, String, i64, Option<String>);
 
-/// Dead letters of one error: the error, how many, the first, the last.
+/// Dead letters with the same error: the error, their number, the first, the last.
 pub type Group = (String, i64, SystemTime, SystemTime);
 
-/// A dead letter: id, died at, attempt, error, the payload's beginning, its length, key.
+/// A dead letter: id, died at, attempt, error, the start of the payload, its length, key.
 pub type Letter = (i64, SystemTime, i32, String, String, i64, Option<String>);
 
-/// An entry of the audit: id, at, who, the role in Postgres, action, queue, what, how many.
+/// An entry of the audit: id, time, user, role in Postgres, action, queue, description, number of
+/// affected messages.
 pub type Entry = (i64, SystemTime, String, String, String, Option<String>, String, i64);
 
-/// A relay: `works` or `silent`, name, queue, way and broker, messages that arrived, those refused
-/// and held, the lag, the last error, its time, the time of the last report.
+/// A relay: `works` or `silent`, name, queue, direction and broker, the number of messages that
+/// arrived, those refused and held, the lag, the last error, its time, the time of the last report.
 pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);
 
-/// A consumer: its name, its number of sessions.
+/// A consumer's program: its name and its number of sessions.
 pub type Program = (String, i64);
 
-/// Runs a statement that has no holes.
+/// Runs a statement without placeholders.
 pub async fn ask<P: Params, R: Rows>(db: &Db, text: &str, params: P) -> Result<R> {
     Text::of(db, text).run(db, params).await
 }
@@ -51,8 +52,8 @@ pub async fn programs(db: &Db) -> Result<Vec<Program>> {
     ask(db, sql!("programs"), ()).await
 }
 
-/// Numbers by queue that are read beside the counts: messages that failed a second, the number of
-/// schedules, and their next tick. They are empty if the role may not read them.
+/// Numbers by queue that are read in addition to the counts: failed messages per second, the number
+/// of schedules, and their next tick. They are empty if the role may not read them.
 #[derive(Debug, Default)]
 pub struct Besides {
     pub failing: BTreeMap<String, f64>,
@@ -115,21 +116,21 @@ pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) ->
     alone(db, text, (which.values(), after, queue.partitions > 0), MOST).await
 }
 
-/// Returns the actions that this role has no right to do, in one queue or in general.
+/// Returns the actions that this role may not do, in one queue or in general.
 pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     let (refused,): (Vec<String>,) = ask(db, sql!("rights"), (queue,)).await?;
     Ok(refused)
 }
 
-/// The server's limit for a statement that reads many rows. Such a page has a connection of its
-/// own, so no other page waits for it.
+/// The server's time limit for a statement that reads many rows. Such a page uses a connection of
+/// its own, so that no other page waits for it.
 pub const MOST: &str = "10s";
-/// Lines of a page. The statements have the same limit.
+/// The number of lines of a page. The statements have the same limit.
 pub const PAGE: usize = 50;
-/// The most messages that a page searches.
+/// The maximum number of messages that a page searches.
 pub const EXAMINED: usize = 5_000;
 
-/// Returns a page of messages by id, and the id after which the next page begins, if there are
+/// Returns a page of messages by id, and the id after which the next page starts, if there are
 /// more.
 pub async fn messages(db: &Db, queue: &str, find: &Find) -> Result<(Vec<Line>, Option<i64>)> {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
@@ -156,7 +157,7 @@ pub struct Find {
     pub key: Option<String>,
     pub metadata: Option<String>,
     pub state: Option<String>,
-    /// The earliest time of enqueueing, in UTC.
+    /// The earliest time at which the messages were enqueued, in UTC.
     pub from: Option<String>,
     /// The time before which the messages were enqueued.
     pub until: Option<String>,

@@ -17,10 +17,10 @@ use tokio_rustls::{
     },
 };
 
-/// The files are checked for changes at most this often.
+/// The minimum interval between two checks of the files for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A certificate and its key, in files of PEM.
+/// A certificate and its key, in PEM files.
 #[derive(Debug)]
 pub struct Certificate {
     chain: PathBuf,
@@ -28,7 +28,7 @@ pub struct Certificate {
     last: Mutex<Last>,
 }
 
-/// The last configuration, and when its files had last been changed.
+/// The latest configuration, and the modification times of its files.
 struct Last {
     config: Arc<ServerConfig>,
     changed: [Option<SystemTime>; 2],
@@ -42,11 +42,12 @@ impl std::fmt::Debug for Last {
 }
 
 impl Certificate {
-    /// Reads both files. The first has the certificate, followed by the chain up to one that
-    /// visitors trust.
+    /// Reads both files. The first file contains the certificate, followed by the chain up to a
+    /// certificate that visitors trust.
     ///
     /// # Errors
-    /// A file cannot be read, or the two do not belong together. The error names the file.
+    /// If a file cannot be read, or if the key does not belong to the certificate. The error names
+    /// the file.
     pub fn of_files(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> io::Result<Self> {
         let (certificate, key) = (certificate.into(), key.into());
         let changed = [changed(&certificate), changed(&key)];
@@ -55,7 +56,7 @@ impl Certificate {
         Ok(Self { chain: certificate, key, last })
     }
 
-    /// Returns an acceptor with the current content of the files. Invalid files, such as
+    /// Returns an acceptor with the current contents of the files. Invalid files, for example
     /// half-written ones, change nothing.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

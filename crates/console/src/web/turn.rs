@@ -1,4 +1,4 @@
-//! A page that asks the database waits for its turn.
+//! Makes pages that query the database wait for their turn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 
 use super::{access::Visitor, reply::plain, site::Site};
 
-/// A page waits this long for its turn.
+/// The maximum time that a page waits for its turn.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Makes a page that queries the database wait for its turn. A page that has begun runs to its end
-/// even if the visitor has left, because the server's work for it goes on, too.
+/// Makes a page that queries the database wait for its turn. Once started, a page runs to its end
+/// even if the visitor has left, because the server's work for the page continues, too.
 pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let turns = site.gate.turns(request.uri().path(), request.extensions().get::<Visitor>());
     if turns.is_empty() {

@@ -1,4 +1,4 @@
-//! The state of all queues, at a glance.
+//! Summarizes the state of all queues.
 
 use serde::Serialize;
 
@@ -14,13 +14,13 @@ pub struct Verdict {
     pub state: &'static str,
     /// The state, in a few words.
     pub text: String,
-    /// The number of queues and of messages.
+    /// The number of queues and the number of messages.
     pub held: String,
-    /// Queues with troubles, the worst first.
+    /// The queues with troubles, the worst first.
     pub troubles: Vec<Trouble>,
     /// The number of further troubles.
     pub more: usize,
-    /// Sums over all queues, by the names of the page's cells.
+    /// The sums over all queues, by the names of the page's cells.
     pub sums: [(&'static str, String); 8],
 }
 
@@ -30,15 +30,15 @@ pub struct Trouble {
     pub queue: String,
     pub state: &'static str,
     pub what: String,
-    /// The path below the queue's page.
+    /// The path of a page below the queue's page.
     pub place: &'static str,
 }
 
-/// All states, the worst first, each with its words. A queue may have several states, and counts in
+/// All states, the worst first, each with its text. A queue may have several states, and counts in
 /// each.
 const STATES: [(&str, &str); 4] =
     [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
-/// The most troubles on the page.
+/// The maximum number of troubles on the page.
 const SHOWN: usize = 8;
 
 impl Verdict {

@@ -1,4 +1,4 @@
-//! The pages' templates and what they show.
+//! The pages' templates and their contents.
 
 use askama::Template;
 use axum::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::doctor::Finding;
 
-/// The parts that all pages have.
+/// The parts that all pages have in common.
 #[derive(Debug, Clone)]
 pub struct Frame {
     pub title: String,
@@ -25,7 +25,7 @@ pub struct Frame {
     pub base: String,
     /// The reason why the visitor may not act.
     pub barred: Option<&'static str>,
-    /// The actions that the console's own role has no right to do.
+    /// The actions that the console's own role may not do.
     pub refused: Vec<String>,
     pub problem: Option<String>,
 }
@@ -35,7 +35,7 @@ impl Frame {
         Self::with(site, visitor, None).await
     }
 
-    /// The frame of a page with actions on this queue.
+    /// Returns the frame of a page with actions on this queue.
     pub async fn of_queue(site: &Site, visitor: &Visitor, queue: &str) -> Self {
         Self::with(site, visitor, Some(queue)).await
     }
@@ -47,7 +47,7 @@ impl Frame {
             visitor: visitor.clone(),
             has_logins: site.guard.has_logins(),
             barred: site.may_act(visitor).await.err(),
-            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // then the action itself is refused
+            refused: statement::refused(&site.db, queue).await.unwrap_or_default(), // the action itself is refused
             problem: site.pulse.problem(),
         }
     }
@@ -57,12 +57,12 @@ impl Frame {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
-    /// The actions that the role has no right to do, as people say them.
+    /// Returns the actions that the role may not do, in words for people.
     pub fn refused_in_words(&self) -> String {
         self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
     }
 
-    /// The frame for a visitor who is not known yet.
+    /// Returns the frame for a visitor who is not known yet.
     pub fn anonymous(site: &Site) -> Self {
         let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new(), notice: None };
         let (title, base) = (site.title.clone(), site.base.clone());
@@ -70,7 +70,7 @@ impl Frame {
     }
 }
 
-/// Renders a page, or an error without details.
+/// Renders a page. An error is shown without details.
 pub fn page(template: &impl Template) -> Response {
     with(StatusCode::OK, template)
 }
@@ -130,7 +130,7 @@ pub struct MessagePage {
     pub payload: Vec<super::json::Piece>,
     pub is_whole: bool,
     pub metadata: String,
-    /// The payload as it was stored, for a form that changes it.
+    /// The stored payload, for a form that changes it.
     pub raw: String,
 }
 
@@ -179,11 +179,11 @@ pub struct Relays {
 #[template(path = "doctor.html")]
 pub struct DoctorPage {
     pub frame: Frame,
-    /// Findings, each with the time since which it holds.
+    /// The findings, each with the time since which the problem has existed.
     pub findings: Vec<(Finding, String)>,
-    /// The time for which the doctor has been examining, if it is.
+    /// The time for which an examination has been in progress, if there is one.
     pub looks_for: Option<String>,
-    /// The time of the findings, and how long they took.
+    /// The time of the findings, and how long the examination took.
     pub at: String,
     /// The reason why there are no findings.
     pub problem: String,
@@ -208,7 +208,7 @@ pub struct Ask {
     pub back: String,
     pub button: String,
     pub is_destructive: bool,
-    /// True if the form has fields that were typed.
+    /// True if the form has fields that the visitor typed.
     pub can_change: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers, times and texts as people read and write them.
+//! Numbers, times and texts in the forms that people read and write.
 
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +33,7 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// The time from now: `12 s ago` or `in 12 s`.
+/// Formats the distance from now: `12 s ago` or `in 12 s`.
 pub fn ago(time: SystemTime) -> String {
     match SystemTime::now().duration_since(time) {
         Ok(passed) => format!("{} ago", age(passed)),
@@ -59,7 +59,7 @@ pub fn bytes(count: i64) -> String {
     if unit == 0 { format!("{count} bytes") } else { format!("{count:.1} {}", UNITS[unit]) }
 }
 
-/// Messages a second: `0`, `0.4`, `12`, `1,234`.
+/// Formats messages per second: `0`, `0.4`, `12`, `1,234`.
 pub fn rate(rate: f64) -> String {
     match rate {
         _ if rate < 0.05 => "0".to_owned(),
@@ -68,7 +68,7 @@ pub fn rate(rate: f64) -> String {
     }
 }
 
-/// Formats a payload for a page: JSON is folded and coloured, other text stays as it is. The second
+/// Formats a payload for a page: JSON is indented and coloured, other text is unchanged. The second
 /// value is false if the payload was cut.
 pub fn payload(text: &str) -> (Vec<Piece>, bool) {
     const MOST: usize = 64 * 1024;
@@ -92,7 +92,7 @@ pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// Replaces signs that control a terminal or turn the direction of writing.
+/// Replaces characters that control a terminal or change the direction of writing.
 pub fn visible(sign: char) -> char {
     match sign {
         '\n' | '\t' => sign,
@@ -103,7 +103,7 @@ pub fn visible(sign: char) -> char {
 }
 
 /// # Errors
-/// It is no whole number.
+/// If the text is not a whole number.
 pub fn number(what: &str, text: &str) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("{what} {text:?} is no whole number"))
 }
@@ -111,7 +111,7 @@ pub fn number(what: &str, text: &str) -> Result<i64, String> {
 /// Parses seconds, or a time with a unit: `90`, `5m`, `1h`, `7d`. An empty text is zero.
 ///
 /// # Errors
-/// It is no time, or more than 36500 days.
+/// If the text is not a time, or is more than 36500 days.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is no time: 90, 90s, 5m, 1h and 7d are");

@@ -1,4 +1,4 @@
-//! The activity on a queue: workers, sessions, partitions and keys.
+//! The page of a queue's workings: workers, sessions, partitions and keys.
 
 use std::time::SystemTime;
 
@@ -31,8 +31,8 @@ pub struct WorkerRow {
     pub most: String,
 }
 
-/// Sessions of one program on one machine: the program, the machine, the number of sessions, the
-/// time of the last activity.
+/// The sessions of one program on one machine: the program, the machine, the number of sessions,
+/// the time of the last activity.
 pub type Sessions = (String, String, i64, String);
 
 /// A partition of a queue with keys.
@@ -41,12 +41,12 @@ pub struct PartitionRow {
     pub partition: i32,
     pub held: String,
     pub wanted: bool,
-    /// The first message of the partition.
+    /// The first message in the partition.
     pub first: Option<First>,
     pub lines: String,
 }
 
-/// The message for which the messages behind it wait.
+/// The message that blocks the messages behind it.
 #[derive(Debug, Clone)]
 pub struct First {
     pub id: i64,
@@ -59,10 +59,10 @@ pub struct First {
 #[derive(Debug, Clone)]
 pub struct KeyRow {
     pub key: String,
-    /// The key for a link.
+    /// The key, encoded for a link.
     pub link: String,
     pub partition: i32,
-    /// The reason why the key is blocked, in words.
+    /// The reason why the key is blocked.
     pub why: String,
     pub first: Option<First>,
     pub error: String,
@@ -74,7 +74,7 @@ type Session = (String, String, i64, Option<SystemTime>);
 type Partition = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
 type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
 
-/// The whole activity. Parts that the role may not see are missing, and `hidden` has the reasons.
+/// All workings. Parts that the role may not see are missing, and `hidden` contains the reasons.
 #[derive(Debug, Clone, Default)]
 pub struct Workings {
     pub workers: Vec<WorkerRow>,
@@ -86,7 +86,7 @@ pub struct Workings {
     /// The name of the database as a shard, and whether it is being drained.
     pub shard: Option<(String, bool)>,
     pub hidden: Vec<String>,
-    /// A standby has no workers' reports.
+    /// True on a standby, which has no workers' reports.
     pub is_standby: bool,
 }
 
@@ -189,8 +189,8 @@ fn key((key, partition, id, state, until, attempt, error, waiting): Key) -> KeyR
     KeyRow { first: first(id, &key, &state, until), key: words::shown(&key), link, partition, why, error, waiting }
 }
 
-/// A minute of reports: minutes ago, handled and failed messages a second, and the p50 and p99 of
-/// the handler's time.
+/// A minute of reports: its age in minutes, handled and failed messages per second, and the 50th
+/// and 99th percentiles of the handlers' times.
 type Minute = (i32, f64, f64, Option<f64>, Option<f64>);
 
 fn handlers(minutes: &[Minute]) -> Vec<Chart> {
@@ -208,7 +208,7 @@ fn handlers(minutes: &[Minute]) -> Vec<Chart> {
     ]
 }
 
-/// Charts of what the console saw of the queue itself.
+/// Returns charts of what the console itself observed about the queue.
 pub fn charts(known: &Known) -> Vec<Chart> {
     let line = |of: &dyn Fn(&Point) -> Option<f64>| -> chart::Values {
         let ago = |point: &Point| point.at.elapsed().as_secs_f64() / 60.0;

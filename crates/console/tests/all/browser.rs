@@ -1,4 +1,4 @@
-//! A minimal HTTP client: one connection for each request, and cookies passed by hand.
+//! A minimal HTTP client: one connection per request, and cookies that the caller passes.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ impl Answer {
         self.headers.iter().find(|(is, _)| is.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the text that follows `beginning`, up to the next tag.
+    /// Returns the text between `beginning` and the next tag.
     pub fn text_after(&self, beginning: &str) -> String {
         let at = self.body.find(beginning).unwrap_or_else(|| panic!("no {beginning} in {}", self.body));
         let rest = &self.body[at + beginning.len()..];
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// Sends a request on a new connection, and reads the answer to its end.
+/// Sends a request on a new connection, and reads the response to its end.
 pub async fn send(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let stream = TcpStream::connect(address).await.expect("connected");
     over(stream, address, method, path, headers, body).await

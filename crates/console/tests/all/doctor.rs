@@ -18,7 +18,7 @@ use trunkline_embedded::Cluster;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A server of its own, because many findings are the same for all databases of a server.
+/// A server for one test, because many findings apply to all databases of a server.
 struct Ward {
     server: Cluster,
     db: Db,
@@ -51,7 +51,7 @@ impl Ward {
         self.db.queue(name).await.expect("opened")
     }
 
-    /// Runs the statements of a finding one by one, because some run in no transaction.
+    /// Runs the statements of a finding one by one, because some cannot run in a transaction.
     async fn mend(&self, finding: &Finding) {
         for statement in finding.mend.split("; ") {
             self.say(statement).await;
@@ -67,7 +67,7 @@ impl Ward {
         }
     }
 
-    /// Returns the findings without any patience.
+    /// Returns the findings of a doctor without patience.
     async fn found(&self) -> Vec<Finding> {
         Doctor::new().patience(Duration::ZERO).examine(&self.db).await.expect("examined")
     }
@@ -77,7 +77,7 @@ impl Ward {
         self.found().await.into_iter().filter(|finding| finding.check == check).collect()
     }
 
-    /// Returns the only finding of a check, and checks that its statements mend it.
+    /// Returns the only finding of a check, and verifies that its statements fix the problem.
     async fn mended(&self, check: &str) -> Finding {
         let found = self.of(check).await;
         assert_eq!(found.len(), 1, "{check}: {found:#?}");
@@ -247,7 +247,7 @@ async fn the_notification_queue_is_looked_at() {
     let slow = connect(&ward.server.url("postgres")).await;
     slow.batch_execute("listen something").await.expect("listens");
     slow.batch_execute("begin; select 1").await.expect("and does not read");
-    // The queue holds eight gigabytes, so a finding takes four hundred megabytes.
+    // The notification queue holds eight gigabytes, so a finding requires four hundred megabytes.
     let fill = "select pg_notify('something', repeat('x', 7000) || i) from generate_series(1, 20000) i";
     let mut rounds = 0;
     while ward.of("notifications").await.is_empty() && rounds < 8 {
@@ -291,7 +291,7 @@ async fn queue_without_consumer_is_found_whatever_its_kind() {
     }
 }
 
-/// Due messages are found beside many dead rows, without reading those.
+/// Due messages are found among many dead rows, without reading the dead ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_floor_that_was_left_behind_is_found() {
     let ward = Ward::with(&[("autovacuum", "off")]).await;

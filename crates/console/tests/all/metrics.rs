@@ -11,7 +11,7 @@ use trunkline_embedded::{Cluster, Stop, test_database};
 
 use crate::web::connect;
 
-/// Creates a queue with messages in each state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1
+/// Creates a queue with messages in every state: 10 due, 3 delayed, 4 leased, 2 to be retried, 1
 /// dead, 2 archived.
 pub async fn in_all_states(db: &Db, name: &str) -> Queue<i64> {
     db.create_queue(name, &Settings::new("int8")).await.expect("created");
@@ -40,7 +40,7 @@ fn seconds(text: &str, sample: &str) -> f64 {
     value(text, sample).parse().expect("a number")
 }
 
-/// Creates a database of its own. Returns its address, too.
+/// Creates a database. Returns its connection string, a connection, and a client for SQL.
 async fn database() -> (String, Db, Client) {
     let url = tokio::task::spawn_blocking(test_database).await.expect("no panic").expect("a database");
     let db = Db::connect(&url).await.expect("connected");
@@ -49,7 +49,7 @@ async fn database() -> (String, Db, Client) {
     (url, db, sql)
 }
 
-/// Returns the metrics of a client that has kept no samples.
+/// Returns the metrics from a client that has no samples yet.
 async fn fresh(db: &Db) -> String {
     Metrics::new().exposition(db).await
 }

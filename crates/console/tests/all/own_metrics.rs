@@ -1,4 +1,4 @@
-//! The metrics of a program, of the library and of the database on one page.
+//! The metrics of a program, of the library and of the database, on one page.
 
 use std::collections::BTreeSet;
 

@@ -2,12 +2,13 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The bound of a lane's weight. A piece that comes while there is any room is taken whole.
+/// The maximum weight of a lane. If there is any room, a piece is accepted whole.
 const BOUND: usize = 64 << 20;
-/// The weight of an empty piece: its slot in the queue and the allocator's bookkeeping, generously.
+/// The weight of an empty piece: a generous estimate of its slot in the queue and the allocator's
+/// bookkeeping.
 const EMPTY: usize = 128;
 
-/// One direction of a connection, with the bytes on their way.
+/// One direction of a connection, with the bytes in transit.
 #[derive(Debug)]
 pub(crate) struct Lane {
     state: Mutex<State>,
@@ -42,14 +43,14 @@ impl Lane {
         Self { state: Mutex::default(), room: Condvar::new(), filled: Condvar::new() }
     }
 
-    /// Waits for room. Returns false if the lane is closed.
+    /// Adds a piece once there is room. Returns false if the lane is closed.
     pub(crate) fn push(&self, due: Instant, piece: Piece) -> bool {
         let full = |state: &mut State| state.weight >= BOUND && !state.closed;
         let mut state = self.room.wait_while(self.locked(), full).unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return false;
         }
-        // If the lane has pieces, the reader waits for the first one's due time and needs no
+        // If the lane has pieces, the reader is waiting for the first one's due time and needs no
         // wake-up.
         if state.pieces.is_empty() {
             self.filled.notify_one();

@@ -6,26 +6,26 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// The time between two checks of a held connection for its end.
+/// The interval at which a held connection is checked for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The direction that [`DelayProxy::hold`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// Everything passes.
+    /// Holds nothing.
     Nothing,
-    /// The server receives nothing more. Its answers pass.
+    /// The server receives nothing more. Its answers are still delivered.
     Requests,
-    /// The clients receive nothing more. Their requests pass.
+    /// The clients receive nothing more. Their requests are still delivered.
     Answers,
-    /// Nothing passes.
+    /// Holds both directions.
     Both,
 }
 
-/// Faults of the line, beside a cut.
+/// Faults of the line, in addition to a cut.
 impl DelayProxy {
-    /// Sets the delay of bytes that arrive from now on, in open connections, too. Bytes on their
-    /// way keep their delay, and no byte overtakes another.
+    /// Sets the delay of bytes that arrive from now on, in open connections, too. Bytes in transit
+    /// keep their delay, and no byte overtakes another.
     ///
     /// Fails for a delay over one hour.
     ///
@@ -43,9 +43,9 @@ impl DelayProxy {
         Ok(())
     }
 
-    /// Holds bytes that are due from now on, in open and later connections. No byte is lost and no
-    /// end is visible, as on a dead line. The hold lasts until the next call; then the held bytes
-    /// are delivered in order.
+    /// Holds bytes that are due from now on, in open and later connections. No byte is lost, and
+    /// neither side sees an end, as on a dead line. The hold lasts until the next call; then the
+    /// held bytes are delivered in order.
     ///
     /// ```
     /// # use std::{io::{ErrorKind, Read, Write}, net::{TcpListener, TcpStream}, time::Duration};
@@ -69,15 +69,16 @@ impl DelayProxy {
         self.shared.answers_gate.set(matches!(hold, Hold::Answers | Hold::Both));
     }
 
-    /// Ends every connection at once, on both sides, and discards bytes on their way; also
-    /// connections after [`DelayProxy::leave_half_open`]. Later connections are served.
+    /// Ends every connection at once, on both sides, including connections after
+    /// [`DelayProxy::leave_half_open`]. Bytes in transit are discarded. Later connections are
+    /// served.
     pub fn cut_all(&self) {
         self.connections().iter().for_each(|connection| connection.end());
     }
 
     /// Ends every connection on the clients' side only, as after the loss of a machine. The server
-    /// receives neither an end nor a byte, and keeps sessions, transactions and locks until
-    /// [`DelayProxy::cut_all`] or the end of the proxy. Later connections are served.
+    /// receives neither an end nor another byte. It keeps its sessions, transactions and locks
+    /// until [`DelayProxy::cut_all`] or the end of the proxy. Later connections are served.
     pub fn leave_half_open(&self) {
         for connection in self.connections() {
             connection.left.store(true, Ordering::Release);

@@ -38,7 +38,7 @@ enum Place {
 
 impl Upstream {
     /// Connects and closes the connection. Fails after at most five seconds per address, or at once
-    /// if nothing listens.
+    /// if no server listens.
     ///
     /// ```
     /// # use std::path::Path;
@@ -103,7 +103,7 @@ impl From<SocketAddr> for Upstream {
     }
 }
 
-/// Takes the path of the socket itself, not of its folder.
+/// Converts the path of the socket itself, not of its folder.
 impl From<&Path> for Upstream {
     fn from(socket: &Path) -> Self {
         Self { name: socket.display().to_string(), place: Place::Unix(socket.to_owned()) }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use trunkline_embedded::Binaries;
 
-/// Marks a process that runs a part of another test.
+/// The environment variable that marks a process as running a part of another test.
 const PART: &str = "TRUNKLINE_TEST_PART";
 
 /// Returns a command of this test binary that runs an ignored test as a part of another test.
@@ -16,12 +16,13 @@ pub fn part(name: &str, argument: &Path) -> Command {
     command
 }
 
-/// Returns `None` if `cargo test -- --include-ignored` runs a part by itself.
+/// Returns the argument of a part. Returns `None` if `cargo test -- --include-ignored` runs the
+/// part as a test.
 pub fn argument() -> Option<PathBuf> {
     std::env::var_os(PART).map(PathBuf::from)
 }
 
-/// Waits for the end of a part, and returns its output and its errors.
+/// Waits for the end of a part. Returns its standard output and its standard error.
 pub fn words(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
@@ -31,7 +32,7 @@ pub fn here() -> Binaries {
     Binaries::find_or_fetch(|_, _| {}).unwrap()
 }
 
-/// A new folder that every user may enter. It is removed at the end.
+/// A new folder that every user may enter. It is removed when dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

@@ -5,7 +5,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use trunkline_embedded::{Cluster, DelayProxy, Hold, Stop, Upstream};
 
-/// Starts a server that does `work` with one connection, a proxy before it, and a client.
+/// Starts a server that does `work` with one connection, a proxy in front of the server, and a
+/// client.
 fn connect<T: Send + 'static>(
     delay: Duration,
     work: impl FnOnce(TcpStream) -> T + Send + 'static,
@@ -14,7 +15,7 @@ fn connect<T: Send + 'static>(
     let proxy = DelayProxy::start("127.0.0.1:0", listener.local_addr().unwrap(), delay).unwrap();
     let server = thread::spawn(move || work(listener.accept().unwrap().0));
     let client = TcpStream::connect(proxy.addr()).unwrap();
-    // Makes a test fail that would block.
+    // Makes a blocked test fail instead of hang.
     client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     client.set_nodelay(true).unwrap();
     (proxy, client, server)
@@ -39,7 +40,7 @@ fn read_all(mut stream: impl Read) -> Vec<u8> {
     all
 }
 
-/// Returns true at the end of the stream, or after a reset.
+/// Returns true at the end of the stream, and after a reset.
 fn is_over(mut stream: impl Read) -> bool {
     match stream.read(&mut [0]) {
         Ok(length) => length == 0,
@@ -115,7 +116,7 @@ fn server_that_goes_away_ends_client_after_its_last_words() {
     });
     server.join().unwrap();
     assert_eq!(read_all(&client).len(), 300_000);
-    // The client notices that no server listens, as it would without the proxy.
+    // The client notices that no server is listening, as it would without the proxy.
     eventually(|| client.write_all(b"hello?").is_err());
 }
 
@@ -202,7 +203,8 @@ fn the_end_of_the_proxy_ends_everything_at_once() {
         assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
         assert!(clients.iter().all(is_over) && servers.iter().all(is_over));
         assert!(TcpStream::connect(addr).is_err());
-        // The connections' threads have ended, but the system may take a moment more.
+        // The connections' threads have ended, but the system may take another moment to remove
+        // them.
         eventually(|| threads(addr.1) == 0);
     }
 }
@@ -215,7 +217,8 @@ fn eventually(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Counts this process's threads with the port in their name, where the system has /proc.
+/// Counts this process's threads with the port in their names. Returns 0 if the system has no
+/// /proc.
 fn threads(port: u16) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -299,7 +302,7 @@ fn connections_can_be_cut_at_once_also_while_held() {
         is_over(stream)
     });
     proxy.hold(Hold::Both);
-    // Repeats, because the connection to the server may not be open yet.
+    // Tried repeatedly, because the connection to the server may not be open yet.
     eventually(|| {
         proxy.cut_all();
         server.is_finished()

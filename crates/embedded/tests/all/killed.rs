@@ -36,7 +36,7 @@ fn kill(mut owner: Child) {
 
 #[test]
 fn a_killed_owner_leaves_no_server_and_no_folder() {
-    // A process that another test starts now must not inherit the pipe that reports the owner's
+    // A process that another test is starting must not inherit the pipe that reports the owner's
     // end.
     let mut owner = again::part("killed::owner", Path::new("temporary")).spawn().unwrap();
     let (pid, folder) = told(&mut owner);

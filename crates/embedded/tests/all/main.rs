@@ -1,5 +1,5 @@
 //! The crate's guarantees, with real servers. One process of this binary plays the owner that is
-//! killed, and others run with their own environment: see `again`.
+//! killed. Others run with their own environment: see `again`.
 
 mod again;
 mod speak;

@@ -7,7 +7,7 @@ pub fn ask(socket_dir: &Path, port: u16, statement: &str) -> Option<String> {
     exchange(UnixStream::connect(socket_dir.join(format!(".s.PGSQL.{port}"))).unwrap(), statement)
 }
 
-/// Does the same on an open connection.
+/// Runs a statement like [`ask`], on an open connection.
 pub fn exchange(mut stream: impl Read + Write, statement: &str) -> Option<String> {
     let mut hello = 196_608_u32.to_be_bytes().to_vec();
     hello.extend(b"user\0trunkline\0database\0postgres\0\0");
@@ -35,7 +35,8 @@ fn until_ready(stream: &mut impl Read) -> Option<String> {
         match head[0] {
             b'Z' => return value,
             b'E' => panic!("{}", String::from_utf8_lossy(&body)),
-            // Two bytes are the number of values, four the length of the first value.
+            // The first two bytes are the number of values, the next four the length of the first
+            // value.
             b'D' if value.is_none() => {
                 let length = u32::from_be_bytes(body[2..6].try_into().unwrap()) as usize;
                 value = Some(String::from_utf8(body[6..6 + length].to_vec()).unwrap());

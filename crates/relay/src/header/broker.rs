@@ -1,4 +1,5 @@
-//! The rules of each broker: headers that it takes, names that it obeys, and names of the relay.
+//! The rules of each broker: headers that it accepts, names that it obeys, and names that the relay
+//! uses.
 
 use super::{KEY_ENCODING, TOMBSTONE, Value, destination};
 use crate::outgoing::{ATTEMPT, ID, KEY};
@@ -17,9 +18,9 @@ pub(crate) struct Broker {
     takes_amqp: bool,
     /// True if a header's name may occur several times.
     pub repeats: bool,
-    /// The bound of bytes per name.
+    /// The maximum number of bytes per name.
     pub longest_name: usize,
-    /// True if a header carries the key, and another one marks a missing value.
+    /// True if one header carries the key, and another one marks a missing value.
     pub key_is_header: bool,
     /// Fails with the reason if a message can never go to this destination.
     pub destination: fn(&str) -> Result<(), String>,
@@ -33,7 +34,7 @@ impl Broker {
         is_order: |name| starts(name, "nats-") || name.eq_ignore_ascii_case("kv-operation"),
         own: OWN,
         takes_name: |name| !name.is_empty() && name.iter().all(|byte| byte.is_ascii_graphic() && *byte != b':'),
-        // Clients trim values; some trim all white space of Unicode.
+        // Clients trim values, and some trim all Unicode white space.
         takes_text: |text| !text.chars().any(char::is_control) && text.trim().len() == text.len(),
         takes_bytes: false,
         takes_null: false,
@@ -77,7 +78,7 @@ impl Broker {
 
     pub const RABBITMQ: Self = Self {
         name: "RabbitMQ",
-        // Names that begin with x- are for the broker's plugins, streams and dead letters.
+        // Names that begin with x- are reserved for the broker's plugins, streams and dead letters.
         is_order: |name| starts(name, "x-") || name.eq_ignore_ascii_case("cc") || name.eq_ignore_ascii_case("bcc"),
         own: OWN,
         takes_name: |name| std::str::from_utf8(name).is_ok_and(|name| name.len() <= 255),

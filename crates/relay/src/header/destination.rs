@@ -1,10 +1,10 @@
-//! Checks destinations before a message is sent. A broker closes the connection for some wrong
-//! destinations, and does not report others.
+//! Checks destinations before a message is sent, because a broker closes the connection for some
+//! wrong destinations and does not report others.
 
 use crate::template::shortened;
 
-/// The bound of bytes per subject. A protocol line of NATS has at most 4,096 bytes, unless the
-/// server is configured otherwise, and contains the reply subject and the sizes, too.
+/// The maximum number of bytes per subject. By default a protocol line of NATS has at most 4,096
+/// bytes, and it also contains the reply subject and the sizes.
 const SUBJECT: usize = 3_900;
 const TOPIC: usize = 249;
 const ROUTING_KEY: usize = 255;

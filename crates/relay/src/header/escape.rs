@@ -1,5 +1,5 @@
-//! `trunkline-header.NTH.KIND.NAME`: a header that the other side cannot carry unchanged, in
-//! metadata and in the headers of a broker.
+//! `trunkline-header.NTH.KIND.NAME`: the form, in metadata and in the headers of a broker, of a
+//! header that the other side cannot carry unchanged.
 //!
 //! NTH counts the headers with the same name from 1. KIND is `text`, `base64` (bytes that are not
 //! text), `null` or `amqp`. NAME and text values are graphic ASCII, and everything else is
@@ -30,7 +30,7 @@ impl<'a> Escaped<'a> {
         Self { name, nth: 1, value }
     }
 
-    /// Returns the escaped name and text.
+    /// Returns the escaped name and value.
     pub fn encode(&self) -> (String, String) {
         let escaped = |text: &str| percent_encode(text.as_bytes(), PLAIN).to_string();
         let (kind, text) = match &self.value {
@@ -42,8 +42,8 @@ impl<'a> Escaped<'a> {
         (format!("{PREFIX}{}.{kind}.{}", self.nth, percent_encode(&self.name, PLAIN)), text)
     }
 
-    /// Decodes a name and a text, if [`Escaped::encode`] makes exactly these. So a header has only
-    /// one escaped form.
+    /// Decodes a name and a value, but only if [`Escaped::encode`] would produce exactly these. So
+    /// a header has only one escaped form.
     pub fn decode(name: &str, text: &str) -> Option<Escaped<'static>> {
         let Parts { nth, kind, name: of } = Parts::of(name)?;
         let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));
@@ -60,7 +60,8 @@ impl<'a> Escaped<'a> {
     }
 }
 
-/// Returns true if a name has the escaped form, for any text. No other header may have such a name.
+/// Returns true if a name has the escaped form, whatever its value is. No other header may have
+/// such a name.
 pub(super) fn is_escaped(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(|name| Parts::of(name).is_some())
 }

@@ -11,18 +11,19 @@ use super::{
 };
 use crate::outgoing::KEY;
 
-/// The metadata and the key that headers become.
+/// The metadata and the key that the headers are converted to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub metadata: Metadata,
-    /// Set only for brokers that carry the key as a header.
+    /// The key. Set only for brokers that carry the key as a header.
     pub key: Option<String>,
 }
 
-/// Names that have a meaning in metadata. A header with such a name and another meaning is escaped.
+/// Names that have a meaning in metadata. A header that has such a name but another meaning is
+/// escaped.
 const MEANT: [&str; 3] = [KEY, KEY_ENCODING, TOMBSTONE];
 
-/// Returns metadata and key. Headers that the relay wrote take precedence.
+/// Returns the metadata and the key. Headers that the relay wrote take precedence.
 pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header<'a>>) -> Headers {
     let (mut found, mut plain, mut escaped) = (Headers::default(), Vec::new(), Vec::new());
     let mut key: Option<Value<'_>> = None;
@@ -73,7 +74,7 @@ pub(crate) fn metadata<'a>(broker: &Broker, all: impl IntoIterator<Item = Header
     found
 }
 
-/// Returns the key, and the encoding's header if it does not apply.
+/// Returns the key. Also returns the header of the encoding if the encoding does not apply.
 fn read_key<'a>(
     key: Option<&Value<'a>>,
     encoding: Option<Cow<'a, str>>,
@@ -95,7 +96,7 @@ pub(super) fn is_plain(header: &Escaped<'_>) -> bool {
     header.nth == 1 && !MEANT.contains(&name) && !is_escaped(name.as_bytes())
 }
 
-/// Returns a header as name and text.
+/// Returns a header as a name and a value.
 fn entry(header: Escaped<'_>) -> (String, String) {
     if !is_plain(&header) {
         return header.encode();

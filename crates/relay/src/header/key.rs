@@ -8,7 +8,8 @@ use trunkline::Metadata;
 
 use super::text_of;
 
-/// The header, and the name in the metadata, of the encoding of a key that is not text: `base64`.
+/// The name of the header, and of the metadata entry, for the encoding of a key that is not text:
+/// `base64`.
 pub(crate) const KEY_ENCODING: &str = "trunkline-key-encoding";
 pub(super) const BASE64: &str = "base64";
 

@@ -1,8 +1,8 @@
-//! Headers: names and values beside a body, for every broker and both directions.
+//! Headers: names and values that accompany a body, for every broker and both directions.
 //!
-//! Metadata has names with one text each. Brokers have more: bytes that are not text, names without
-//! a value, repeated names, and names that they obey. A header that the other side cannot carry
-//! unchanged travels under a name that describes it, `trunkline-header.NTH.KIND.NAME`, and is
+//! Metadata has names with one text each. Brokers allow more: bytes that are not text, names
+//! without a value, repeated names, and names that they obey. A header that the other side cannot
+//! carry unchanged travels under a name that describes it, `trunkline-header.NTH.KIND.NAME`, and is
 //! decoded where possible: see [`escape`]. So a header arrives exactly, or the message is refused
 //! with the header's name. The relay never changes a header, and no broker obeys metadata.
 
@@ -33,13 +33,13 @@ pub(crate) use self::{
 pub(crate) const TOMBSTONE: &str = "kafka-tombstone";
 pub(crate) const TRUE: &str = "true";
 
-/// The field of a Redis entry with the payload.
+/// The field of a Redis entry that contains the payload.
 pub(crate) const BODY: &str = "body";
 
 /// A header of a broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header<'a> {
-    /// Text, except for Redis, whose names may be any bytes.
+    /// The name. It is text, except for Redis, whose names may be any bytes.
     pub name: Cow<'a, [u8]>,
     pub value: Value<'a>,
 }
@@ -49,11 +49,11 @@ pub(crate) struct Header<'a> {
 pub(crate) enum Value<'a> {
     /// UTF-8 without a zero byte, which metadata can carry.
     Text(Cow<'a, str>),
-    /// Other bytes.
+    /// Any other bytes.
     Bytes(Cow<'a, [u8]>),
-    /// No value, which differs from the empty value.
+    /// No value, which is different from an empty value.
     Null,
-    /// A value of AMQP that is not a text, a number or a boolean, as JSON.
+    /// A value of AMQP that is neither a text nor a number nor a boolean, as JSON.
     Amqp(Cow<'a, str>),
 }
 
@@ -77,7 +77,7 @@ impl<'a> Header<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns bytes as text if they are text, else as bytes.
+    /// Returns a text value if the bytes are text, otherwise a byte value.
     pub fn of(bytes: &'a [u8]) -> Self {
         match text_of(bytes) {
             Some(text) => Self::Text(text.into()),

@@ -1,4 +1,4 @@
-//! Converts a message's metadata and key to the headers of a broker.
+//! Converts a message's metadata and key into the headers of a broker.
 
 use super::{
     Broker, Header, KEY_ENCODING, TOMBSTONE, TRUE, Value, bytes_of_key,
@@ -11,7 +11,8 @@ use crate::{
     template::shortened,
 };
 
-/// Returns all headers of a message, or the reason why the broker cannot carry them, with the name.
+/// Returns all headers of a message. If the broker cannot carry them, returns the reason, with the
+/// header's name.
 pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<Header<'a>>, String> {
     let mut headers = Vec::with_capacity(message.metadata.len() + 4);
     headers.push(Header::text(ID, &*message.id));
@@ -58,7 +59,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
             return Err(format!("the metadata's name {} stands for what is there already", shortened(&name)));
         }
     }
-    // Counts the headers with the last name that have their own place.
+    // Counts the headers with the previous name that keep their own name.
     let (mut last, mut plain) = (Vec::new(), 0);
     for header in all {
         if several && last != *header.name {
@@ -72,7 +73,7 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
     Ok(headers)
 }
 
-/// Reads an entry of the metadata, which may be escaped.
+/// Reads an entry of the metadata, whose name may be escaped.
 fn read<'a>(name: &'a str, text: &'a str) -> Result<Escaped<'a>, String> {
     if !is_escaped(name.as_bytes()) {
         return Ok(Escaped::first(name.as_bytes().into(), Value::Text(text.into())));
@@ -85,7 +86,7 @@ fn read<'a>(name: &'a str, text: &'a str) -> Result<Escaped<'a>, String> {
     })
 }
 
-/// Returns a header under its own name, or escaped.
+/// Returns a header under its own name, or in its escaped form.
 fn place<'a>(broker: &Broker, header: Escaped<'a>, in_turn: bool) -> Result<Header<'a>, String> {
     if in_turn && !is_escaped(&header.name) && broker.takes(&header.name, &header.value) {
         return Ok(Header { name: header.name, value: header.value });

@@ -1,5 +1,5 @@
-//! Metadata and headers are the same after a round trip, or are refused with their name. No header
-//! among them is one that a broker obeys.
+//! Metadata and headers are unchanged after a round trip, or are refused by name. A broker obeys
+//! none of the headers.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use trunkline::Metadata;
@@ -9,7 +9,7 @@ use crate::outgoing::{ATTEMPT, ID, KEY, Outgoing};
 
 const BROKERS: [&Broker; 4] = [&Broker::NATS, &Broker::REDIS, &Broker::KAFKA, &Broker::RABBITMQ];
 
-/// Names that brokers obey or the relay uses, and names that no broker can carry.
+/// Names that brokers obey or that the relay uses, and names that no broker can carry.
 const NAMES: &[&str] = &[
     "Nats-Rollup",
     "nats-ttl",
@@ -82,7 +82,8 @@ fn outgoing(metadata: Metadata, key: Option<String>) -> Outgoing {
     Outgoing { key, metadata, ..Outgoing::new("q/1/1", "to", "body") }
 }
 
-/// Orders headers as a broker does: by name in their order, and RabbitMQ's sorted.
+/// Orders headers as a broker does: headers of one name keep their order, and RabbitMQ sorts by
+/// name.
 fn over<'a>(broker: &Broker, mut all: Vec<Header<'a>>) -> Vec<Header<'a>> {
     for header in &all {
         if broker.name == "NATS" {

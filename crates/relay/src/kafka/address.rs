@@ -1,4 +1,5 @@
-//! Converts an address to a configuration of librdkafka.
+//! The relay requires a confirmation for each message, and no transactions. The end of a partition
+//! is not an error.
 
 use percent_encoding::percent_decode_str;
 use rdkafka::ClientConfig;
@@ -29,8 +30,8 @@ const OURS: [&str; 13] = [
 const ALIASES: [(&str, &str); 2] =
     [("message.timeout.ms", "delivery.timeout.ms"), ("linger.ms", "queue.buffering.max.ms")];
 
-/// Returns the configuration of an address. User and password are for SASL PLAIN, unless the
-/// options name another mechanism. Options are settings of librdkafka, except settings that the
+/// Returns the configuration for an address. User and password are for SASL PLAIN, unless the
+/// options name another mechanism. Options are settings of librdkafka, except the settings that the
 /// relay's guarantees depend on.
 pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     let wrong = |why: &str| Error::usage(format!("the address {} cannot be used: {why}", address.shown()));
@@ -45,7 +46,7 @@ pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", hosts.split(',').map(with_port).collect::<Vec<_>>().join(","));
     config.set("client.id", "trunkline-relay");
-    // Finds a restarted broker quickly.
+    // Reconnects to a restarted broker quickly.
     config.set("reconnect.backoff.ms", "50").set("reconnect.backoff.max.ms", "1000");
     config.set("socket.keepalive.enable", "true").set("socket.connection.setup.timeout.ms", "5000");
     if let Some(login) = login {
@@ -63,7 +64,7 @@ pub(super) fn config(address: &Address) -> Result<ClientConfig> {
     Ok(config)
 }
 
-/// Sets the settings that the address does not set.
+/// Applies settings that the address leaves unset.
 pub(super) fn preset(config: &mut ClientConfig, settings: &[(&str, &str)]) {
     for (name, value) in settings {
         let alias = ALIASES.iter().find(|(known, _)| known == name).map(|(_, alias)| *alias);

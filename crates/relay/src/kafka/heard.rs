@@ -1,4 +1,4 @@
-//! Errors that the client reports beside its answers, above all the reason why it has no
+//! Errors that the client reports independently of its answers, above all the reason why it has no
 //! connection.
 
 use std::sync::{Mutex, PoisonError};
@@ -10,9 +10,9 @@ pub(super) struct Heard(Mutex<Option<String>>);
 
 impl Heard {
     pub fn note(&self, error: &KafkaError, reason: &str) {
-        // Errors of a message arrive with the message.
+        // Errors that concern a message are reported with the message.
         tracing::debug!(%error, reason, "Kafka's client says");
-        // The errors of single brokers say more than the error that all are down.
+        // The errors of single brokers are more specific than the error that all of them are down.
         if error.rdkafka_error_code() != Some(RDKafkaErrorCode::AllBrokersDown) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
         }

@@ -4,13 +4,13 @@ use rdkafka::{error::KafkaError, types::RDKafkaErrorCode as Code};
 
 use crate::sink::Outcome;
 
-/// The outcome of a message, as far as the error's code decides it.
+/// The outcome of a message, as far as the error's code determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     Known(Outcome),
-    /// Kafka reports this for a whole batch, even if one message is too large.
+    /// Kafka reports this for a whole batch, even if only one message is too large.
     TooLarge(String),
-    /// The client's cached answer; the topic may exist by now.
+    /// The answer comes from the client's cache; the topic may exist by now.
     NoTopic(String),
 }
 
@@ -25,7 +25,7 @@ pub(super) fn fate(error: &KafkaError) -> Fate {
     }
 }
 
-/// Returns true if a retry fails in the same way until the broker or the message is changed.
+/// Returns true if a retry fails in the same way until the broker or the message changes.
 fn is_for_good(code: Code) -> bool {
     matches!(
         code,
@@ -42,7 +42,7 @@ fn is_for_good(code: Code) -> bool {
 fn words(code: Code) -> String {
     match code {
         Code::UnknownTopic | Code::UnknownPartition => "there is no such topic".to_owned(),
-        // The client's own codes have names, and their text says what happened.
+        // The client's own codes have names, and the text of such an error describes what happened.
         _ => format!("{code} ({code:?})"),
     }
 }

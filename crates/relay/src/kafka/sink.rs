@@ -35,14 +35,14 @@ use crate::{
 
 /// The time that the brokers have to confirm a message, retries included, in milliseconds.
 const PATIENCE: &str = "10000";
-/// The time that the client looks for a missing topic, in milliseconds.
+/// The time for which the client looks for a missing topic, in milliseconds.
 const ASKED: &str = "5000";
-/// The time that the brokers have to answer whether a topic exists, and the codes of a missing
+/// The time that the brokers have to answer whether a topic exists, and the codes for a missing
 /// topic.
 const ASKS: Duration = Duration::from_secs(5);
 const MISSING: [RDKafkaErrorCode; 2] = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownTopic];
-/// The largest request that a broker takes in its default configuration, in bytes. For a larger
-/// request it closes the connection without an answer.
+/// The maximum size of a request that a broker accepts in its default configuration, in bytes. It
+/// closes the connection without an answer if a request is larger.
 const LARGEST: &str = "100000000";
 
 /// Kafka, `kafka://user:password@host:port,host:port/TOPIC?setting=value`; the settings are
@@ -54,9 +54,8 @@ const LARGEST: &str = "100000000";
 ///
 /// The key decides the partition (murmur2, as in Java's clients); a message without a key goes to
 /// any partition. Headers are Kafka's headers. The producer is idempotent, so a message that the
-/// client itself sends again is stored once. The relay sends a message again after ten seconds
-/// without an answer, or after a crash; such a message may be stored twice, with the same
-/// `trunkline-id`.
+/// client itself resends is stored once. The relay sends a message again after ten seconds without
+/// an answer, or after a crash; such a message may be stored twice, with the same `trunkline-id`.
 ///
 /// - Refused for good: a message that alone is too large for its topic; a topic that does not exist
 ///   after five seconds and that the broker does not create; a topic without permission to write.
@@ -64,9 +63,9 @@ const LARGEST: &str = "100000000";
 pub struct KafkaSink {
     broker: String,
     config: ClientConfig,
-    /// The producer of requests with many messages.
+    /// The producer for requests with many messages.
     many: Renewed,
-    /// The producer of requests with one message, for messages whose batch was too large.
+    /// The producer for requests with one message: messages whose batch was too large.
     alone: Renewed,
 }
 
@@ -74,8 +73,8 @@ impl KafkaSink {
     /// Connects.
     ///
     /// # Errors
-    /// No broker can be reached now, or the address is invalid. After connecting, the sink outlasts
-    /// an outage.
+    /// If no broker can be reached now, or the address is invalid. Once connected, the sink
+    /// outlasts an outage.
     pub async fn open(address: &Address) -> Result<Self> {
         let broker = address.shown();
         let mut config = address::config(address)?;
@@ -98,8 +97,8 @@ impl KafkaSink {
         Ok(Self { broker, config, many, alone: Renewed::none() })
     }
 
-    /// Succeeds if the brokers say that the topic does not exist. The client itself caches a
-    /// missing topic for minutes; this question refreshes its cache.
+    /// Succeeds if the brokers report that the topic does not exist. The client caches a missing
+    /// topic for minutes, and this question refreshes its cache.
     async fn is_missing(&self, topic: &Arc<str>) -> std::result::Result<(), String> {
         let (producer, topic) = (self.many.get(&self.config).map_err(|cause| cause.to_string())?, topic.clone());
         let asked = spawn_blocking(move || {
@@ -207,7 +206,7 @@ fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
     Ok(headers)
 }
 
-/// A producer that is replaced after a fatal error. An idempotent producer fails when the brokers'
+/// A producer that is replaced after a fatal error. An idempotent producer fails if the brokers'
 /// state does not match its own.
 struct Renewed(Mutex<Option<Arc<ThreadedProducer<Answers>>>>);
 
@@ -258,7 +257,7 @@ impl ProducerContext for Answers {
     }
 }
 
-/// The position of a message in its batch, for the answer.
+/// The position of a message in its batch, used to assign the answer.
 struct Ticket {
     reports: Arc<Reports>,
     at: usize,
@@ -270,7 +269,7 @@ impl Ticket {
     }
 }
 
-/// The answers to a batch. It is complete when the last answer has come.
+/// The answers to a batch. It is complete when the last answer has arrived.
 struct Reports {
     fates: Mutex<Vec<Fate>>,
     left: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Reads all partitions of a topic, from a position in each.
+//! Reads all partitions of a topic, each from a position.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -31,8 +31,8 @@ use crate::{
 
 /// The time that a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// The time that a broker has to list the partitions, and the time between two looks for new
-/// partitions.
+/// The time that a broker has to list the partitions, and the interval at which new partitions are
+/// searched for.
 const ASKED: Duration = Duration::from_secs(10);
 const RENEWED: Duration = Duration::from_secs(60);
 
@@ -41,20 +41,20 @@ const RENEWED: Duration = Duration::from_secs(60);
 ///
 /// The source is in no consumer group and commits nothing: the queue's database stores its
 /// position. The position is the next offset of each partition, `0:17,1:4`. Messages of a partition
-/// come in order; the order between partitions is undefined. The source reads only committed
+/// arrive in order; the order between partitions is undefined. The source reads only committed
 /// messages. It finds new partitions within a minute, and reads them from their beginning. A
 /// message without a value, as in compacted topics, arrives with an empty body (`null` in a queue
 /// of JSON) and with `kafka-tombstone` in its metadata.
 ///
 /// If the topic no longer has the message at the position, reading ends with a gap. With
-/// `accept-gap=true` it goes on at the oldest message.
+/// `accept-gap=true` it continues at the oldest message.
 pub struct KafkaSource {
     broker: String,
     topic: String,
     consumer: Arc<StreamConsumer<Told>>,
     /// The next offset of each partition; empty until the first read.
     next: BTreeMap<i32, i64>,
-    /// The position that belongs to `next`, after the first read.
+    /// The position that corresponds to `next`, after the first read.
     at: Option<String>,
     looked: Instant,
     assigned: bool,
@@ -64,7 +64,7 @@ impl KafkaSource {
     /// Connects.
     ///
     /// # Errors
-    /// No broker can be reached now, the topic does not exist, or the address is invalid.
+    /// If no broker can be reached now, the topic does not exist, or the address is invalid.
     pub async fn open(address: &Address) -> Result<Self> {
         let (broker, topic) = (address.shown(), address.path.clone());
         let accepts_gap = address.option("accept-gap")?.unwrap_or_default();
@@ -109,13 +109,13 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Continues behind a position.
+    /// Continues from a position.
     async fn assign(&mut self, after: Option<&str>) -> Result<()> {
         let places = parse(after.unwrap_or_default())
             .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
-        // Gives each partition an offset from the start. So the source notices messages that the
+        // Gives each partition an offset from the start. So the source detects messages that the
         // topic drops before the first read.
         let unknown: Vec<i32> = self.next.iter().filter(|(_, next)| **next == BEGINNING).map(|(id, _)| *id).collect();
         for (partition, (first, _)) in self.ends(unknown).await? {
@@ -132,7 +132,7 @@ impl KafkaSource {
         Ok(())
     }
 
-    /// Returns the first offset of each partition, and the offset behind its last.
+    /// Returns the first offset of each partition, and the offset after its last message.
     async fn ends(&self, partitions: Vec<i32>) -> Result<BTreeMap<i32, (i64, i64)>> {
         if partitions.is_empty() {
             return Ok(BTreeMap::new());
@@ -145,7 +145,7 @@ impl KafkaSource {
         asked.await.map_err(|cause| self.said(cause))?.map_err(|cause| self.said(cause))
     }
 
-    /// Describes the messages between the position and the topic's ends that are missing.
+    /// Describes the missing messages between the position and the topic's current start or end.
     async fn gap(&self, code: Code) -> Error {
         let ends = self.ends(self.next.keys().copied().collect()).await.unwrap_or_default();
         let missing = ends.iter().filter_map(|(id, (first, end))| {
@@ -170,8 +170,8 @@ impl KafkaSource {
             self.look().await?;
         }
         if !self.assigned || self.at.as_deref() != after {
-            // The client discards buffered messages of another position, so all partitions are
-            // assigned again.
+            // The client drops messages that it buffered for another position, so all partitions
+            // are assigned again.
             self.assign(after).await?;
         }
         // If this read ends early, the next one assigns the partitions again.
@@ -189,7 +189,7 @@ impl KafkaSource {
                     Err(_) if !read.is_empty() => return Ok(read),
                     Err(error) => return Err(error),
                 },
-                // Returns the messages first; the error comes again.
+                // Returns the messages that were read; the next read reports the error.
                 Err(_) if !read.is_empty() => return Ok(read),
                 Err(error) => return Err(self.failed(&error).await),
             }
@@ -255,8 +255,8 @@ impl Source for KafkaSource {
     }
 }
 
-/// Returns the headers as metadata. The client returns names as text, and panics at a name that is
-/// not UTF-8.
+/// Returns the headers as metadata. The client returns names as text, and panics if a name is not
+/// UTF-8.
 fn headers(headers: &BorrowedHeaders) -> std::result::Result<Headers, &'static str> {
     let all = || -> Vec<_> {
         let value = |value: Option<_>| value.map_or(Value::Null, Value::of);
@@ -266,7 +266,7 @@ fn headers(headers: &BorrowedHeaders) -> std::result::Result<Headers, &'static s
     Ok(header::metadata(&Broker::KAFKA, all))
 }
 
-/// The offset of a partition that nothing was read from.
+/// The offset of a partition from which nothing has been read.
 const BEGINNING: i64 = -1;
 
 fn written(next: &BTreeMap<i32, i64>) -> String {
@@ -286,7 +286,7 @@ fn parse(position: &str) -> Option<BTreeMap<i32, i64>> {
 }
 
 /// Statistics that the client reports once per second: the end of each partition, and whether the
-/// client has delivered all messages before it.
+/// client has delivered all messages up to it.
 #[derive(Default)]
 struct Told(Mutex<BTreeMap<i32, End>>);
 
@@ -301,9 +301,8 @@ impl Told {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of messages between the position and the ends. The markers of
-    /// transactions have offsets, too, and are never delivered. So the lag is 0 where the client
-    /// has nothing left.
+    /// Returns the number of messages between the position and the ends. Markers of transactions
+    /// have offsets, too, but are never delivered. So the lag is 0 if the client has nothing left.
     fn lag(&self, read: &BTreeMap<i32, i64>) -> Option<u64> {
         let ends = self.ends();
         let left = |(partition, end): (&i32, &End)| {

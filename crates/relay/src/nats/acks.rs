@@ -1,7 +1,8 @@
 //! The stream's answers to whole batches: one subscription, one slot per message, one wake-up per
 //! batch.
 //!
-//! The client's own futures cost a timer, a channel, a random subject and a map entry per message.
+//! The client's own futures would cost a timer, a channel, a random subject and a map entry per
+//! message.
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,7 @@ use tokio::{sync::Notify, task::AbortHandle, time::timeout};
 #[derive(Debug)]
 pub(super) enum Answer {
     Stored,
-    /// No subscriber listens on the subject.
+    /// No subscriber listens to the subject.
     NoResponders,
     Refused(jetstream::Error),
     Unreadable(String),
@@ -82,14 +83,15 @@ impl Batch<'_> {
         format!("{}.{}.{at}", self.acks.inbox, self.nr)
     }
 
-    /// Counts a message that was not sent and gets no answer.
+    /// Records that a message was not sent, so that no answer is awaited.
     pub fn unsent(&self) {
         self.waiting.one_less();
     }
 
-    /// Waits until all answers are there, for at most `patience`. Returns the answers so far.
+    /// Waits until all answers have arrived, for at most `patience`. Returns the answers that have
+    /// arrived.
     pub async fn answers(self, patience: Duration) -> Vec<Option<Answer>> {
-        let _ = timeout(patience, self.waiting.all.notified()).await; // missing answers are None
+        let _ = timeout(patience, self.waiting.all.notified()).await; // missing answers stay `None`
         std::mem::take(&mut *self.waiting.answers())
     }
 }
@@ -115,7 +117,7 @@ impl Waiting {
         if let Some(place @ None) = self.answers().get_mut(at) {
             *place = Some(answer);
         } else {
-            return; // a second answer, or after the batch's end
+            return; // a second answer, or an answer after the batch's end
         }
         self.one_less();
     }
@@ -141,7 +143,7 @@ async fn read(mut answers: Subscriber, inbox: usize, batches: Arc<Batches>) {
     }
 }
 
-/// Parses batch and index from a subject behind the inbox.
+/// Parses the batch and the index from the part of a subject after the inbox.
 fn place(subject: &str, inbox: usize) -> Option<(u64, usize)> {
     let (nr, at) = subject.get(inbox + 1..)?.split_once('.')?;
     Some((nr.parse().ok()?, at.parse().ok()?))
@@ -154,7 +156,7 @@ fn answer(message: &Message) -> Answer {
     said(&message.payload)
 }
 
-/// Parses a stream's answer. An answer of another service on the subject confirms nothing.
+/// Parses a stream's answer. If another service on the subject answers, that confirms nothing.
 fn said(payload: &[u8]) -> Answer {
     #[derive(Deserialize)]
     struct Said {

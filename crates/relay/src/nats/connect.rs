@@ -14,11 +14,11 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The bound of stored violations.
+/// The maximum number of stored violations.
 const MOST: usize = 64;
 
-/// Publishes that the server refused. The server reports them apart from the message, and sends no
-/// answer.
+/// Publishes that the server refused. The server reports them separately from the message, and
+/// sends no answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Violations(Arc<Mutex<VecDeque<String>>>);
 
@@ -31,7 +31,7 @@ impl Violations {
         all.push_back(said);
     }
 
-    /// Takes the server's error for a publish to a subject.
+    /// Removes and returns the server's error for a publish to a subject.
     pub(super) fn of(&self, subject: &str) -> Option<String> {
         let quoted = format!("\"{subject}\"");
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ fn plain(text: &str) -> String {
 /// Connects. The connection outlasts later outages.
 ///
 /// # Errors
-/// No server can be reached now, or none accepts the login.
+/// If no server can be reached now, or none accepts the login.
 pub(super) async fn connect(address: &Address) -> Result<(Client, Violations)> {
     let violations = Violations::default();
     let noted = violations.clone();

@@ -24,14 +24,14 @@ use crate::{
     sink::{Outcome, Sink},
 };
 
-/// The time that the stream has to confirm.
+/// The time that the stream has to confirm a message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// NATS `JetStream`: a message is confirmed when a stream has stored it, on the stream's configured
 /// number of replicas.
 ///
-/// `Nats-Msg-Id` is the message's id. So the stream stores a message that is sent again within its
-/// window for duplicates once; the window is two minutes unless configured otherwise.
+/// `Nats-Msg-Id` is the message's id. So a message that is sent again within the stream's duplicate
+/// window is stored only once. The window is two minutes unless configured otherwise.
 pub struct NatsSink {
     client: Client,
     context: Context,
@@ -45,7 +45,7 @@ impl NatsSink {
     /// `ca=FILE` names the certificates that verify servers.
     ///
     /// # Errors
-    /// No server can be reached now, or none accepts the login.
+    /// If no server can be reached now, or none accepts the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["ca"])?;
         let (client, violations) = connect(address).await?;
@@ -105,11 +105,12 @@ impl NatsSink {
                 }
             }
         };
-        // While the server is away for long, the client takes no more messages. The rest gets no
-        // answer.
+        // If the server is away for long, the client accepts no more messages, and the remaining
+        // ones get no answer.
         let _ = timeout(PATIENCE, send).await;
         let answers = waiting.answers(PATIENCE).await;
-        // Concurrently, because each subject without a subscriber needs a request to the server.
+        // Runs concurrently, because each subject without a subscriber requires a request to the
+        // server.
         let outcomes = batch.iter().zip(answers).map(|(message, answer)| self.outcome(message, answer));
         let mut outcomes = join_all(outcomes).await;
         for (at, outcome) in refused {
@@ -149,7 +150,7 @@ fn dressed(message: &Outgoing) -> std::result::Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Returns true for errors that the message causes, not a lack of space.
+/// Returns true for errors that are caused by the message, and not by a lack of space.
 fn is_for_good(error: &jetstream::Error) -> bool {
     error.code() == 400 && error.error_code() != jetstream::ErrorCode::STREAM_STORE_FAILED
 }

@@ -1,9 +1,9 @@
-//! Reads a `JetStream` stream from a sequence on, without acknowledgements: the relay stores the
-//! position.
+//! Reads a `JetStream` stream from a sequence number on, without acknowledgements: the relay stores
+//! the position.
 //!
 //! A consumer lives as long as its connection works. A message that the server sent and the client
 //! did not receive would be lost silently. So the source counts deliveries. If one is missing, or
-//! none comes while the stream grows, it starts another consumer behind the position.
+//! none arrives while the stream grows, it starts another consumer behind the position.
 
 use std::{pin::pin, time::Duration};
 
@@ -32,9 +32,9 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The time that `JetStream` has to answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The bound of messages that the server sends ahead.
+/// The maximum number of messages that the server sends ahead.
 const AHEAD: usize = 2000;
-/// The header that the stream detects duplicates by.
+/// The header by which the stream detects duplicates.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// The time without a read after which the server deletes a consumer.
 const IDLE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// reads only messages on such subjects, and `ca=FILE` names the certificates that verify servers.
 ///
 /// If the stream has dropped messages behind the position, by its limits or because it was created
-/// again, reading ends with a gap. With `accept-gap=true` the source warns and goes on. With a
+/// again, reading ends with a gap. With `accept-gap=true` the source warns and continues. With a
 /// subject, the source cannot distinguish messages dropped during reading from messages on other
 /// subjects.
 pub struct NatsSource {
@@ -51,11 +51,11 @@ pub struct NatsSource {
     stream: String,
     subject: String,
     accepts_gap: bool,
-    /// The last gap with a warning.
+    /// The last gap that a warning was logged for.
     warned: String,
     broker: String,
     reading: Option<Reading>,
-    /// The position of the last read without messages, although the stream has some.
+    /// The position of the last read that returned no messages although the stream has some.
     stood: Option<Place>,
     lag: Option<u64>,
 }
@@ -63,21 +63,21 @@ pub struct NatsSource {
 struct Reading {
     messages: pull::Stream,
     created: i128,
-    /// The stream's and the consumer's sequence of the last received message.
+    /// The last received message's sequence numbers, in the stream and in the consumer.
     sequence: u64,
     delivered: u64,
-    /// The stream's sequence up to which the subject has no other message.
+    /// The stream's sequence number up to which the subject has no further messages.
     looked: u64,
 }
 
-/// A position in a stream: the time of the stream's creation in nanoseconds, and a sequence.
+/// A position in a stream: the time of the stream's creation in nanoseconds, and a sequence number.
 type Place = (i128, u64);
 
 impl NatsSource {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none accepts the login, or the stream does not exist.
+    /// If no server can be reached now, none accepts the login, or the stream does not exist.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["subject", "accept-gap", "ca"])?;
         let (client, _) = connect(address).await?;
@@ -157,7 +157,8 @@ impl NatsSource {
 
     /// Reports messages that the stream dropped before the consumer reached them.
     async fn dropped(&mut self, after: u64, next: u64) -> Result<()> {
-        // The missing sequences may be on other subjects, or deleted one by one.
+        // Messages with the missing sequence numbers may be on other subjects, or may have been
+        // deleted individually.
         if !self.subject.is_empty() || self.info().await?.state.first_sequence <= after + 1 {
             return Ok(());
         }
@@ -178,12 +179,12 @@ impl NatsSource {
             let message = message.map_err(|cause| self.away(cause))?;
             let Ok(place) = message.info() else { break };
             if place.consumer_sequence != reading.delivered + 1 {
-                return Ok(found); // a message was lost; another consumer starts behind `found`
+                return Ok(found); // a message was lost; another consumer starts after `found`
             }
             if place.stream_sequence != reading.sequence + 1
                 && let Err(error) = self.dropped(reading.sequence, place.stream_sequence).await
             {
-                // Returns the messages before the gap first; the next consumer finds the gap again.
+                // Returns the messages before the gap; the next consumer detects the gap again.
                 return if found.is_empty() { Err(error) } else { Ok(found) };
             }
             (reading.delivered, reading.sequence) = (place.consumer_sequence, place.stream_sequence);
@@ -202,7 +203,7 @@ impl NatsSource {
         Ok(found)
     }
 
-    /// Handles a read without messages: the stream has none, or one was lost on its way.
+    /// Handles a read that returned no messages: the stream has none, or one was lost in transit.
     async fn stands_still(&mut self, mut reading: Reading) -> Result<Vec<Incoming>> {
         let info = self.info().await?;
         let place = (reading.created, reading.sequence);
@@ -226,8 +227,8 @@ impl NatsSource {
         Ok(Vec::new())
     }
 
-    /// Fetches the next message by its sequence. The client closes the connection at headers that
-    /// it cannot parse, again and again.
+    /// Fetches the next message directly, by its sequence number. Consuming it would never succeed:
+    /// the client closes the connection whenever it meets headers that it cannot parse.
     async fn by_number(&mut self, (created, after): Place) -> Result<Vec<Incoming>> {
         let asked = stored::next(&self.context, &self.stream, after + 1, &self.subject).await;
         let Some(message) = asked.map_err(|cause| self.away(cause))? else { return Ok(Vec::new()) };
@@ -261,7 +262,7 @@ impl Source for NatsSource {
     }
 }
 
-/// Describes the missing messages between two sequences.
+/// Describes the missing messages between two sequence numbers.
 fn gone(after: u64, next: u64) -> String {
     format!("{} messages are gone, {} to {}", next - after - 1, after + 1, next - 1)
 }

@@ -30,7 +30,8 @@ struct Message {
     data: String,
 }
 
-/// Returns the first message from a sequence on, on the filter's subjects or on all, or none.
+/// Returns the first message from a sequence number on, on the filter's subjects if there is a
+/// filter, or none.
 pub(super) async fn next(
     context: &Context,
     stream: &str,
@@ -49,7 +50,7 @@ pub(super) async fn next(
 }
 
 impl Stored {
-    /// Parses the lines behind the first one as names and values with a colon between them.
+    /// Parses the lines after the first one into names and values, separated by a colon.
     pub fn headers(&self) -> Vec<Header<'_>> {
         let lines = self.headers.split(|byte| *byte == b'\n').skip(1);
         let lines = lines.filter_map(|line| Some((line, line.iter().position(|byte| *byte == b':')?)));

@@ -20,24 +20,25 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The time that a broker has for a connection, a channel or a request.
+/// The time that a broker has to answer a connection, a channel or a request.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// The time between two failed connections.
+/// The minimum time between two failed connections.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The heartbeat, in seconds. A broker without a sign of life for twice this time counts as away.
+/// The heartbeat interval, in seconds. A broker that sends nothing for twice this time counts as
+/// away.
 const HEARTBEAT: u16 = 5;
-/// The time after a reconnect in which the broker may not have loaded all queues. It reports such
+/// The time after a reconnect during which the broker may still be loading queues. It reports such
 /// queues as missing.
 const SETTLES: Duration = Duration::from_secs(30);
 
-/// Returns the servers of an address, in the order of tries.
+/// Returns the servers of an address, in the order in which they are tried.
 fn servers(address: &Address) -> Result<Vec<AMQPUri>> {
     let vhost = address.option::<String>("vhost")?.unwrap_or_else(|| "/".to_owned());
     let (scheme, port) = match &*address.scheme {
         "amqps" | "rabbitmqs" => ("amqps", 5671),
         _ => ("amqp", 5672),
     };
-    // The login before the last @ is for all servers.
+    // The login before the last @ applies to all servers.
     let (login, hosts) = match address.servers.rsplit_once('@') {
         Some((login, hosts)) => (format!("{login}@"), hosts),
         None => (String::new(), &*address.servers),
@@ -69,13 +70,13 @@ pub(super) struct Reach {
 struct Held {
     was_there: bool,
     connection: Option<Connection>,
-    /// The last error, and the time before which no new connection is tried.
+    /// The last error, and the time before which no new connection is attempted.
     failed: Option<(lapin::Error, Instant)>,
 }
 
 impl Reach {
     /// # Errors
-    /// The address is invalid.
+    /// If the address is invalid.
     pub fn of(address: &Address) -> Result<Self> {
         let (servers, authorities) = (servers(address)?, address.authorities()?);
         Ok(Self { servers, authorities, held: Mutex::default(), again: Lock::default() })
@@ -89,7 +90,7 @@ impl Reach {
         {
             return Ok(channel);
         }
-        // The connection is closed, does not answer, or has no more channels.
+        // The connection is closed, does not answer, or has no free channel.
         if let Some(old) = held.connection.take() {
             tokio::spawn(async move { timeout(PATIENCE, old.close(200, "OK".into())).await });
         }

@@ -26,24 +26,24 @@ use crate::{
 
 /// The time that the broker has to confirm a batch.
 const CONFIRMS: Duration = Duration::from_secs(10);
-/// The bound of idle channels.
+/// The maximum number of idle channels.
 const KEPT: usize = 16;
-/// The bound of bytes of a message's properties. They go in one frame, which has 131,072 bytes
-/// unless the broker is configured otherwise.
+/// The maximum number of bytes of a message's properties. They are sent in one frame, which has
+/// 131,072 bytes unless the broker is configured otherwise.
 const PROPERTIES: usize = 120_000;
 
-/// RabbitMQ, `rabbitmq://user:password@host:port/ROUTING-KEY?exchange=NAME&vhost=NAME`; with
-/// `rabbitmqs` over TLS. Without `exchange` the routing key is the name of a queue or stream.
+/// RabbitMQ, `rabbitmq://user:password@host:port/ROUTING-KEY?exchange=NAME&vhost=NAME`; the scheme
+/// `rabbitmqs` uses TLS. Without `exchange` the routing key is the name of a queue or stream.
 ///
 /// A message is confirmed when every queue that it was routed to has stored it: a quorum queue or a
 /// stream on most of its members, a classic queue on disk (messages are persistent). `message-id`
 /// is the message's id.
 ///
-/// - Refused for good: a message that no queue takes (it is `mandatory`), a missing exchange, a
+/// - Refused for good: a message that no queue accepts (it is `mandatory`), a missing exchange, a
 ///   missing permission, a message that is too large.
-/// - Refused for now: all other errors, a full queue that rejects included. For half a minute after
-///   a reconnect also a missing queue or exchange, because a broker that comes back loads its
-///   queues one after another.
+/// - Refused for now: all other errors, including a full queue that rejects messages. For half a
+///   minute after a reconnect this includes a missing queue or exchange, because a restarted broker
+///   loads its queues one after another.
 pub struct RabbitmqSink {
     broker: String,
     exchange: ShortString,
@@ -59,8 +59,8 @@ impl RabbitmqSink {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none accepts the login, or the exchange does not exist. After
-    /// connecting, the sink outlasts an outage.
+    /// If no server can be reached now, none accepts the login, or the exchange does not exist.
+    /// Once connected, the sink outlasts an outage.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["exchange", "vhost", "ca"])?;
         let broker = address.shown();
@@ -117,7 +117,7 @@ impl RabbitmqSink {
             join_all(confirmed).await
         });
         let Ok(confirmed) = waited.await else {
-            // No reader is left for later answers. Closing the channel frees its memory.
+            // No reader remains for later answers. Closing the channel frees its memory.
             tokio::spawn(async move { timeout(PATIENCE, channel.close(200, "OK".into())).await });
             return all(&silent());
         };
@@ -143,7 +143,7 @@ impl Sink for RabbitmqSink {
         &self.broker
     }
 
-    /// The separator of a topic exchange's routing keys. A queue's name has none.
+    /// Returns the separator of a topic exchange's routing keys. A queue's name has none.
     fn separator(&self) -> Option<char> {
         (!self.exchange.as_str().is_empty()).then_some('.')
     }
@@ -166,8 +166,8 @@ impl Sink for RabbitmqSink {
             let settles = self.reach.settles();
             for ((at, sent), one) in places.into_iter().zip(sent).zip(&fitting) {
                 let sent = match sent {
-                    // The broker closed the channel because of one message, and does not report
-                    // which.
+                    // The broker closed the channel because of one message, but does not report
+                    // which one.
                     Err(error) if !alone && is_final(&error, settles) => {
                         self.send(std::slice::from_ref(one)).await.pop().unwrap_or(Err(error))
                     }
@@ -181,7 +181,8 @@ impl Sink for RabbitmqSink {
     }
 }
 
-/// Returns true if a retry cannot succeed. While a broker settles, missing queues may still appear.
+/// Returns true if a retry cannot succeed. While a broker is still loading, missing queues may yet
+/// appear.
 fn is_final(error: &lapin::Error, settles: bool) -> bool {
     is_for_good(error) && !(settles && is_missing(error))
 }
@@ -195,8 +196,8 @@ fn settled(sent: Sent, settles: bool) -> Outcome {
     }
 }
 
-/// Returns the outcome of each message. A returned message may come with the confirmation of
-/// another message of the channel, so its id identifies it.
+/// Returns the outcome of each message. A returned message may arrive with the confirmation of
+/// another message of the channel, so it is identified by its id.
 fn told(batch: &[Dressed<'_>], confirmed: Vec<lapin::Result<Confirmation>>) -> Vec<Sent> {
     let mut returned: HashMap<String, String> = HashMap::new();
     let mut note = |message: Option<BasicReturnMessage>| {

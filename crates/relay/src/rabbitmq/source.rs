@@ -23,18 +23,19 @@ use crate::{
 
 /// The time that a read waits for a first message.
 const WAIT: Duration = Duration::from_secs(1);
-/// The number of messages that the broker sends ahead: at first, the lower bound and the upper
-/// bound. They wait in memory.
+/// The number of messages that the broker sends ahead: the initial value and lower limit, and the
+/// upper limit. They wait in memory.
 const AHEAD: u16 = 128;
 const FEWEST: usize = 4;
 const MOST: usize = 8192;
-/// The consumer's argument with the start offset, and the header with a message's offset.
+/// The name of the consumer's argument with the start offset, and of the header with a message's
+/// offset.
 const OFFSET: &str = "x-stream-offset";
 
 /// A stream of RabbitMQ, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
 /// oldest message. The position is a message's offset.
 ///
-/// Only streams have positions: a quorum or classic queue forgets delivered messages.
+/// Only streams have positions: a quorum or classic queue deletes delivered messages.
 ///
 /// The stream may not continue from the position, because it dropped old messages or is another
 /// stream with the same name. Then reading ends with a gap, unless `accept-gap=true`. A stream that
@@ -47,7 +48,7 @@ pub struct RabbitmqSource {
     reach: Reach,
     reading: Option<Reading>,
     ahead: u16,
-    /// The last gap with a warning.
+    /// The last gap that a warning was logged for.
     warned: String,
 }
 
@@ -64,7 +65,7 @@ impl RabbitmqSource {
     /// Connects.
     ///
     /// # Errors
-    /// No server can be reached now, none accepts the login, or the stream does not exist.
+    /// If no server can be reached now, none accepts the login, or the stream does not exist.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["vhost", "accept-gap", "ca"])?;
         let stream = ShortString::try_new(&*address.path)
@@ -119,7 +120,7 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// Returns the offset to continue behind. Reads both ends of the stream to check that it
+    /// Returns the offset after which to continue. Reads both ends of the stream to check that it
     /// continues from the position.
     async fn behind(&mut self, at: u64) -> Result<Option<u64>> {
         match self.end("first", |_| true).await? {
@@ -134,8 +135,7 @@ impl RabbitmqSource {
             return Ok(Some(at));
         }
         self.gap(format!("the stream has no message {at} yet, which was read: it is another stream by that name"))?;
-        // The stream may be the same one after losing its end. Existing messages are not read
-        // twice.
+        // It may be the same stream, which has lost its end. Existing messages are not read twice.
         last.map(Some).ok_or_else(|| self.said("the stream hands nothing over yet"))
     }
 
@@ -154,8 +154,8 @@ impl RabbitmqSource {
         Ok(())
     }
 
-    /// Returns the offset of the first message that satisfies `is_it`, else of the last one that
-    /// came.
+    /// Returns the offset of the first message that satisfies `is_it`, or else of the last one that
+    /// arrived.
     async fn end(&self, from: &'static str, is_it: impl Fn(u64) -> bool) -> Result<Option<u64>> {
         let (channel, mut consumer) =
             self.consume(AMQPValue::LongString(from.into())).await.map_err(|cause| self.said(cause))?;
@@ -183,7 +183,7 @@ impl RabbitmqSource {
         if !self.reading.as_ref().is_some_and(is_there) {
             self.begin(after).await?;
         }
-        // After an error below, the next read starts again.
+        // If an error follows below, the next read starts from the position again.
         let Some(mut reading) = self.reading.take() else { return Ok(Vec::new()) };
         let (mut read, mut bytes) = (Vec::new(), 0);
         let mut last = None;
@@ -197,11 +197,11 @@ impl RabbitmqSource {
                         other.map_or_else(ended, |failed| failed.err().map_or_else(ended, |error| error.to_string())),
                     ));
                 }
-                // Returns the messages before the error first.
+                // Returns the messages that arrived before the error.
                 _ => return Ok(read),
             };
             let offset = offset(&delivery).ok_or_else(|| self.no_stream())?;
-            // A chunk may begin before the requested offset.
+            // A chunk may start before the requested offset.
             if reading.behind.is_none_or(|at| offset > at) {
                 (reading.at, reading.behind) = (Some(offset), Some(offset));
                 let message = incoming(offset, &delivery);
@@ -225,7 +225,7 @@ impl RabbitmqSource {
         if fits == self.ahead {
             self.reading = Some(reading);
         } else {
-            // Only a new consumer gets another limit.
+            // Only a new consumer receives another limit.
             self.ahead = fits;
         }
         Ok(read)
@@ -242,7 +242,8 @@ impl Source for RabbitmqSource {
     }
 }
 
-/// Returns the number of messages to request ahead, from the average size read: some MiB, roughly.
+/// Returns the number of messages to request ahead, so that they take roughly some MiB, judged by
+/// the average size read.
 fn fitting(bytes: usize, messages: usize, ahead: u16) -> u16 {
     let (Some(average), now) = (bytes.checked_div(messages), usize::from(ahead)) else { return ahead };
     let fits = (BYTES / average.max(1)).clamp(FEWEST, MOST);
@@ -270,7 +271,7 @@ fn incoming(offset: u64, delivery: &Delivery) -> Incoming {
     Incoming { position: offset.to_string(), key, metadata, body: Bytes::copy_from_slice(&delivery.data) }
 }
 
-/// Returns the properties as headers, except for the delivery mode.
+/// Returns the properties as headers, except the delivery mode.
 fn properties_of(properties: &BasicProperties) -> Vec<Header<'_>> {
     let texts = [
         ("content-type", properties.content_type()),

@@ -1,4 +1,4 @@
-//! Adds to Redis streams: a pipeline of `XADD`s per batch, with one `WAIT` at its end.
+//! Adds to Redis streams: for each batch a pipeline of `XADD`s, followed by one `WAIT`.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -19,23 +19,24 @@ use crate::{
 
 /// The time that Redis has to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time that replicas have, in milliseconds.
+/// The time that replicas have to confirm, in milliseconds.
 const REPLICAS: u64 = 2000;
-/// The default bound of bytes per value.
+/// The default maximum of bytes per value.
 const LONGEST: usize = 512 << 20;
-/// The number of connections. A `WAIT` blocks later commands of its own connection.
+/// The number of connections. There are several because a `WAIT` blocks later commands of its
+/// connection.
 const CONNECTIONS: usize = 4;
 
-/// Redis streams, `redis://HOST/STREAM`; with `rediss` over TLS, where `ca=FILE` names the
-/// certificates that verify the server. Options: `wait=N` confirms after `N` replicas (`WAIT`; 0 if
-/// not set); `maxlen=N` trims each stream to about `N` entries; `db=N`.
+/// Redis streams, `redis://HOST/STREAM`; the scheme `rediss` uses TLS, and `ca=FILE` names the
+/// certificates that verify the server. Options: `wait=N` confirms after `N` replicas (`WAIT`; 0 by
+/// default); `maxlen=N` trims each stream to about `N` entries; `db=N`.
 ///
 /// A message is an entry with the fields `trunkline-id`, `trunkline-attempt`, its metadata,
-/// `trunkline-key` and `body`. Redis stores a message that is sent twice twice. A confirmed message
-/// is in the memory of Redis; `appendfsync` decides when it is on disk.
+/// `trunkline-key` and `body`. If a message is sent twice, Redis stores it twice. A confirmed
+/// message is in Redis' memory; `appendfsync` determines when it is on disk.
 pub struct RedisSink {
     connections: Vec<Held>,
-    /// The bound of bytes per value.
+    /// The maximum number of bytes per value.
     longest: usize,
     next: AtomicUsize,
     /// True after a timeout, until the server answers again.
@@ -49,7 +50,7 @@ impl RedisSink {
     /// Connects.
     ///
     /// # Errors
-    /// The server cannot be reached now, or does not accept the login.
+    /// If the server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["wait", "maxlen", "db", "ca"])?;
         let mut connections = Vec::with_capacity(CONNECTIONS);
@@ -88,7 +89,7 @@ impl RedisSink {
         }
         xadd.arg(BODY).arg(&*message.body);
         if largest > self.longest {
-            // The server would close the connection for all its users.
+            // The server would close the connection for all callers that share it.
             return Err(format!("it has a value of {largest} bytes; proto-max-bulk-len is {}", self.longest));
         }
         Ok(xadd)
@@ -111,13 +112,13 @@ impl RedisSink {
         outcomes.into_iter().map(|outcome| outcome.or_else(|| answered.next()).unwrap_or_else(missing)).collect()
     }
 
-    /// Sends commands and waits for their answers. After a timeout it sends only a `PING` until the
-    /// server answers: a stopped server later runs every command that it received, as often as it
-    /// received it.
+    /// Sends commands and waits for their answers. After a timeout, sends only a `PING` until the
+    /// server answers: a stopped server later runs every command that it received, as many times as
+    /// it received it.
     async fn ask(&self, connection: &Held, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
-            // Any reply counts, an error included.
+            // Any reply counts, even an error.
             let answer: RedisResult<Value> = redis::cmd("PING").query_async(&mut connection).await;
             if let Err(error) = answer
                 && error.code().is_none()
@@ -175,7 +176,7 @@ impl RedisSink {
     }
 }
 
-/// Returns the server's limit of bytes per value, or the default if this user may not read it.
+/// Returns the server's maximum of bytes per value, or the default if this user may not read it.
 async fn longest(connection: &Held) -> usize {
     let mut asked = redis::cmd("CONFIG");
     asked.arg("GET").arg("proto-max-bulk-len");
@@ -193,8 +194,8 @@ impl Sink for RedisSink {
     }
 }
 
-/// Returns the outcome of an error. Errors of the message or of permissions are for good, others
-/// are for now.
+/// Returns the outcome that an error means. Errors of the message or of permissions are refusals
+/// for good, all others are refusals for now.
 fn refused(error: &RedisError) -> Outcome {
     let said = error.to_string();
     match (error.kind(), error.code()) {

@@ -1,4 +1,4 @@
-//! Reads a Redis stream behind an entry's id.
+//! Reads a Redis stream after an entry's id.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::{
 
 /// The time that a read waits for the first entry, in milliseconds.
 const BLOCK: usize = 1000;
-/// The number of entries per read: at first, and the bound.
+/// The number of entries per read: the initial value, and the maximum.
 const FIRST: usize = 16;
 const MOST: usize = 10_000;
-/// The approximate bytes of an answer.
+/// The approximate maximum size of an answer, in bytes.
 const BYTES: usize = 8 << 20;
 /// The time that Redis has to answer, `BLOCK` included.
 const PATIENCE: Duration = Duration::from_secs(6);
@@ -41,7 +41,7 @@ impl RedisSource {
     /// Connects.
     ///
     /// # Errors
-    /// The server cannot be reached now, or does not accept the login.
+    /// If the server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["db", "ca"])?;
         let connection = Held::connect(address, PATIENCE).await?;
@@ -71,8 +71,8 @@ impl RedisSource {
     }
 }
 
-/// Returns the number of entries for the next read, from their average size. An answer is whole or
-/// missing, and must arrive in time.
+/// Returns the number of entries for the next read, based on their average size. An answer arrives
+/// whole or not at all, and must arrive in time.
 fn next_count(count: usize, entries: &[Incoming]) -> usize {
     let bytes: usize = entries.iter().map(Incoming::size).sum();
     let average = (bytes / entries.len().max(1)).max(1);

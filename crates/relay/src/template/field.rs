@@ -1,4 +1,4 @@
-//! A field of a payload, with the payload's own spelling: numbers are not parsed, so they do not
+//! A field of a payload in the payload's own spelling. Numbers are not parsed, so they do not
 //! change.
 
 use std::{borrow::Cow, collections::HashMap};

@@ -1,5 +1,5 @@
-//! Carries a few messages through a relay to an address, and lists the messages that the broker
-//! refused for good, with its reasons.
+//! Carries a few messages through a relay to an address. Lists the messages that the broker refused
+//! for good, with its reasons.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub async fn queue() -> Queue<Raw> {
 }
 
 /// Carries messages, each to the destination in `{metadata.to}`, until the queue is empty. Returns
-/// bodies and reasons of the dead letters, in order.
+/// the bodies and reasons of the dead letters, in order.
 pub async fn carry(address: &str, messages: &[(&str, &str)]) -> Vec<(String, String)> {
     let queue = queue().await;
     let drafts = messages.iter().map(|(to, body)| Draft::new(Raw((*body).to_owned().into())).with("to", *to));

@@ -1,4 +1,4 @@
-//! Thousands of messages for a full destination, ahead of messages for another destination.
+//! Thousands of messages for a full destination do not block messages for another destination.
 
 use async_nats::jetstream::{
     self,

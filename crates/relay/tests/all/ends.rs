@@ -1,9 +1,9 @@
-//! Compares the messages that went in at one end with the messages that came out at the other, for
-//! every broker and both directions.
+//! Compares the messages that were sent at one end with those that arrived at the other, for every
+//! broker and both directions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The messages that went in. Each key's bodies are `KEY NUMBER`, with rising numbers.
+/// The messages that were sent. Each key's bodies are `KEY NUMBER`, with increasing numbers.
 #[derive(Debug, Default, Clone)]
 pub struct Sent {
     last: BTreeMap<String, u64>,
@@ -34,7 +34,7 @@ impl Sent {
         self.sure.len()
     }
 
-    /// Compares messages that came out with messages that went in. `arrived` is in the order of
+    /// Compares the messages that arrived with those that were sent. `arrived` is in the order of
     /// arrival, with ids if the broker has them.
     pub fn against(&self, arrived: &[Arrived]) -> Verdict {
         let mut verdict = Verdict::default();
@@ -76,7 +76,7 @@ impl Sent {
 #[derive(Debug, Clone)]
 pub struct Arrived {
     pub body: String,
-    /// The `trunkline-id`, on the way out.
+    /// The `trunkline-id` of the message, if a relay carried it out of a queue.
     pub id: Option<String>,
 }
 
@@ -85,17 +85,17 @@ pub struct Verdict {
     pub lost: Vec<String>,
     /// Bodies that no test has sent.
     pub foreign: Vec<String>,
-    /// Bodies that came again.
+    /// Bodies that arrived more than once.
     pub repeats: Vec<String>,
     /// Bodies whose first arrival followed a later body of the same key.
     pub disordered: Vec<String>,
-    /// Ids that a consumer would drop the wrong messages by.
+    /// Ids by which a consumer would drop the wrong messages as duplicates.
     pub mistaken: Vec<String>,
 }
 
 impl Verdict {
-    /// Checks the way out: at least once, the first arrivals of a key in order, repeats with the
-    /// same ids.
+    /// Checks a relay out of a queue: at least once, the first arrivals of each key in order,
+    /// repeats with the same ids.
     #[track_caller]
     pub fn at_least_once(&self) {
         let Self { lost, foreign, disordered, mistaken, .. } = self;
@@ -106,7 +106,7 @@ impl Verdict {
         );
     }
 
-    /// Checks the way in: the same, and nothing twice.
+    /// Checks a relay into a queue: the same, and no duplicates.
     #[track_caller]
     pub fn exactly_once(&self) {
         self.at_least_once();

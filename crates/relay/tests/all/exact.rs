@@ -1,5 +1,5 @@
-//! Metadata, keys, payloads and headers of brokers go through each real broker unchanged, or are
-//! refused by name. The broker obeys none of them.
+//! Metadata, keys, payloads and headers pass through each real broker unchanged, or are refused by
+//! name. The broker obeys none of them.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -28,7 +28,7 @@ const MESSAGES: usize = 300;
 const ENCODING: &str = "trunkline-key-encoding";
 const TOMBSTONE: &str = "kafka-tombstone";
 
-/// Names that some broker obeys or the relay uses, and names that some broker cannot carry.
+/// Names that some broker obeys or that the relay uses, and names that some broker cannot carry.
 const NAMES: &[&str] = &[
     "Nats-Rollup",
     "Nats-TTL",
@@ -88,7 +88,7 @@ const TEXTS: &[&str] = &[
     "nowhere",
 ];
 
-/// Escaped headers, from brokers whose headers metadata cannot carry unchanged.
+/// Escaped headers, as they come from brokers whose headers cannot be stored in metadata unchanged.
 const ESCAPED: &[(&str, &str)] = &[
     ("trunkline-header.1.base64.b", "/w=="),
     ("trunkline-header.1.base64.CC", "AA=="),
@@ -116,7 +116,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![3 => select(TEXTS).prop_map(str::to_owned), 1 => "[^\0]{0,40}"]
 }
 
-/// A key in the metadata of a queue without keys: text, or base64 of other bytes.
+/// Generates the key in the metadata of a queue without keys: text, or base64 of other bytes.
 fn key() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     prop_oneof![
         2 => Just(Vec::new()),
@@ -129,7 +129,7 @@ fn payload() -> impl Strategy<Value = (Vec<u8>, bool)> {
     prop_oneof![3 => (vec(any::<u8>(), 0..64), Just(false)), 1 => (Just(Vec::new()), Just(true)), 1 => (vec(any::<u8>(), 1..4), Just(true))]
 }
 
-/// Messages that differ in their metadata's `case`.
+/// Generates messages whose metadata have different values of `case`.
 fn messages() -> Vec<(Metadata, Vec<u8>)> {
     let mut runner = TestRunner::new_with_rng(
         Config::default(),
@@ -174,7 +174,7 @@ pub async fn carry(queue: &Queue<Raw>, address: &str) {
     running.await.expect("no panic").expect("in order");
 }
 
-/// Relays into a queue until it has `messages` messages, and checks that no more come.
+/// Relays into a queue until it has `messages` messages, and checks that no more arrive.
 pub async fn fetch(queue: &Queue<Raw>, address: &str, messages: u64) -> Vec<Message<Raw>> {
     let stop = CancellationToken::new();
     let relay = Inward::new(source(address).await.expect("a source"), queue.clone());
@@ -206,7 +206,7 @@ fn stripped(mut metadata: Metadata) -> Metadata {
     metadata
 }
 
-/// Returns a message's metadata as it must arrive.
+/// Returns a message's metadata as it is expected to arrive.
 fn expected(metadata: &Metadata, by_nats: bool) -> Metadata {
     let mut expected = stripped(metadata.clone());
     if by_nats {
@@ -227,7 +227,8 @@ fn expected(metadata: &Metadata, by_nats: bool) -> Metadata {
     expected
 }
 
-/// Carries messages out and back. The broker has `before` messages already, and must keep them all.
+/// Carries messages to the broker and back. The broker already has `before` messages, and must keep
+/// them all.
 pub async fn there_and_back(out_to: &str, in_from: &str, before: u64) {
     let (out, back) = queues().await;
     let messages = messages();

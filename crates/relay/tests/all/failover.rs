@@ -1,4 +1,4 @@
-//! The name of a Redis leads to another server, while connections to the old one stay open.
+//! A Redis server's name changes to another server, while connections to the old server stay open.
 
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use crate::{
     stand::until,
 };
 
-/// A name: new connections go to the server that it stands for, and open connections stay.
+/// A name that stands for a server. New connections go to that server, and open connections stay.
 struct Name {
     addr: SocketAddr,
     stands_for: Arc<Mutex<SocketAddr>>,
@@ -104,7 +104,7 @@ async fn replica_without_master_is_left_for_new_master() {
     let (relay, stop) = (Inward::new(source, queue.clone()), CancellationToken::new());
     let progress = relay.progress();
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
-    // No server listens at that port.
+    // No server listens on that port.
     say(&old, &["REPLICAOF", "127.0.0.1", "1"]).await;
     until("it is refused", async || {
         progress.last_error().is_some_and(|(_, why)| why.contains("MASTERDOWN") || why.contains("MasterDown"))

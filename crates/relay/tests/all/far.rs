@@ -1,5 +1,5 @@
-//! The broker's end, through the broker's own client: reads the relay's messages, and writes
-//! messages for the relay.
+//! The broker's side, through the broker's own client: reads messages that the relay wrote, and
+//! writes messages that the relay reads.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -13,24 +13,24 @@ use crate::{
     ends::Arrived,
 };
 
-/// A destination that keeps messages in order, at least per key.
+/// A destination that keeps messages in order, at least for each key.
 pub trait Far: Send + Sync {
     /// Returns the relay's address for a port of the broker.
     fn address(&self, port: u16) -> String;
 
-    /// Returns all messages from the beginning.
+    /// Returns all messages, from the beginning.
     fn read(&self) -> BoxFuture<'_, Vec<Arrived>>;
 
-    /// Writes bodies once, and returns for each body if the broker confirmed it. Without a
-    /// confirmation the outcome is unknown.
+    /// Writes bodies once. Returns for each body whether the broker confirmed it. Without a
+    /// confirmation, the outcome is unknown.
     fn write<'a>(&'a self, key: &'a str, bodies: Vec<String>) -> BoxFuture<'a, Vec<(String, bool)>>;
 
     /// Deletes the destination and creates an empty one with the same name.
     fn make_anew(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Makes a destination that keeps confirmed messages when the broker is killed. A stream on a
-/// single RabbitMQ node does not.
+/// Makes a destination that keeps confirmed messages if the broker is killed. A stream on a single
+/// RabbitMQ node does not.
 pub async fn keeping(kind: Kind, broker: &Broker, name: &str) -> Box<dyn Far> {
     match kind {
         #[cfg(feature = "rabbitmq")]

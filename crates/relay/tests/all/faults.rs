@@ -1,5 +1,5 @@
-//! Processes are killed, stopped, restarted or cut off in the middle. On the way out no message is
-//! lost and keys keep their order; on the way in no message comes twice, either.
+//! Processes are killed, stopped, restarted or disconnected while they work. On the way out no
+//! message is lost, and keys keep their order. On the way in there are no duplicates, either.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     stage::{Running, Stage, within},
 };
 
-/// A fault in the middle of a relay's work.
+/// A fault while a relay is working.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Nothing,
@@ -43,12 +43,12 @@ const FAULTS: [Fault; 11] = [
     Fault::PostgresKilled,
 ];
 
-/// The time of a silent network or a stopped broker. Waiting for every timeout would take too long,
-/// so it is long enough for some of them.
+/// The duration of a silent network or a stopped broker. It exceeds some of the timeouts; exceeding
+/// all would take too long.
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl Fault {
-    /// Causes the fault. `again` starts a relay.
+    /// Causes the fault. `again` starts a relay again.
     async fn befall(self, stage: &mut Stage, relay: Running, again: impl Fn(&Stage) -> Running) -> Running {
         match self {
             Self::Nothing => relay,
@@ -73,7 +73,7 @@ impl Fault {
                 relay
             }
             Self::RequestsCut | Self::AnswersCut => {
-                // In the middle of a protocol message, at any time.
+                // The fault happens at any time, even within a protocol message.
                 match self {
                     Self::RequestsCut => stage.proxy.cut_requests_after(Some(1001)),
                     _ => stage.proxy.cut_answers_after(Some(33)),
@@ -114,7 +114,7 @@ async fn out(kind: Kind) {
     relay.begun().await;
     for fault in FAULTS {
         stage.enqueue(60).await;
-        // Some messages have gone through, and most have not.
+        // Some messages have been carried, but most have not.
         let before = stage.sent.sure() as u64;
         within(Duration::from_secs(30), "it has begun", async || {
             stage.queue.stats().await.is_ok_and(|stats| stats.messages < before.min(600))
@@ -138,7 +138,7 @@ async fn inward(kind: Kind) {
     let mut stage = Stage::set(kind, true).await;
     let mut relay = stage.inward();
     // A stream on a single RabbitMQ node does not always keep confirmed messages: docs/relay.md
-    // describes the relay's behavior.
+    // describes how the relay behaves then.
     let is_kept =
         |fault: &Fault| kind != Kind::Rabbitmq || !matches!(fault, Fault::BrokerKilled | Fault::BrokerRestarted);
     for fault in FAULTS.into_iter().filter(is_kept) {

@@ -1,5 +1,5 @@
 //! A stream of NATS has dropped messages that the relay has not read. The relay ends with an error,
-//! or goes on if its address accepts gaps.
+//! or continues if its address accepts gaps.
 
 use async_nats::jetstream::{self, stream::Stream};
 use trunkline_relay::{Inward, Source};
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-/// Reads `messages` messages behind a position. Returns the new position.
+/// Reads `messages` messages after a position. Returns the new position.
 async fn read(source: &mut dyn Source, mut after: Option<String>, messages: usize) -> Option<String> {
     let mut left = messages;
     while left > 0 {
@@ -82,7 +82,7 @@ async fn gap_made_while_reading_ends_relay_after_earlier_messages() {
     place.publish("s.x", 5).await;
     let after = read(&mut *source, None, 5).await;
     let also = read(&mut *accepts, None, 5).await;
-    // More messages than the server sends ahead.
+    // These are more messages than the server sends ahead.
     place.publish("s.x", 5000).await;
     place.stream.purge().await.expect("purged");
     place.publish("s.x", 1).await;

@@ -1,4 +1,4 @@
-//! On the way in each message arrives once, also when a process is killed in the middle.
+//! On the way in each message arrives exactly once, even if a process is killed while it works.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Running {
     }
 }
 
-/// Sends `each` messages of several keys to the broker itself.
+/// Writes `each` messages of several keys directly to the broker.
 async fn send(stand: &Stand, sent: &mut Sent, each: usize) {
     let (sink, _) = stand.sink().await;
     let to = if stand.kind == Kind::Nats { "s.q" } else { "s" };
@@ -95,7 +95,7 @@ async fn relays_killed(kind: Kind) {
         relay.task.abort();
         assert!(relay.task.await.is_err_and(|error| error.is_cancelled()));
         let sql = stand.db.clone();
-        // Has the same effect as the time passing without a report.
+        // This has the same effect as a time without reports.
         let late =
             trunkline::postgres::Statement::<(), u64>::new("update trunkline.relay set held_until = '-infinity'");
         sql.run(&late, ()).await.expect("updated");
@@ -108,7 +108,7 @@ async fn relays_killed(kind: Kind) {
     sent.against(&taken(&stand).await).exactly_once();
 }
 
-/// A relay that wrongly counts as dead changes nothing.
+/// Checks that a relay that wrongly counts as dead changes nothing.
 async fn fenced(kind: Kind) {
     let stand = Stand::of(kind, 0).await;
     let mut sent = Sent::default();

@@ -1,4 +1,4 @@
-//! Large messages come in a few at a time: memory and transactions need no room for a thousand of
+//! Large messages arrive a few at a time: memory and transactions need no space for a thousand of
 //! them.
 
 use trunkline_relay::{Outcome, Outgoing};
@@ -9,7 +9,7 @@ use crate::far::far;
 
 const MESSAGES: usize = 250;
 const BYTES: usize = 150_000;
-/// The bound of bytes per read, with its last message.
+/// The maximum number of bytes per read, including its last message.
 const MOST: usize = (16 << 20) + BYTES;
 
 async fn read_in_parts(kind: Kind) {

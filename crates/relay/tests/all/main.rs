@@ -1,5 +1,5 @@
-//! Messages that went in at one end come out at the other. The brokers are real, and are killed,
-//! stopped, restarted and cut off.
+//! Messages that are sent at one end arrive at the other. The brokers are real, and are killed,
+//! stopped, restarted and disconnected.
 #![allow(missing_docs)]
 
 #[allow(dead_code, clippy::maybe_infinite_iter, reason = "which brokers are tested, the features say")]

@@ -1,5 +1,5 @@
-//! On the way out each message arrives at least once and in the order of its key, also when a
-//! process is killed in the middle.
+//! On the way out each message arrives at least once and in the order of its key, even if a process
+//! is killed while it works.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ impl Running {
         self.task.await.expect("no panic").expect("it ends in order");
     }
 
-    /// Stops the task as a crash does: nothing is settled or released.
+    /// Stops the task as a crash would: no message is settled or released.
     fn kill(self) {
         self.task.abort();
     }

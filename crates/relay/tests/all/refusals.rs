@@ -1,6 +1,6 @@
 //! A broker that refuses bodies on request. A message that it refuses for good becomes a dead
-//! letter with its reason. A message that it refuses for now is tried again, while other messages
-//! go on.
+//! letter with its reason. A message that it refuses for now is tried again, and other messages
+//! continue in the meantime.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Db, Draft, Queue, Settings};
 use trunkline_relay::{Envelope, Outcome, Outgoing, Raw, Sink, relay};
 
-/// Refuses the bodies that ask for it.
+/// A sink that refuses the bodies which ask for it.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Stored>>);
 

@@ -1,4 +1,4 @@
-//! Refusals and losses of the real brokers.
+//! Refusals and losses by the real brokers.
 
 use trunkline::Draft;
 use trunkline_relay::Raw;
@@ -17,7 +17,7 @@ impl Stage {
         self.address().replace("orders", "{metadata.to}")
     }
 
-    /// Returns the reason of each dead letter, by the beginning of its body.
+    /// Returns the reason of each dead letter, by the start of its body.
     async fn dead(&self) -> Vec<(String, String)> {
         let dead = self.queue.dead_letters(0, 100).await.expect("listed");
         let mut dead: Vec<_> = dead
@@ -29,14 +29,14 @@ impl Stage {
     }
 }
 
-/// Returns the beginnings of the bodies at the broker, sorted.
+/// Returns the starts of the bodies at the broker, sorted.
 async fn arrived(stage: &Stage) -> Vec<String> {
     let mut arrived: Vec<_> = stage.far.read().await.into_iter().map(|one| one.body[..8].to_owned()).collect();
     arrived.sort();
     arrived
 }
 
-/// Makes a body of `bytes` bytes that begins with its key and ends with its number.
+/// Makes a body of `bytes` bytes that starts with its key and ends with its number.
 fn body(key: &str, bytes: usize) -> String {
     format!("{key} {}1", "0".repeat(bytes - key.len() - 2))
 }
@@ -47,7 +47,7 @@ fn body(key: &str, bytes: usize) -> String {
 async fn messages_kafka_cannot_take_die_alone_with_its_words() {
     let stage = Stage::set(Kind::Kafka, true).await;
     let mut there = Vec::new();
-    // Ten times the topic's limit per batch, together.
+    // Together, the messages of a batch have ten times the topic's limit.
     for number in 0..40 {
         let key = format!("fits-{number:02}");
         stage.enqueue_to("orders", &key, body(&key, 50_000)).await;

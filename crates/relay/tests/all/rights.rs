@@ -1,12 +1,12 @@
-//! A relay that may write to some destinations only. Other messages die with the broker's reason,
-//! and the rest arrives.
+//! A relay that may write only to some destinations. Other messages die with the broker's reason,
+//! and the rest arrive.
 
 use crate::{
     brokers::{Broker, Kind, Setup},
     carried::{arrived, carry},
 };
 
-/// One forbidden message between two permitted ones.
+/// Returns one forbidden message between two permitted ones.
 fn messages<'a>(yes: &'a str, no: &'a str) -> [(&'a str, &'a str); 3] {
     [(yes, "first"), (no, "refused"), (yes, "last")]
 }
@@ -46,7 +46,7 @@ async fn message_forbidden_by_redis_dies_alone_with_its_words() {
     assert_eq!(arrived(&format!("redis://{}/yes", broker.addr()), 2).await, ["first", "last"]);
 }
 
-/// A stream bound to the exchange `events`. The user `relay` may write below `yes`, and each user's
+/// A stream bound to the exchange `events`. The user `relay` may write below `yes`. Each user's
 /// password is the user's name.
 #[cfg(feature = "rabbitmq")]
 const DEFINITIONS: &str = r##"{
@@ -84,12 +84,12 @@ async fn message_forbidden_by_rabbitmq_dies_alone_with_its_words() {
     let address = format!("rabbitmq://relay:relay@{server}/{{metadata.to}}?exchange=events");
     let dead = carry(&address, &messages("yes.x", "no.x")).await;
     dies_with(&dead, "ACCESS_REFUSED");
-    // The broker closes the channel after a refusal, so the relay may send other messages of the
-    // batch again.
+    // The broker closes the channel after a refusal, so the relay may resend other messages of the
+    // batch.
     let mut there = arrived(&format!("rabbitmq://{server}/all"), 2).await;
     there.dedup();
     assert_eq!(there, ["first", "last"]);
-    // Without any right to an exchange, the broker takes no message.
+    // If the user has no right to an exchange, the broker accepts no message.
     let dead = carry(&format!("rabbitmq://relay:relay@{server}/{{metadata.to}}"), &[("all", "refused")]).await;
     dies_with(&dead, "ACCESS_REFUSED");
 }

@@ -81,7 +81,7 @@ impl Stage {
         })
     }
 
-    /// Enqueues `each` messages of each of ten keys.
+    /// Enqueues `each` messages for each of ten keys.
     pub async fn enqueue(&mut self, each: usize) {
         let mut drafts = Vec::new();
         for _ in 0..each {
@@ -95,7 +95,7 @@ impl Stage {
         self.queue.enqueue_many(drafts).await.expect("enqueued");
     }
 
-    /// Writes `each` messages of each of ten keys to the broker.
+    /// Writes `each` messages for each of ten keys to the broker.
     pub async fn write(&mut self, each: usize) {
         for key in 0..10 {
             let key = format!("key-{key}");
@@ -120,7 +120,7 @@ impl Stage {
     }
 }
 
-/// Opens a broker, also one that is away at first: a supervisor starts a relay again, too.
+/// Opens a broker, even if it is away at first, as a supervisor would restart the relay.
 async fn opened<T, F: Future<Output = trunkline_relay::Result<T>>>(open: impl Fn() -> F) -> T {
     loop {
         match open().await {
@@ -131,7 +131,7 @@ async fn opened<T, F: Future<Output = trunkline_relay::Result<T>>>(open: impl Fn
     }
 }
 
-/// A relay in a runtime of its own, which can end abruptly like a process.
+/// A relay in a runtime of its own, which can end as abruptly as a process.
 pub struct Running {
     runtime: Option<Runtime>,
     progress: oneshot::Receiver<Arc<Progress>>,
@@ -154,7 +154,7 @@ impl Running {
         Self { runtime: Some(runtime), progress, shutdown: Some(shutdown), outcome }
     }
 
-    /// Returns the relay's counts once it has started.
+    /// Returns the relay's counts, once the relay has started.
     pub async fn begun(&mut self) -> Arc<Progress> {
         (&mut self.progress).await.expect("it begins")
     }

@@ -1,5 +1,5 @@
-//! A stopped Redis that goes on runs every command that it received. The relay does not send the
-//! same commands to it repeatedly.
+//! A stopped Redis server that is resumed runs every command that it received. So the relay does
+//! not send the same commands to it repeatedly.
 
 use trunkline_relay::{Outcome, Outgoing};
 

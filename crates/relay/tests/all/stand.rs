@@ -1,4 +1,4 @@
-//! A broker, a database with a queue, and a proxy before each, for all tests of a relay.
+//! A broker, a database with a queue, and a proxy in front of each, for all tests of a relay.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     ends::{Arrived, Sent},
 };
 
-/// The longest wait of a test. The machine may be busy with other tests.
+/// The maximum wait of a test. The machine may be busy with other tests.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 pub struct Stand {
@@ -71,7 +71,7 @@ impl Stand {
         trunkline_relay::source(&self.address(false)).await.expect("a source")
     }
 
-    /// Enqueues `each` messages of each of `keys` keys, alternating between the keys.
+    /// Enqueues `each` messages for each of `keys` keys, alternating between the keys.
     pub async fn enqueue(&self, sent: &mut Sent, keys: usize, each: usize) {
         for _ in 0..each {
             let bodies: Vec<_> = (0..keys).map(|key| (format!("k{key}"), sent.next(&format!("k{key}")))).collect();
@@ -117,7 +117,7 @@ pub async fn make_stream(address: &str) {
     make_stream_as(async_nats::ConnectOptions::new(), address).await;
 }
 
-/// Does the same as [`make_stream`], with the login in the options.
+/// Creates a stream like [`make_stream`], with the login in the options.
 #[cfg(feature = "nats")]
 pub async fn make_stream_as(options: async_nats::ConnectOptions, address: &str) {
     use async_nats::jetstream::{self, stream::Config};

@@ -1,5 +1,5 @@
-//! On the way in the broker delivers given bodies: bodies that the queue cannot store, and a
-//! position that is gone.
+//! A source that delivers given bodies: bodies that the queue cannot store, and a position that no
+//! longer exists.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use trunkline::{Db, Settings, postgres::Statement};
 use trunkline_relay::{Incoming, Raw, Result, Source, relay_from};
 
-/// Delivers these bodies, one per position.
+/// A source that delivers these bodies, one per position.
 struct Told(Vec<String>);
 
 impl Source for Told {
@@ -40,7 +40,7 @@ async fn database() -> Db {
     db
 }
 
-/// Returns JSON with more nested arrays than PostgreSQL parses.
+/// Returns JSON with arrays nested more deeply than PostgreSQL parses.
 fn deep() -> String {
     "[".repeat(200_000) + &"]".repeat(200_000)
 }

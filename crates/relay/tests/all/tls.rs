@@ -31,7 +31,8 @@ fn is_refused(opened: Result<(), Error>) {
     assert!(!error.is_usage() && said.contains("certificate"), "{error}");
 }
 
-/// Carries a message both ways with the server's certificate, and fails both ways with another.
+/// Carries a message in both directions with the server's certificate, and fails in both directions
+/// with another certificate.
 async fn both_ways(broker: &Broker, out: &str, inward: &str, option: &str) {
     let known = |address: &str| with(broker, address, option, "cert.pem");
     assert_eq!(carry(&known(out), &[("s", "secret")]).await, []);

@@ -1,4 +1,4 @@
-//! Every action by its buttons: the console asks first, acts, and writes the audit.
+//! Every action through its buttons: the console asks first, acts, and writes the audit.
 
 use serde_json::json;
 use trunkline::{Queue, Settings};
@@ -6,15 +6,15 @@ use trunkline::{Queue, Settings};
 use super::{Browser, NARROW, WIDE};
 use crate::web::Site;
 
-/// Returns a selector for the button of the form with this verb and, if several forms have it, this
-/// field.
+/// Returns a selector for the button of the form with this verb. If several forms have the verb,
+/// the field selects one.
 fn button(verb: &str, field: &str) -> String {
     let of = if field.is_empty() { String::new() } else { format!(":has({field})") };
     format!("form:has(input[name=verb][value='{verb}']){of} button")
 }
 
 impl Browser {
-    /// Presses a button and confirms. Returns the question and the notice at the end.
+    /// Presses a button and confirms. Returns the question and the final notice.
     async fn act(&self, verb: &str, field: &str) -> (String, String) {
         let asked = self.ask(verb, field).await;
         self.fits().await;
@@ -54,7 +54,7 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.resize(size).await;
         site.sql.batch_execute("truncate trunkline.audit").await.expect("emptied");
 
-        // Going back does nothing.
+        // Going back in the browser does nothing.
         browser.open(&site, "/queues/q").await;
         browser.ask("pause", "").await;
         browser.follow("main a[href='/queues/q']").await;

@@ -1,4 +1,4 @@
-//! Drives Chromium by the few calls of the `WebDriver` protocol that the tests need, over plain
+//! Drives Chromium with the few calls of the `WebDriver` protocol that the tests need, over plain
 //! HTTP.
 
 use std::{
@@ -18,13 +18,14 @@ use tokio::{
     sync::{Mutex, MutexGuard},
 };
 
-/// The console samples the queues less often if a sample takes long, as on a busy machine.
+/// The maximum wait for live numbers. The console samples less often if a sample takes long, as on
+/// a busy machine.
 pub const SOON: Duration = Duration::from_secs(150);
 
 const MISSING: &str = "no chromium, chromedriver and axe.min.js: put their folder first in PATH (see .ci/browser)";
 
-/// The shell that runs the driver. It ends when its input closes, however the process of the tests
-/// ends. It ends the browser first, then the driver, and removes their folder last.
+/// The shell script that runs the driver. It ends when its input closes, in whatever way the test
+/// process ends. It ends the browser first, then the driver, and finally removes their folder.
 const RUN: &str = r#""$0" --port=0 >"$1/log" 2>&1 & driver=$!
     browsers() { cat /proc/$driver/task/*/children 2>/dev/null; }
     cat >/dev/null; started=$(browsers); tries=0
@@ -48,17 +49,17 @@ const FLAGS: [&str; 13] = [
     "--window-size=1280,800",
 ];
 
-/// The only browser. One test uses it at a time.
+/// The only browser, which one test uses at a time.
 static SHARED: Mutex<Option<Browser>> = Mutex::const_new(None);
 
 pub struct Browser {
     driver: String,
     session: String,
-    /// Runs until its input closes, at the latest with this process.
+    /// The shell, which runs until its input closes, at the latest when this process ends.
     _running: Child,
 }
 
-/// The use of the browser by one test, until this is dropped.
+/// One test's use of the browser, until dropped.
 pub struct Lent(MutexGuard<'static, Option<Browser>>);
 
 impl Deref for Lent {
@@ -69,7 +70,7 @@ impl Deref for Lent {
     }
 }
 
-/// Returns the folder that has the browser, its driver and axe-core.
+/// Returns the folder that contains the browser, its driver and axe-core.
 fn installed() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -82,13 +83,13 @@ pub fn axe() -> String {
     fs::read_to_string(installed().join("axe.min.js")).expect("readable")
 }
 
-/// The width and height of the page, and whether it is a telephone's.
+/// The width and height of the page, and whether it is a phone's.
 pub type Size = (u32, u32, bool);
 pub const WIDE: Size = (1280, 800, false);
 pub const NARROW: Size = (360, 640, true);
 
 impl Browser {
-    /// Returns the browser as if it were new: without cookies, wide, light.
+    /// Returns the browser in a fresh state: no cookies, wide, light colours.
     pub async fn lent() -> Lent {
         let mut shared = SHARED.lock().await;
         if shared.is_none() {
@@ -160,12 +161,14 @@ impl Browser {
         self.call("GET", "/url", Value::Null).await.as_str().expect("text").to_owned()
     }
 
-    /// Runs a script, and returns its value. Its arguments are `arguments[0]` and on.
+    /// Runs a script, and returns its value. The script finds its arguments in `arguments[0]` and
+    /// following.
     pub async fn run(&self, script: &str, arguments: Value) -> Value {
         self.call("POST", "/execute/sync", json!({ "script": script, "args": arguments })).await
     }
 
-    /// Runs a script, and returns the value that it passes to its last argument, a callback.
+    /// Runs a script, and returns the value that the script passes to its last argument, a
+    /// callback.
     pub async fn wait_for(&self, script: &str, arguments: Value) -> Value {
         self.call("POST", "/execute/async", json!({ "script": script, "args": arguments })).await
     }
@@ -270,7 +273,7 @@ impl Browser {
     }
 }
 
-/// Sends one call. Returns its value, or the driver's error.
+/// Sends one call. Returns its value, or the error of the driver.
 async fn ask(driver: &str, method: &str, path: &str, body: &Value) -> Result<Value, String> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let mut stream = TcpStream::connect(driver).await.map_err(|error| error.to_string())?;
@@ -294,7 +297,7 @@ async fn ask(driver: &str, method: &str, path: &str, body: &Value) -> Result<Val
     }
 }
 
-/// Returns the body of an answer, once it is complete.
+/// Returns the body of a response once it is complete.
 fn whole(answer: &[u8]) -> Option<Value> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();

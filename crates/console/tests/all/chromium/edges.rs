@@ -1,4 +1,4 @@
-//! Long errors and names push no button off the page.
+//! Long errors and names do not push any button off the page.
 
 use serde_json::json;
 use trunkline::{Draft, Failure, Message, Queue, Settings, Worker};

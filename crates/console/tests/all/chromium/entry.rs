@@ -68,7 +68,7 @@ async fn viewer_and_read_only_console_have_no_enabled_button() {
     browser.open(&site, "/queues/q").await;
     assert_eq!(browser.run(enabled, json!([])).await, 0);
     assert!(browser.text("footer").await.contains("you are a viewer"));
-    // A visitor who enables the button by hand is refused by the server.
+    // If a visitor enables the button manually, the server refuses the action.
     browser.run("document.querySelector('main button').disabled = false", json!([])).await;
     browser.follow("main button").await;
     assert!(browser.shown().await.contains("viewer"), "{}", browser.shown().await);
@@ -85,8 +85,8 @@ async fn viewer_and_read_only_console_have_no_enabled_button() {
     site.end().await;
 }
 
-/// Serves another site, with a page that sends a form to the console as soon as it is opened, and
-/// one that frames the console.
+/// Serves another site with two pages: one sends a form to the console as soon as it is opened, and
+/// one embeds the console in a frame.
 async fn elsewhere(target: std::net::SocketAddr, csrf: String) -> (u16, tokio::task::JoinHandle<()>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -118,8 +118,8 @@ async fn another_site_can_neither_act_nor_frame() {
     // The worst case: the other site knows the token of the session.
     let csrf = browser.run("return document.querySelector('[name=csrf]').value", json!([])).await;
     let (port, serving) = elsewhere(site.address, csrf.as_str().expect("text").to_owned()).await;
-    // One site has another name. One has the same name and another port, which cookies do not tell
-    // apart.
+    // One site has another name. The other site has the same name and another port, which cookies
+    // do not distinguish.
     for other in [format!("http://localhost:{port}/?send"), format!("http://127.0.0.1:{port}/?send")] {
         browser.goto(&other).await;
         browser.until("return document.body.innerText.includes('nothing was done')", json!([])).await;
@@ -134,7 +134,7 @@ async fn another_site_can_neither_act_nor_frame() {
         }
         assert!(std::time::Instant::now() < deadline, "the console let itself be framed");
     }
-    // The console's own page can send the same form.
+    // The console's own page can send the same form successfully.
     browser.open(&site, "/queues/q").await;
     browser.follow("form:has([value=pause]) button").await;
     browser.follow("button.sure").await;

@@ -1,4 +1,4 @@
-//! Visitors who use no mouse, see little, or listen.
+//! Accessibility: visitors who do not use a mouse, see poorly, or use a screen reader.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ impl Browser {
         self.until("return window.isLeft !== true && document.readyState === 'complete'", json!([])).await;
     }
 
-    /// Returns the faults that axe-core rates serious or critical.
+    /// Returns the faults that axe-core rates as serious or critical.
     async fn faults(&self) -> Vec<String> {
         let script = "const [what, done] = arguments; axe.run(what, { resultTypes: ['violations'] }).then(found => done(found.violations
             .filter(fault => ['serious', 'critical'].includes(fault.impact))
@@ -59,7 +59,7 @@ async fn axe_finds_no_serious_fault_on_any_page() {
         browser.open(&site, "/queues/emails").await;
         browser.follow("form:has([value=purge]) button").await;
         faults.extend(browser.faults().await);
-        // The notice of what was done, and the reason why nothing was done.
+        // Two notices are checked: what was done, and why nothing was done.
         browser.open(&site, "/queues/payments").await;
         browser.write("textarea[name=payload]", "{bad").await;
         browser.follow("form:has([value=enqueue]) button").await;
@@ -110,7 +110,7 @@ async fn the_tab_key_reaches_everything_and_shows_where_it_is() {
             assert!(press < count, "{path}: {left} are not reached");
         }
     }
-    // Runs an action with the keyboard alone.
+    // Runs an action using only the keyboard.
     browser.open(&site, "/queues/emails").await;
     browser.tab_to("form:has([value=pause]) button").await;
     browser.enter().await;

@@ -24,8 +24,8 @@ impl Browser {
         self.goto(&format!("http://{}{path}", site.address)).await;
     }
 
-    /// Opens a page again until it shows a text, because the console samples the queues only now
-    /// and then.
+    /// Reloads a page until it contains a text; the console samples the queues only from time to
+    /// time.
     pub async fn until_shown(&self, site: &Site, path: &str, text: &str) {
         let deadline = Instant::now() + SOON;
         loop {

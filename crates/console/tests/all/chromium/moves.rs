@@ -17,7 +17,7 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     let queue: Queue<String> = site.db.queue("moves").await.expect("opened");
     browser.until_shown(&site, "/", "moves").await;
     assert_eq!(browser.text("#verdict").await, "All is well");
-    // At the end, all nodes, the focus and the selection are the same. Only texts and attributes
+    // At the end, all nodes, the focus and the selection are the same; only texts and attributes
     // have changed.
     let keep = "window.kept = [...document.querySelectorAll('main *')];
         document.querySelector(\"tr[data-queue='moves'] a\").focus();
@@ -50,13 +50,13 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
         && document.activeElement.textContent === 'moves' && getSelection().toString().trim() === 'Queue'";
     assert_eq!(browser.run(same, json!([])).await, true);
 
-    // A new queue gets a row of its own, and the other row stays.
+    // A new queue appears as a new row, and the other row stays.
     site.db.create_queue("another", &Settings::new("text")).await.expect("created");
     browser.until("return document.querySelectorAll('#queues tr').length === 2", json!([])).await;
     assert!(browser.run("return window.kept.every(node => node.isConnected)", json!([])).await == true);
     browser.is_quiet().await;
 
-    // When the console ends, the page says so.
+    // When the console ends, the page shows that.
     drop(browser);
     site.end().await;
 }
@@ -72,8 +72,8 @@ async fn the_first_page_comes_within_its_budget() {
             const all = [page, ...performance.getEntriesByType('resource').filter(one => !one.name.endsWith('/live'))];
             return page.domContentLoadedEventEnd > 0 && { took: page.domContentLoadedEventEnd, bytes: all.reduce((sum, one) => sum + one.encodedBodySize, 0),
                 files: all.length }";
-    // The best of several tries counts, because the machine may be busy. The limit of a test build
-    // catches hangs alone: pages took 137 ms beside other tests, and 97 ms alone.
+    // The best of several attempts counts, because the machine may be busy. In a debug build the
+    // limit only catches hangs: pages took 137 ms next to other tests, and 97 ms alone.
     let most = if cfg!(debug_assertions) { 2_000.0 } else { 100.0 };
     let mut best = f64::MAX;
     for _ in 0..10 {

@@ -1,5 +1,4 @@
-//! Reloads, the browser's way back and second clicks act only once, and lose nothing that was
-//! typed.
+//! Reloads, the browser's back button and double clicks act only once, and lose no typed text.
 
 use serde_json::json;
 use trunkline::Settings;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
-/// Returns the path of every page, with a text that it shows.
+/// Returns the path of every page, with a text that the page contains.
 pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
     let dead = site.number("select min(id) from trunkline.dead_letters('webhooks')").await;
     let mail = site.number("select min(id) from trunkline.messages('emails')").await;
@@ -32,7 +32,7 @@ pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
 }
 
 impl Browser {
-    /// Checks that no part of the page is beyond its right edge.
+    /// Checks that no part of the page extends beyond its right edge.
     pub async fn fits(&self) {
         let script = "const wide = document.documentElement.clientWidth;
             if (document.documentElement.scrollWidth <= wide) return [];
@@ -62,7 +62,7 @@ async fn every_page_fits_and_shows_what_it_is_for() {
         browser.resize(size).await;
         for (path, text) in all(&site).await {
             browser.open(&site, &path).await;
-            // An event of an earlier sample may still be on its way.
+            // An event of an earlier sample may still be in transit.
             browser.until("return document.body.innerText.includes(arguments[0])", json!([text])).await;
             browser.fits().await;
             browser.is_quiet().await;

@@ -1,12 +1,12 @@
-//! Pictures of the pages, for the guide and for reviews of changes.
+//! Screenshots of the pages, for the guide and for reviews of changes.
 
 use std::{fs, path::PathBuf};
 
 use super::{Browser, NARROW, WIDE, sample};
 use crate::web::Site;
 
-/// `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures -- --ignored`
-/// writes them to that folder.
+/// Run as `TRUNKLINE_PICTURES=FOLDER cargo test -p trunkline-console --test all pictures --
+/// --ignored`, writes the screenshots to that folder.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: see .ci/browser"]
 async fn every_page_can_be_pictured_wide_narrow_light_and_dark() {

@@ -1,5 +1,5 @@
-//! A shop with something on every page: healthy queues and troubled ones, dead letters, schedules
-//! and, for pictures, work under way.
+//! The data of a shop with something on every page: healthy and troubled queues, dead letters,
+//! schedules and, for screenshots, running workers.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn jsonb() -> Settings {
     Settings::new("jsonb")
 }
 
-/// Fills the database. Due messages have been due for seconds, except in one queue.
+/// Fills the database. Due messages have been due for a few seconds, except in one queue.
 pub async fn fill(site: &Site) {
     let emails = open(site, "emails", jsonb()).await;
     let mail = |n: usize| {
@@ -76,7 +76,7 @@ pub async fn fill(site: &Site) {
     .await;
 }
 
-/// Connects as a program of the shop with this name.
+/// Connects under the name of one of the shop's programs.
 async fn program(site: &Site, name: &str) -> Db {
     let question = "select format('host=%s port=%s dbname=%s user=%s', trim(both '\"' from split_part(current_setting('unix_socket_directories'), ',', 1)),
         current_setting('port'), current_database(), current_user)";
@@ -112,8 +112,8 @@ pub async fn work(site: &Site) -> Vec<tokio::task::JoinHandle<()>> {
     tasks
 }
 
-/// Draws invented lines of the last hour in place of the console's own, so that a picture need not
-/// wait for an hour.
+/// Draws invented lines for the last hour instead of the console's own, so that a screenshot need
+/// not wait for an hour.
 pub const HOUR: &str = "let seed = 7; const chance = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
     const line = (width, height, calm) => Array.from({ length: 60 }, (_, at) => {
         const wave = .55 + .25 * Math.sin(at / 9 + calm) + .12 * Math.sin(at / 2.3) + .1 * (chance() - .5);

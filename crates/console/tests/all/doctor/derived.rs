@@ -1,5 +1,5 @@
-//! Finds derived data that does not fit its messages. The doctor calls no function that another
-//! role has planted.
+//! The doctor finds derived data that does not match its messages, and does not call functions that
+//! another role has planted.
 
 use trunkline::{Db, Draft, Settings};
 use trunkline_console::doctor::{Doctor, Severity};

@@ -54,14 +54,14 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
     assert_eq!(of(long).await, [], "the queue is new, and autovacuum has yet to come");
     assert_eq!(of(none).await.len(), 1);
-    // This vacuum cannot clean away the rows that an older snapshot holds.
+    // This vacuum cannot remove the rows, because an older snapshot holds them.
     let holder = connect(&ward.server.url("postgres")).await;
     holder.batch_execute("begin isolation level repeatable read; select 1").await.expect("held");
     ward.say("vacuum trunkline.queue_q").await;
     ward.say(churn).await;
     ward.say("vacuum trunkline.queue_q").await;
-    // Statistics before PostgreSQL 15 may be half a second old, and the count alone also holds
-    // before the first vacuum.
+    // Before PostgreSQL 15, statistics may lag by half a second, and the number of dead rows alone
+    // would also match before the first vacuum.
     ward.until("select n_dead_tup >= 60000 and vacuum_count = 2 from pg_stat_user_tables where relname = 'queue_q'")
         .await;
     let found = of(long).await;

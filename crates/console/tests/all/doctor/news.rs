@@ -85,7 +85,7 @@ async fn relays_that_vanished_or_fail_are_found() {
         found.len() == 1 && found[0].severity == Severity::Wrong && found[0].what.contains("no servers"),
         "{found:?}"
     );
-    // The check reads only the beginning of a very long error, so it stays quick.
+    // The check reads only the start of a very long error, so it stays quick.
     ward.say("update trunkline.relay set last_error = repeat('x y ', 20000000)").await;
     let found = of(&ward, "relays").await;
     assert!(found.len() == 1 && found[0].what.contains("x y x") && found[0].what.len() < 500, "{found:?}");

@@ -11,7 +11,7 @@ use super::Ward;
 async fn what_a_role_may_not_look_at_is_said() {
     let ward = Ward::new().await;
     ward.queue("q", Settings::new("int8")).await.enqueue(1).await.expect("enqueued");
-    // Without quotes, the name would mean another role.
+    // Without quotes, the name would refer to another role.
     ward.say(
         "create role \"Shop\" login; create role shop; select trunkline.grant_rights('\"Shop\"', 'producer', 'q')",
     )

@@ -22,8 +22,8 @@ use crate::browser::post;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// The shell that runs Prometheus. It ends when its input closes: when the value is dropped, or
-/// this process ends.
+/// The shell script that runs Prometheus. It ends when its input closes: when the value is dropped,
+/// or when this process ends.
 const RUN: &str = r#""$0" --config.file="$1/prometheus.yml" --storage.tsdb.path="$1/data" --web.listen-address="$2" >"$1/log" 2>&1 &
     cat >/dev/null; kill $!; wait $!; rm -r "$1""#;
 
@@ -41,7 +41,7 @@ impl Drop for Prometheus {
 
 const MISSING: &str = "no prometheus and promtool: put their folder first in PATH (see .ci/prometheus)";
 
-/// Returns the paths of the server and of the tool that comes with it.
+/// Returns the paths of the server and of its command-line tool.
 fn installed() -> (PathBuf, PathBuf) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let both = |folder: PathBuf| (folder.join("prometheus"), folder.join("promtool"));
@@ -64,8 +64,8 @@ impl Prometheus {
             rules.display(),
         );
         fs::write(folder.join("prometheus.yml"), text).expect("written");
-        // Prometheus takes no listener that is open already, and does not report a port of its own
-        // choice.
+        // Prometheus does not accept a listener that is already open, and does not report a port
+        // that it chose itself.
         let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
         let address = free.expect("a port");
         let mut command = Command::new("/bin/sh");
@@ -81,12 +81,12 @@ impl Prometheus {
         }
     }
 
-    /// Runs a query until its answer has what `is_there` wants.
+    /// Runs a query until `is_there` accepts its result.
     async fn ask(&self, path: &str, query: &str, is_there: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + SOON;
         loop {
             let answer = post(self.address, path, &[("query", query)]).await;
-            // The answer is plain text until the server is ready.
+            // Until the server is ready, its response is plain text.
             let data = serde_json::from_str::<Value>(&answer.body).unwrap_or_default();
             if is_there(&data["data"]) {
                 return data["data"].clone();
@@ -106,12 +106,11 @@ async fn respond(listener: TcpListener, db: Db) {
         while !asked.ends_with(b"\r\n\r\n") && stream.read_buf(&mut asked).await.is_ok_and(|read| read > 0) {}
         let text = metrics.exposition(&db).await;
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {CONTENT_TYPE}\r\nconnection: close\r\n\r\n");
-        let _ = stream.write_all((head + &text).as_bytes()).await; // the client may have gone
+        let _ = stream.write_all((head + &text).as_bytes()).await; // the client may have disconnected
     }
 }
 
-/// Returns every query of the dashboard, with its variable filled in as Grafana does for all
-/// queues.
+/// Returns every query of the dashboard. Fills in its variable as Grafana does for all queues.
 fn queries() -> Vec<String> {
     let board: Value = serde_json::from_str(include_str!("../../../grafana/trunkline.json")).expect("JSON");
     let panels = board["panels"].as_array().expect("panels").iter();

@@ -70,7 +70,8 @@ async fn numbers_end_with_the_session() {
     site.end().await;
 }
 
-/// Connects from another address of this machine, requests a public file, and keeps the connection.
+/// Connects from another address of this machine, requests a public file, and keeps the connection
+/// open.
 async fn stranger(site: &Site, from: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).expect("bound");

@@ -25,7 +25,7 @@ use crate::browser::{form, get, over, send};
 const SOON: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Writes a new certificate of this machine, and its key.
+/// Writes a new certificate for this machine, and its key.
 fn renew(folder: &Path) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).expect("made");
     fs::write(folder.join("key.pem"), signing_key.serialize_pem()).expect("written");
@@ -33,7 +33,7 @@ fn renew(folder: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Connects as a client that trusts this certificate alone.
+/// Connects as a client that trusts only this certificate.
 async fn connect(site: &Site, trusted: &CertificateDer<'static>) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");
@@ -99,7 +99,7 @@ fn a_key_of_another_certificate_is_refused_with_both_names() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// Reads until the console ends the connection.
+/// Reads until the console closes the connection.
 async fn told(stream: &mut TcpStream) -> String {
     let mut said = Vec::new();
     tokio::time::timeout(SOON, stream.read_to_end(&mut said)).await.expect("it is ended").expect("read");
@@ -121,7 +121,7 @@ async fn slow_sender_is_left() {
         let said = told(&mut stream).await;
         assert!(said.contains(answer) && !said.contains(" 200 "), "{sent:?}: {said}");
     }
-    // A visitor whose request is done, and who sends no other.
+    // This visitor's request is done, and the visitor sends no further request.
     let mut stream = TcpStream::connect(site.address).await.expect("connected");
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
     assert!(told(&mut stream).await.contains(" 200 "));
@@ -158,11 +158,11 @@ async fn forms_have_a_largest_size() {
             "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\nconnection: close\r\ncontent-type: application/x-www-form-urlencoded\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.expect("sent");
-        let _ = stream.write_all(body.as_bytes()).await; // it may be refused before its end
+        let _ = stream.write_all(body.as_bytes()).await; // the request may be refused before its end
         let mut part = vec![0; 512];
         let count = stream.read(&mut part).await.unwrap_or(0);
         let said = String::from_utf8_lossy(&part[..count]).into_owned();
-        // A visitor who is still sending when the connection ends may not get to read the reason.
+        // A visitor who is still sending when the connection ends may be unable to read the reason.
         assert!(said.is_empty() || said.contains(&status.to_string()), "{path}: {said:?}");
     }
     assert_eq!(send(site.address, "GET", "/", &[], "").await.status, 200);

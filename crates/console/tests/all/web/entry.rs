@@ -97,7 +97,7 @@ async fn pages_are_closed_without_a_password() {
     assert_eq!(send(site.address, "POST", "/act", &[("cookie", &cookie)], &body).await.status, 303);
     let who = site.sql.query_one("select who from trunkline.audit", &[]).await.expect("an entry").get::<_, String>(0);
     assert_eq!(who, "ada");
-    // The token of one session's forms is worth nothing in another session.
+    // The form token of one session is invalid in another session.
     let other = log_in(&site, "ada").await;
     assert_eq!(send(site.address, "POST", "/act", &[("cookie", &other)], &body).await.status, 403);
     let out = form(&[("csrf", &csrf)]);
@@ -200,7 +200,7 @@ async fn role_is_held_to_its_rights_and_pages_say_so() {
     assert_eq!(answer.status, 303, "{}", answer.body);
     let answer = post(site.address, "/act", &purge("other")).await;
     assert_eq!(answer.status, 403, "{}", answer.body);
-    // Actions that the role may not do are disabled, queue by queue.
+    // Actions that the role may not do are disabled, separately for each queue.
     let buttons = async |queue: &str| {
         let page = get(site.address, &format!("/queues/{queue}")).await.body;
         ["Pause …", "Purge …", "Enqueue …"].map(|label| page.contains(&format!("<button>{label}")))

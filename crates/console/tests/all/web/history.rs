@@ -9,7 +9,7 @@ use crate::browser::get;
 
 const SOON: Duration = Duration::from_secs(150); // a busy machine looks at its queues less often
 
-/// Opens the queue's page until it shows a text.
+/// Reloads the queue's page until it contains a text.
 async fn until_shown(site: &Site, text: &str) {
     let deadline = Instant::now() + SOON;
     loop {
@@ -34,7 +34,7 @@ async fn last_hour_is_kept_for_the_next_console() {
     let queue: Queue<String> = site.db.queue("emails").await.expect("opened");
     queue.enqueue_many((0..12).map(|n| n.to_string())).await.expect("enqueued");
     until_shown(&site, "at most 12").await;
-    // An earlier console saw a peak half an hour ago. One row is too old.
+    // An earlier console recorded a peak half an hour ago. One row is too old.
     site.sql
         .batch_execute(
             "insert into trunkline.history
@@ -57,7 +57,7 @@ async fn last_hour_is_kept_for_the_next_console() {
     one.end().await;
     two.end().await;
 
-    // A role that may not store the history shows what its own console saw.
+    // If the role may not store the history, the console shows what it observed itself.
     let role = format!("looker_{}", site.address.port());
     site.sql.batch_execute(&format!("create role {role} login")).await.expect("a role");
     site.db.grant(&[(trunkline::Right::Operator, role.as_str())], Some("emails")).await.expect("granted");

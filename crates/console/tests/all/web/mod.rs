@@ -1,5 +1,5 @@
-//! The console's pages over HTTP: their numbers match SQL, and their actions are done and written
-//! to the audit, for the right visitors alone.
+//! The console's pages over HTTP: their numbers match SQL, and actions are done and audited, only
+//! for authorized visitors.
 
 mod pages;
 mod deeds;
@@ -58,7 +58,7 @@ impl Site {
         self.sql.query_one(question, &[]).await.expect(question).get(0)
     }
 
-    /// Asks the console to end, and waits for its end.
+    /// Asks the console to shut down, and waits for its end.
     pub async fn end(mut self) {
         drop(self.end.take());
         self.ended.await.expect("no panic").expect("an orderly end");

@@ -1,4 +1,4 @@
-//! The page of a queue: lines of the last hour, its workers, and what holds up its keys.
+//! The page of a queue: charts of the last hour, its workers, and what blocks its keys.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ async fn blocked_key_is_shown_with_its_cause_and_end() {
     assert!(why.contains("failed at attempt 1, and is tried again in 59 min"), "{why}");
     assert_eq!(error, "no &#60;room&#62; left");
     assert!(page.body.contains(&format!("/queues/bookings/messages/{blocked}")), "{}", page.body);
-    // Once the message is cancelled, nothing holds up the messages behind it.
+    // Once the message is cancelled, nothing blocks the messages behind it.
     site.number(&format!("select count(*) from trunkline.cancel('bookings', array[{blocked}]::bigint[])")).await;
     let lease = "select count(*) from trunkline.lease_partition('bookings', 10) where payload = 'waits'";
     let deadline = Instant::now() + SOON;

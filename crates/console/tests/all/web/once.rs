@@ -32,7 +32,7 @@ async fn form_that_is_sent_twice_acts_once() {
     let again = followed(&site, post(site.address, "/act", &form(&csrf)).await).await;
     assert!(again.body.contains("This form has acted before: nothing was done again."), "{}", again.body);
 
-    // The form does not act in another console of the same database, either.
+    // Another console of the same database does not accept the form either.
     let db = Db::connect(&site.url).await.expect("connected");
     let other = Site::of(site.url.clone(), db, connect(&site.url).await, |console| console).await;
     let csrf = get(other.address, "/queues/q").await.csrf();
@@ -98,7 +98,7 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
         }
         assert!(answer.body.contains("<a href=\"/queues/j\">Go back</a>"), "{}", answer.body);
     }
-    // A form also keeps the text if it is refused only when it acts, or if it is changed before the
+    // A form also keeps its text if it is refused only when it acts, or if it is changed before the
     // confirmation.
     let form = [("verb", "enqueue"), ("queue", "j"), ("payload", "{worse"), ("csrf", &*csrf)];
     let token = [("token", "00112233445566778899aabbccddeeff")];

@@ -1,4 +1,4 @@
-//! A schema with another name, and queues with the name of the default schema.
+//! A schema with another name, and queues that are named like the default schema.
 
 use trunkline::{Db, Queue, Settings};
 use trunkline_console::doctor::Doctor;

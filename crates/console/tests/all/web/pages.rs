@@ -261,7 +261,7 @@ async fn pages_have_each_message_once_whatever_rows_they_are_in() {
     assert_eq!(walk(&site, path, "").await.0, all);
     let of_51 = all[752..803].to_vec();
     assert_eq!(walk(&site, path, "?metadata=%2251%22").await, (of_51, 2));
-    // A search among many messages: pages without a match lead on.
+    // A search among many messages: pages without a match link to the next page.
     queue.enqueue_many((0..12_000).map(|n| format!("{n}"))).await.expect("enqueued");
     let last = queue.enqueue(Draft::new("here".to_owned()).with("size", "none")).await.expect("enqueued").id();
     let (found, pages) = walk(&site, path, "?metadata=none").await;
@@ -302,7 +302,7 @@ async fn missing_page_says_so() {
     site.end().await;
 }
 
-/// The overview of 200 queues, with a line of the last hour in each row, as a browser gets it.
+/// The overview of 200 queues, each with a line of the last hour, as transferred to a browser.
 #[tokio::test(flavor = "multi_thread")]
 async fn overview_of_two_hundred_queues_stays_below_hundred_kilobytes() {
     let site = Site::new().await;
@@ -330,8 +330,8 @@ async fn overview_of_two_hundred_queues_stays_below_hundred_kilobytes() {
     let mut unpacked = String::new();
     std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&answer[end..]), &mut unpacked).expect("unpacked");
     assert_eq!(unpacked.matches("<tr data-queue=").count(), 200);
-    // With a line of the last hour, each row has about 200 bytes more, which compress as well as
-    // digits.
+    // A line of the last hour adds about 200 bytes to each row, which compress as well as digits
+    // do.
     assert!(answer.len() + 200 * 100 < 100_000, "{} bytes, {} of them packed", whole.body.len(), answer.len());
     println!("overview of 200 queues: {} bytes, {} as sent", whole.body.len(), answer.len());
     site.end().await;

@@ -28,7 +28,7 @@ async fn every_link_begins_with_the_prefix() {
         "/audit",
         "/nothing",
     ] {
-        // The proxy passes the prefix on, or takes it away.
+        // The proxy either forwards the prefix or removes it.
         for prefix in ["/ops/queues", ""] {
             let page = get(site.address, &format!("{prefix}{path}")).await;
             let bare = ["href=\"/", "action=\"/", "src=\"/"].iter().flat_map(|link| page.body.split(link).skip(1));

@@ -1,4 +1,4 @@
-//! A console of a standby shows the pages and findings that a standby has, and allows no action.
+//! A standby's console shows the pages and findings that exist on a standby, and allows no action.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ async fn standby_is_no_fault_and_nothing_is_done_on_it() {
     let url = server.url("postgres");
     let db = Db::connect(&url).await.expect("connected");
 
-    let doctor = Doctor::new().patience(Duration::from_secs(60)).skip_check("settings"); // it runs without fsync
+    let doctor = Doctor::new().patience(Duration::from_secs(60)).skip_check("settings"); // runs without fsync
     let found = doctor.examine(&db).await.expect("examined");
     let of: Vec<(&str, Severity)> = found.iter().map(|one| (one.check, one.severity)).collect();
     assert_eq!(of, [("standby", Severity::Advice)], "{found:#?}");

@@ -1,5 +1,5 @@
-//! A queue with several troubles shows each of them. Errors that differ by a number are one group.
-//! The doctor's page does not wait.
+//! A queue with several troubles shows each of them. Errors that differ only in a number are one
+//! group. The doctor's page does not block.
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +89,7 @@ async fn errors_that_differ_by_ids_are_one_group() {
         let row = row.unwrap_or_else(|| panic!("no {kind} in {groups}"));
         assert!(row.contains(&format!("data-label=\"letters\">{count}<")), "{kind}: {row}");
     }
-    // The action takes the whole group, and no other letters.
+    // The action affects the whole group, and no other letters.
     let (asked, _) = act(&site, &[("verb", "discard"), ("queue", "g"), ("error", "ValueError: bad number #")]).await;
     assert_eq!(asked.text_after(r#"<b id="count">"#), "2");
     let left = "select count(*) from trunkline.dead_letters('g') where error like '%ValueError%'";
@@ -103,7 +103,7 @@ async fn page_of_the_doctor_comes_before_a_slow_look_ends() {
     for name in ["left_out", "seen"] {
         dead(&site, name, &["e"]).await;
     }
-    // Each check of these queues waits for a while, and gives up.
+    // Each check of these queues waits for some time, and then gives up.
     let names: Vec<String> = (0..40).map(|n| format!("held_{n}")).collect();
     for name in &names {
         site.db.create_queue(name, &Settings::new("text")).await.expect("created");

@@ -6,14 +6,14 @@ use super::{Home, command_of};
 /// number 1, no client name.
 pub(super) const VERSIONS: &[u8] = &[0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 255, 255];
 
-/// Java settings for a short start.
+/// Java settings for a fast start.
 const HEAP: &str = "-Xms128m -Xmx512m";
 const MACHINE: &str = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true";
 
 /// Formats the folder once, before the first start. One node is broker and controller.
 pub(super) fn format(home: &Home) {
     let [clients, controllers, inside, tls] = home.ports;
-    // The broker does not start with a TLS listener and without a certificate.
+    // The broker does not start with a TLS listener but no certificate.
     let tls = if home.lines.contains("ssl.keystore") { format!(",TLS://127.0.0.1:{tls}") } else { String::new() };
     let (advertised, data) = (home.advertised, home.folder.join("data"));
     let properties = [
@@ -35,7 +35,7 @@ pub(super) fn format(home: &Home) {
         "transaction.state.log.replication.factor=1".to_owned(),
         "transaction.state.log.min.isr=1".to_owned(),
         "group.initial.rebalance.delay.ms=0".to_owned(),
-        // The controller accepts a broker again soon after a crash.
+        // The controller accepts a broker again soon after its crash.
         "broker.session.timeout.ms=3000".to_owned(),
         "broker.heartbeat.interval.ms=500".to_owned(),
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer".to_owned(),

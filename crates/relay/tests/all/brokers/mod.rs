@@ -1,5 +1,5 @@
-//! Real brokers on loopback, each with its own ports and folder. They end with the value, and with
-//! this process.
+//! Real brokers on loopback, each with its own ports and folder. Each ends when its value is
+//! dropped, and when this process ends.
 
 mod kafka;
 mod nats;
@@ -20,8 +20,8 @@ use std::{
 pub use self::process::Process;
 use self::process::Watchdog;
 
-/// The time in which a broker must take connections. A Java or Erlang machine starts slowly beside
-/// other tests.
+/// The time within which a broker must accept connections. A Java or Erlang machine starts slowly
+/// next to other tests.
 const STARTED: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The programs that the broker needs.
+    /// Returns the programs that the broker needs.
     fn programs(self) -> &'static [&'static str] {
         match self {
             Self::Nats => &["nats-server"],
@@ -48,23 +48,24 @@ pub struct Broker {
     kind: Kind,
     home: Home,
     process: Process,
-    /// Processes that the broker needs, from its first start to its end.
+    /// Processes that the broker needs from its first start to its end.
     _beside: Vec<Process>,
-    // Last, so that it finds no process left and removes the folder.
+    // Declared last, so that it finds no process left and removes the folder.
     _watchdog: Watchdog,
 }
 
 struct Home {
     folder: PathBuf,
-    /// The first port is for clients, the last for clients with TLS, and the broker uses the rest.
+    /// The first port is for clients, the last one for clients with TLS, and the broker uses the
+    /// others.
     ports: [u16; 4],
     /// The port that clients connect to, which may be a proxy's.
     advertised: u16,
-    /// More lines of the configuration.
+    /// Further lines of the configuration.
     lines: String,
 }
 
-/// Settings of a broker beyond the defaults of all tests.
+/// Settings of a broker in addition to the defaults of all tests.
 #[derive(Debug, Default)]
 pub struct Setup<'a> {
     /// Files in the broker's folder.
@@ -75,20 +76,20 @@ pub struct Setup<'a> {
 }
 
 impl Broker {
-    /// Starts a broker and waits until it takes connections.
+    /// Starts a broker and waits until it accepts connections.
     #[track_caller]
     pub fn start(kind: Kind) -> Self {
         Self::behind(kind, |port| port)
     }
 
-    /// Does the same as [`Broker::start`], behind a proxy: `proxy` gets the broker's own port and
-    /// returns the clients' port. Kafka advertises the latter.
+    /// Starts a broker like [`Broker::start`], behind a proxy: `proxy` receives the broker's own
+    /// port and returns the port for clients. Kafka advertises that port.
     #[track_caller]
     pub fn behind(kind: Kind, proxy: impl FnOnce(u16) -> u16) -> Self {
         Self::set_up(kind, &Setup::default(), proxy)
     }
 
-    /// Does the same as [`Broker::start`], with more lines of configuration.
+    /// Starts a broker like [`Broker::start`], with further lines of configuration.
     #[track_caller]
     pub fn with(kind: Kind, setup: &Setup<'_>) -> Self {
         Self::set_up(kind, setup, |port| port)
@@ -127,7 +128,7 @@ impl Broker {
         ([127, 0, 0, 1], self.home.advertised).into()
     }
 
-    /// Returns the broker's own address, past any proxy.
+    /// Returns the broker's own address, bypassing any proxy.
     pub fn direct(&self) -> SocketAddr {
         // Kafka redirects its clients to the address of this listener.
         let port = if self.kind == Kind::Kafka { self.home.ports[2] } else { self.home.ports[0] };
@@ -154,13 +155,13 @@ impl Broker {
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }
 
-    /// Starts a program that uses the broker. It ends with this process, like the broker. Its
-    /// output goes to a [log](Self::said).
+    /// Starts a program that uses the broker. Like the broker, the program ends with this process.
+    /// Its output goes to a [log](Self::said).
     pub fn serve(&self, command: Command, log: &str) -> Process {
         Process::start(command, &self.home.folder, log)
     }
 
-    /// Returns the text of a log.
+    /// Returns the contents of a log.
     pub fn said(&self, log: &str) -> String {
         fs::read_to_string(self.home.folder.join(log)).unwrap_or_default()
     }
@@ -172,11 +173,11 @@ impl Broker {
 
     /// Shuts down the broker, and waits for its end.
     pub fn end(&mut self) {
-        let _ = self.process.end(); // Java and Erlang have their own codes for it
+        let _ = self.process.end(); // Java and Erlang exit with their own codes after the signal
     }
 
-    /// Starts the broker at the same address after it was killed or ended, and waits until it takes
-    /// connections.
+    /// Starts the broker at the same address after it was killed or ended, and waits until it
+    /// accepts connections.
     pub fn start_again(&mut self) {
         self.process = launch(self.kind, &self.home);
     }
@@ -186,7 +187,7 @@ impl Broker {
         self.process.stop();
     }
 
-    /// Continues the broker after a stop.
+    /// Resumes the broker after a pause.
     pub fn go_on(&self) {
         self.process.go_on();
     }
@@ -216,7 +217,7 @@ fn launch(kind: Kind, home: &Home) -> Process {
     process
 }
 
-/// Returns true if the port answers a greeting.
+/// Returns true if a server on the port answers a greeting.
 fn answers(port: u16, greeting: &[u8]) -> bool {
     let patience = Duration::from_secs(2);
     let Ok(mut socket) = TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), patience) else { return false };
@@ -232,20 +233,20 @@ fn new_folder() -> PathBuf {
     folder
 }
 
-/// Returns ports below the range of outgoing connections, so that no other process gets a broker's
-/// port while it is down.
+/// Returns ports below the range of outgoing connections, so that no other process takes a broker's
+/// port while the broker is down.
 fn free_ports() -> [u16; 4] {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Each test process starts at another port.
+    // Each test process starts from another port.
     let place = |number: u32| (12_000 + (std::process::id() * 97 + number) % 18_000) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let mut free = std::iter::repeat_with(|| place(NEXT.fetch_add(1, Ordering::Relaxed))).filter(is_free);
     std::array::from_fn(|_| free.next().expect("some port is free"))
 }
 
-/// Finds a program in PATH. Debian's RabbitMQ has a script in PATH that changes to a user without
-/// rights here, so its own programs come first.
+/// Finds a program in PATH. Debian's RabbitMQ puts a script into PATH that changes to a user
+/// without rights here, so RabbitMQ's own programs are tried first.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let (first, last) = (PathBuf::from("/usr/lib/rabbitmq/bin"), PathBuf::from("/usr/sbin"));

@@ -2,7 +2,8 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// Runs NATS with `JetStream`. It syncs each write before the confirmation, if the version can.
+/// Returns the command that runs NATS with `JetStream`. It syncs each write before the
+/// confirmation, if the version supports that.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("nats-server");
     fs::write(home.folder.join("nats.conf"), &home.lines).expect("a file");

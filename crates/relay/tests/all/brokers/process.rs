@@ -1,4 +1,4 @@
-//! A process with all its children, which are ended by id.
+//! A process with all its children, which are ended by their ids.
 
 use std::{
     fs,
@@ -24,16 +24,15 @@ done
 rm -rf -- "$0"
 "#;
 
-/// Ends all processes of a folder and removes the folder, when the value is dropped or its process
-/// ends.
+/// Ends all processes of a folder and removes the folder, when dropped or when this process ends.
 pub(super) struct Watchdog(Child);
 
 impl Watchdog {
     pub fn start(folder: &Path) -> std::io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", END]).arg(folder).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // In its own process group: Ctrl-C in the terminal ends only this process, which wakes the
-        // shell.
+        // The shell has its own process group. So Ctrl-C in the terminal ends only this process,
+        // whose end wakes the shell.
         shell.process_group(0).spawn().map(Self)
     }
 }
@@ -45,11 +44,11 @@ impl Drop for Watchdog {
     }
 }
 
-/// A process that ends when the value is dropped.
+/// A process that ends when dropped.
 pub struct Process(Child);
 
 impl Process {
-    /// Starts the process in a folder, with its output in a log. Stores its id for the watchdog.
+    /// Starts the process in a folder, with its output in a log. Records its id for the watchdog.
     pub(super) fn start(mut command: Command, folder: &Path, log: &str) -> Self {
         let file = fs::File::options().create(true).append(true).open(folder.join(log)).expect("a log");
         command.stdout(file.try_clone().expect("a log")).stderr(file).stdin(Stdio::null());
@@ -93,8 +92,8 @@ impl Process {
         status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?.parse().ok()
     }
 
-    /// Sends a signal to the process and its descendants. No id is reused, because the process was
-    /// not waited for.
+    /// Sends a signal to the process and its descendants. Its id cannot be reused, because the
+    /// process was not waited for.
     fn signal(&self, signal: Signal) {
         for pid in family(self.0.id()).into_iter().filter_map(|id| Pid::from_raw(id.cast_signed())) {
             let _ = kill_process(pid, signal);

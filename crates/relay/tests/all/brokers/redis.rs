@@ -2,7 +2,8 @@ use std::{fs, process::Command};
 
 use super::{Home, command_of};
 
-/// Runs Redis with an append-only file that is synced before a confirmation.
+/// Returns the command that runs Redis with an append-only file, which is synced before a
+/// confirmation.
 pub(super) fn command(home: &Home) -> Command {
     let mut command = command_of("redis-server");
     fs::write(home.folder.join("redis.conf"), &home.lines).expect("a file");

@@ -25,7 +25,7 @@ fn config(broker: &Broker) -> ClientConfig {
     config
 }
 
-/// Reads key, value and headers of a topic, without the relay's own headers, sorted by key.
+/// Reads keys, values and headers from a topic, without the relay's own headers, sorted by key.
 fn read(broker: &Broker, topic: &str) -> Vec<Read> {
     let mut config = config(broker);
     config.set("group.id", "test").set("enable.auto.commit", "false");
@@ -107,7 +107,7 @@ async fn topic_is_copied_with_keys_headers_and_tombstones() {
     let (there, copied) = tokio::task::block_in_place(|| (read(&broker, "s"), read(&broker, "copy")));
     assert_eq!(copied, there);
 
-    // The same holds in a queue with keys, except for messages without a key.
+    // The same is true in a queue with keys, except for messages without a key.
     let db = out.db();
     db.create_queue("laned", &Settings::of::<Vec<u8>>().partitions(4)).await.expect("created");
     let laned = db.queue("laned").await.expect("opened");

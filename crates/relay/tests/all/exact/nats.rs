@@ -85,8 +85,8 @@ async fn a_stream_is_copied_to_another_with_each_header() {
     let copy = place.jetstream.get_stream("copy").await.expect("it is there");
     let state = copy.get_info().await.expect("asked").state;
     assert_eq!(state.messages, 6, "none was rolled up");
-    // A message fetched by its number comes without the first of several headers with the same
-    // name.
+    // If several headers have the same name, a message fetched by its number lacks the first of
+    // them.
     let config =
         pull::Config { deliver_policy: DeliverPolicy::Last, ack_policy: AckPolicy::None, ..pull::Config::default() };
     let consumer = copy.create_consumer(config).await.expect("a consumer");

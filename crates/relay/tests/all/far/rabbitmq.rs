@@ -111,7 +111,7 @@ impl Far for Stream {
 }
 
 /// A quorum queue, whose confirmations mean that the message is on disk. Reading removes messages,
-/// so `read` keeps them.
+/// so `read` stores them.
 pub struct Quorum {
     queue: Stream,
     read: Mutex<Vec<Arrived>>,
