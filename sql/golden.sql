@@ -440,11 +440,11 @@ declare
     rest record;
 begin
     if false then
-        -- What comes after it in the transaction may need the lanes, and a session that gives the queue more of them locks these first.
+        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
         perform from trunkline."lane_emails" where false;
     end if;
     if cardinality(ids) = 1 then
-        -- What is usual, at half the cost: a row, whole.
+        -- The usual case, at half the cost: the range is one whole row.
         return query
             delete from trunkline."queue_emails" q
             where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
@@ -465,7 +465,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -499,7 +499,7 @@ end ;
 function do_allowedin_emails() returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
-    clock timestamptz := clock_timestamp(); -- as in do_leased_
+    clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
     room float8;
     token float8;
 begin
@@ -550,12 +550,13 @@ begin
         apart := greatest(way, 2);
         select q.place, q.id + 1 into due, next_id from trunkline."queue_emails" q where q.ctid = tids[cardinality(tids)];
         exit when not at.more;
-        -- Behind a row that has to be cut or moved, no more rows are locked than were of use: else each of these would cost a look at all of them.
+        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would cost a look at all
+        -- of them.
         rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
     end loop;
     if exists (select from trunkline."line_emails" l where l.lane = lane and l.key <> all (lined)
                and exists (select from trunkline."queue_emails" q where q.ctid = any (tids) and l.key = any (q.keys))) then
-        -- Meanwhile a message of it failed, and is due again before these.
+        -- In the meantime a message of the key failed, and is due again before these.
         tids := '{}';
         got := 0;
         return;
@@ -563,7 +564,7 @@ begin
         return;
     end if;
     clock := clock_timestamp();
-    -- Rows of one statement have one place, so what stands at that of the first row that was not seen may come behind it.
+    -- Rows of one statement have the same place. So the rows at the place of the first unread row may come behind that row.
     due := coalesce((
         select q.place - interval '1 microsecond' from trunkline."queue_emails" q
         where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
@@ -584,7 +585,7 @@ begin
             exit when ran_out;
             apart := greatest(way, 2);
         else
-            -- Where its line is empty, the key goes along with the others again.
+            -- When its line is empty, the key shares the line of the lane again.
             delete from trunkline."line_emails" l
             where l.lane = lane and l.key = known.key and l.until = known.until
               and not exists (select from trunkline."queue_emails" q where q.lane = lane and q.line = known.key);
@@ -614,7 +615,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -636,7 +637,7 @@ declare
     all_keys text[];
 begin
     if false then
-        -- It may come from another server, or from before there were more lanes.
+        -- The row may come from another server, or from before the queue got more lanes.
         own := own || '{"lane": "-1"}';
         all_keys := (own ->> 'keys')::text[];
         if size > 1 and exists (
@@ -720,7 +721,7 @@ begin
             select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
             from trunkline."queue_emails" r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
         where m.id - q.id < q.size and exists (
-            -- A key of which a message failed has a line of its own.
+            -- A key has a line of its own after one of its messages failed.
             select from trunkline."queue_emails" r
             where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
 end ;
@@ -755,7 +756,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         reasons := array(select reasons[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
@@ -819,8 +820,8 @@ begin
                 continue when not found and not leased;
             end if;
             if not found or r.size <> wide.size then
-                -- Another session has it, or split it meanwhile: look again, in a fresh snapshot. Before the next row, because a session that
-                -- carves locks rows in the order of their ids.
+                -- Another session has locked the row, or has split it in the meantime: look again, in a fresh snapshot. This must come before the
+                -- next row, because a session that carves locks rows in the order of their ids.
                 if not found and exists (select from trunkline."queue_emails" q where q.id = wide.id and q.size = wide.size) then
                     perform pg_sleep(pause);
                     waited := waited + pause;
@@ -874,7 +875,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -928,7 +929,8 @@ declare
     holders text[];
 begin
     if false then
-        -- Their lanes come last, and a session that gives the queue more of them locks these first.
+        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
+        -- too.
         holders := array(select h.lane || ' ' || h.holder from trunkline."lane_emails" h where h.holder is not null);
     end if;
     for pass in 1..2 loop
@@ -947,7 +949,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -997,7 +999,7 @@ begin
     end if;
     while n > 0 loop
         if rows > 1 then
-            -- What is usual: whatever is due fits as it is. Then neither a running total nor a second look is needed.
+            -- The usual case: everything that is due fits as it is. Then neither a running total nor a second look is needed.
             with  due_row as materialized (
                 select q.ctid as tid, q.id, q.due_at as due_at, q.size,
                        q.attempt - q.released >= 10
@@ -1010,7 +1012,7 @@ begin
             if line.locked = 0 then
                 return;
             elsif line.locked < line.seen then
-                rows := rows / 2; -- only what stands before it
+                rows := rows / 2; -- only the rows before it
                 continue;
             elsif line.size <= n and not line.awkward then
                 tids := line.tids;
@@ -1024,7 +1026,7 @@ begin
             end if;
         end if;
         if rows = 1 then
-            -- One row needs no running total.
+            -- A single row needs no running total.
              select 1 as locked, array[q.ctid] as tids, q.size as got, q.id as first, q.size,
                    q.attempt - q.released >= 10 as spent,
                    q.attempt > 0 and q.error is null as vanished, (apart > 0) as alone, false as mixed,
@@ -1074,7 +1076,8 @@ begin
             id := seen.id + 1;
             return;
         elsif seen.spent then
-            -- All that are spent among these; then on from the first that is not, with more at a time while none is.
+            -- Buries all messages among these whose attempts are used up. Then continues from the first that has attempts left, with more rows at a
+            -- time while there is none.
             with gone as (
                 delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end as own)
@@ -1085,8 +1088,8 @@ begin
             due := seen.next_due;
             id := seen.next_id;
         elsif seen.mixed then
-            -- Rows of such a key alone move as they are, some hundred in a call, and rows that have to be cut one or two: what is due to others must
-            -- not wait for the backlog of one.
+            -- Rows of a single such key move as they are, about a hundred per call, and of the rows that have to be split one or two: due messages of
+            -- other keys must not wait for the backlog of one key.
             exit when parts >= 6;
             moved := 0;
             if rows > 1 then
@@ -1153,7 +1156,7 @@ begin
             from trunkline."queue_emails" q
             where q.lane = l.nr and (q.due_at, q.id + 0) >= (floor[l.nr + 1], 0) and q.due_at <= clock
             order by q.due_at, q.id + 0 limit most) h
-        limit most -- of all lanes together: a backlog is not read for nothing
+        limit most -- over all lanes together, so that a backlog is not read in vain
     ), whole as materialized (
         select count(*) as seen, count(*) < most and sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
     ), fitting as materialized (
@@ -1312,19 +1315,20 @@ begin
     loop
         mine := mine + 1;
         if l.ahead then
-            ahead := true; -- put right below: the next call goes on with it
+            ahead := true; -- repaired below; the next call continues with this lane
             continue;
         elsif l.wanted then
             leaving := leaving || l.lane::int;
             continue;
         end if;
         continue when n <= 0 or alone or not l.due;
-        -- Meanwhile its time may have passed, and another worker may have come: whose a lane is, is certain under its lock alone.
+        -- In the meantime the holder's time may have passed, and another worker may have come: the holder of a lane is certain only under the lane's
+        -- lock.
         perform from trunkline."lane_emails" h where h.lane = -1 - l.lane for update skip locked;
         continue when not found;
         continue when not exists (
             select from trunkline."lane_emails" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        -- Keys with lines of their own have backlogs: one that is read first would leave nothing for the other lanes.
+        -- Keys with lines of their own have backlogs: a backlog that is read first would leave no room for the other lanes.
         at := trunkline."do_along_emails"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -1346,7 +1350,7 @@ begin
         ahead := ahead or later;
         most := least(most, (0 + others) / (others + 1));
         for l in
-            -- Nothing is leased in a lane without a holder: what is due there is due to the worker that gets it.
+            -- Nothing is leased in a lane without a holder, so all due messages of it go to the worker that gets the lane.
             select h.lane, h.floor from trunkline."lane_emails" h
             where h.lane >= 0 and h.held_until <= clock
               and (exists (select from trunkline."queue_emails" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock) or exists (select from trunkline."line_emails" w where w.lane >= h.lane and w.lane <= h.lane and w.until <= clock))
@@ -1448,7 +1452,7 @@ begin
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     if n between 1 and rows and not false and not false and not false then
-        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        -- The usual case if messages are few: everything that is due fits as it is, and one statement leases it.
         if n = 1 then
             return query
                 with head as materialized (
@@ -1488,7 +1492,7 @@ begin
             turn := trunkline."do_turn_emails"(dues, next_ids);
             exit when turn.lane is null;
             at := trunkline."do_gather_emails"(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
-            -- Where nothing more is there, others hold it, or it is behind the bound.
+            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
             dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
             next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
         else
@@ -1497,7 +1501,7 @@ begin
         continue when at.got = 0 and by_lane;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
-            -- What is usual where messages are few, and needs no order.
+            -- The usual case if messages are few: a single row needs no order.
             return query
                 update trunkline."queue_emails" q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
@@ -1518,7 +1522,7 @@ begin
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- what ran out comes alone
+        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
         due := at.due;
         next_id := at.id;
     end loop;
@@ -1545,7 +1549,7 @@ begin
           where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- once for all, along the due times, where leases end; not along the lanes, with all that waits in them
+      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; not along the lanes, which contain all waiting messages
         select distinct q.lane from trunkline."queue_emails" q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify('trunkline.emails', '');
@@ -1555,11 +1559,11 @@ end ;
 function do_line_emails(keys text[], pauses double precision[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
-    perform from trunkline."lane_emails" where false; -- locked first by a session that gives the queue more lanes
+    perform from trunkline."lane_emails" where false; -- locked first, as a session that gives the queue more lanes does
     insert into trunkline."line_emails" as l (lane, key, until)
     select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
     from unnest(keys, pauses) k(key, pause)
-    join trunkline."lane_emails" h on h.lane = 0 + trunkline.lane_of(k.key, 0) -- there may be others since the call began
+    join trunkline."lane_emails" h on h.lane = 0 + trunkline.lane_of(k.key, 0) -- the lanes may have changed since the call began
     order by 1, 2
     on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
 end ;
@@ -1625,9 +1629,9 @@ declare
     r trunkline."queue_emails"%rowtype;
     own jsonb;
 begin
-    r.size := 0; -- else it is null as a whole
+    r.size := 0; -- otherwise the record as a whole is null
     own := to_jsonb(r) - array['id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata']
-        - array[]::text[]; -- which costs less by itself
+        - array[]::text[]; -- a separate subtraction costs less
     if own = '{}' then
         return null;
     end if;
@@ -1679,7 +1683,7 @@ begin
     sizes := '{}';
     busy := '{}';
     if false then
-        -- What is cut here is hidden from a worker that leases along a lane, and what is behind it must not come first.
+        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
         perform from trunkline."lane_emails" h
         where h.lane in (
             select -1 - q.lane from unnest(ids) i(id), lateral (
@@ -1712,7 +1716,7 @@ begin
     loop
         select * into r from trunkline."queue_emails" q where q.id = wide.id for update skip locked;
         if not found or r.size <> wide.size then
-            -- Also what was taken or cut meanwhile, which a fresh snapshot will tell.
+            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
             busy := busy || array(
                 select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
         elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
@@ -1725,7 +1729,7 @@ begin
         end if;
     end loop;
     if false and first <> '{}' then
-        -- What a key waited for may be gone, or come sooner.
+        -- The message for which a key waited may be gone, or come sooner.
         update trunkline."line_emails" l set until = '-infinity'
         where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
                                   join trunkline."queue_emails" q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
@@ -1763,7 +1767,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         ids := rest.missing_ids;
         sizes := rest.missing_sizes;
@@ -1783,7 +1787,7 @@ begin
     else
         ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
-    -- Where the sequence fell behind, a message may have the id by now: then the letter comes back under another (see trunkline.keep_letter).
+    -- If the sequence fell behind, a message may have the id by now: then the letter comes back under another id (see trunkline.keep_letter).
     taken := array(
         select d.id from unnest(ids) d(id) where exists (
             select from trunkline."queue_emails" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
@@ -1803,7 +1807,7 @@ begin
     if plain = cardinality(ids) then
         return;
     end if;
-    -- The others had values in columns that users added.
+    -- The remaining letters have values of columns that users added.
     begin
         for letter in delete from trunkline."dead_emails" d where d.id = any (ids) returning d.* loop
             perform trunkline."do_back_emails"(
@@ -1879,7 +1883,7 @@ begin
         return query select * from unnest(met.ids, met.sizes, met.attempts);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
-        -- What is missing is lost, or shares a row with messages that were not named.
+        -- A missing message is lost, or shares a row with messages that were not named.
         attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
         errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
@@ -1970,7 +1974,7 @@ begin
             hint = 'Let at least no time pass, and at most 36500 days.';
     end if;
     if false then
-        -- What is locked here is passed over by a worker that leases along a lane, and what is behind it must not come first.
+        -- A worker that leases along a lane skips rows that are locked here, and messages behind them must not come first.
         perform from trunkline."lane_emails" h where h.lane < 0 order by h.lane for update;
     end if;
     with held as materialized (
@@ -2019,7 +2023,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- It came past trunkline.refuse_row, which lets its parts in with an error only. A consumer that reads them has them charged.
+        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them has them charged.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -2041,10 +2045,10 @@ begin
             r.id := row_id + start;
             pieces := pieces || r;
         end if;
-        -- A statement for each piece would cost more than the piece; but an array of all would hold a large row twice.
+        -- A statement for each piece would cost more than the piece; but an array of all pieces would keep a large row in memory twice.
         if cardinality(pieces) = 64 or stop = whole_size and cardinality(pieces) > 0 then
             if computed then
-                -- A column of the user's that Postgres fills takes no value, not even its own.
+                -- A generated column that a user added takes no value, not even its own.
                 written := coalesce(written, (
                     select string_agg(quote_ident(a.attname), ', ' order by a.attnum) from pg_attribute a
                     where a.attrelid = 'trunkline."queue_emails"'::regclass and a.attnum > 0 and not a.attisdropped
@@ -2126,7 +2130,7 @@ begin
         n := trunkline."do_allowed_emails"(n, true);
     end if;
     if cut and n between 1 and rows and not false and not false and not false then
-        -- What is usual where messages are few: all that is due fits as it is, and goes by one statement.
+        -- The usual case if messages are few: everything that is due fits as it is, and one statement takes it.
         if n = 1 then
             return query
                 with head as materialized (
@@ -2179,7 +2183,7 @@ begin
                 end;
             end if;
             if by_lane then
-                -- Where nothing more is there, others hold it, or it is behind the bound.
+                -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
                 dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
                 next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
             end if;
@@ -2187,7 +2191,7 @@ begin
         continue when at.got = 0 and by_lane;
         exit when at.got = 0;
         if cardinality(at.tids) = 1 then
-            -- What is usual where messages are few, and needs no order.
+            -- The usual case if messages are few: a single row needs no order.
             return query
                 delete from trunkline."queue_emails" q where q.ctid = at.tids[1]
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error, case when keep then case when trunkline."do_own_emails"() is not null then trunkline.own(trunkline."do_own_emails"(), q.*) end end;

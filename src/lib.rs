@@ -17,10 +17,11 @@ pub use self::{
     postgres::{db::Db, in_transaction::InTransaction, json::Json},
     queue::{
         admin::{
+            description::Description,
             limits::Limits,
             migrate::SCHEMA_VERSION,
             rights::Right,
-            settings::{Changes, Description, Settings},
+            settings::{Changes, Settings},
         },
         consumer::{Consumer, Messages, Work, offer::Offer},
         handle::Queue,

@@ -21,7 +21,7 @@ use crate::{
         wire::{Row, only},
     },
     queue::{
-        admin::settings::Description,
+        admin::description::Description,
         batch::{
             coalesce::Coalescer,
             dequeues::{DequeueBatcher, PAGE},

@@ -15,7 +15,7 @@ use crate::{
         time::Time,
         wire::only,
     },
-    queue::admin::settings::Description,
+    queue::admin::description::Description,
     shards::{
         health::Fitness,
         id::Id,

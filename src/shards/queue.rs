@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use crate::{
     error::{Error, Result},
-    queue::{admin::settings::Description, handle::Queue as ShardQueue, message::payload::Payload},
+    queue::{admin::description::Description, handle::Queue as ShardQueue, message::payload::Payload},
     shards::{
         id::{Id, Sharded},
         routing::Routing,

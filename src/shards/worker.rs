@@ -35,7 +35,10 @@ use crate::{
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Result, Worker, shards};
-/// # async fn example(mails: shards::Queue<String>, shutdown: impl Future<Output = ()>) -> Result<()> {
+/// # async fn example(
+/// #     mails: shards::Queue<String>,
+/// #     shutdown: impl Future<Output = ()>,
+/// # ) -> Result<()> {
 /// let worker = shards::Worker::new(mails, |_shard, mails| {
 ///     Worker::new(mails, |mail| async move {
 ///         println!("{}", mail.payload);
