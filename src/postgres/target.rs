@@ -212,7 +212,7 @@ fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
     let found = match mode {
         "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),
         "disable" => (SslMode::Disable, Check::Nothing),
-        // If a file of authorities is given, `require` means `verify-ca`, as in libpq.
+        // If `sslrootcert` is given, `require` means `verify-ca`, as in libpq.
         "require" if root.is_none() => (SslMode::Require, Check::Nothing),
         "require" | "verify-ca" => (SslMode::Require, Check::Authority),
         "verify-full" => (SslMode::Require, Check::AuthorityAndName),

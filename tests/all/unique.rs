@@ -74,7 +74,7 @@ async fn key_with_a_time_outlasts_its_message() {
     older(&sql, 3590.0).await;
     assert_eq!(queue.enqueue(of(2)).await.expect("enqueued").id(), first, "not yet");
     older(&sql, 10.0).await;
-    // The second key's time starts at its own enqueue, although the first message is long gone.
+    // The key's time starts again when the second message is enqueued.
     let second = queue.enqueue(of(3)).await.expect("enqueued").id();
     assert_ne!(second, first);
     older(&sql, 3500.0).await;

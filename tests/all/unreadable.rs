@@ -242,7 +242,7 @@ async fn old_handle_takes_nothing_from_a_recreated_queue() {
     assert!(matches!(&messages[..], [message] if message.payload == payload), "{messages:?}");
 }
 
-/// Makes the only message due again.
+/// Waits until the only message is due again.
 async fn back(sql: &Client) {
     let due = "select exists (select from trunkline.queue_q where due_at <= clock_timestamp())";
     eventually("what was taken is back", async || sql.query_one(due, &[]).await.expect("read").get(0)).await;

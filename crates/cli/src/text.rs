@@ -10,7 +10,7 @@ use crate::{clean::clean, float};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Sync + Send>>;
 
-/// A payload of any type whose text form is simple.
+/// A payload in its text form. [`accepts`] lists the types that can be converted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(pub Vec<u8>);
 

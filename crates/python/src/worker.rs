@@ -166,7 +166,7 @@ impl Task {
     }
 }
 
-/// A worker of some tasks in one event loop.
+/// A worker for several tasks, in one event loop.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Station {
     inbox: Arc<Inbox>,

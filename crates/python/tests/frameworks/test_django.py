@@ -169,7 +169,7 @@ async def cut_between():
     for n in range(10):
         await remind.enqueue(Confirmation(order.pk))
         done += (await app.drain(queues=["reminders"])).done
-        # What the server does when it restarts: it ends all connections but this statement's own.
+        # Ends Django's connection, as a restart of the server does.
         from asgiref.sync import sync_to_async
         def cut():
             with connection.cursor() as cursor:

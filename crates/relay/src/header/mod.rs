@@ -53,7 +53,7 @@ pub(crate) enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
     /// No value, which is different from an empty value.
     Null,
-    /// A value of AMQP that is neither a text nor a number nor a boolean, as JSON.
+    /// Any other AMQP value (a decimal, an array, a table or a byte array), as JSON.
     Amqp(Cow<'a, str>),
 }
 

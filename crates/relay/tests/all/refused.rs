@@ -29,7 +29,7 @@ impl Stage {
     }
 }
 
-/// Returns the starts of the bodies at the broker, sorted.
+/// Returns the first eight bytes of each body that arrived at the broker, sorted.
 async fn arrived(stage: &Stage) -> Vec<String> {
     let mut arrived: Vec<_> = stage.far.read().await.into_iter().map(|one| one.body[..8].to_owned()).collect();
     arrived.sort();

@@ -41,7 +41,7 @@ const TRIES_APART: usize = 5;
 const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
-    /// Enqueues messages some of which have unique keys, in one statement.
+    /// Enqueues messages in one statement. Some of them have unique keys.
     pub(super) async fn claim_many<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],

@@ -19,7 +19,7 @@ _logger = logging.getLogger("trunkline.worker")
 #: How a message ended: ``None`` if it is done; otherwise the kind ("retry", "after", "dead",
 #: "release"), the seconds, and the reason.
 Ending = tuple[str, float, str] | None
-#: The ending of a message until its handler has ended.
+#: The ending of a message whose handler has not ended.
 UNENDED: Ending = ("retry", 0.0, "the handler did not end")
 #: The ending of a released message, whose attempt is not counted.
 RELEASED: Ending = ("release", 0.0, "the worker ended")
