@@ -13,6 +13,7 @@ use tracing::{Instrument, debug};
 use self::{
     cut::{Cut, Cuttings},
     new_row::NewRow,
+    unique::ENQUEUE,
 };
 use crate::{
     error::{Error, Kind, Result, Search},
@@ -34,9 +35,6 @@ use crate::{
         statements::Inserts,
     },
 };
-
-/// The call's name in error messages.
-const ENQUEUE: &str = "an enqueue";
 
 thread_local! {
     static SCRATCH: RefCell<BytesMut> = RefCell::default();

@@ -22,12 +22,9 @@ use crate::{
             unique::Enqueued,
         },
         observe::span,
-        verbs::enqueue::unique::Parcel,
+        verbs::enqueue::unique::{FIRST, Parcel},
     },
 };
-
-/// The ids of inserted rows, and so the ids of their first messages, are multiples of this number.
-const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
     /// Enqueues a message in the caller's transaction: if and when the transaction commits, the

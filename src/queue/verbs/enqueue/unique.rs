@@ -31,14 +31,14 @@ use crate::{
 };
 
 /// The call's name in error messages.
-const ENQUEUE: &str = "an enqueue";
+pub(super) const ENQUEUE: &str = "an enqueue";
 /// The maximum number of tries of a statement that conflicts with another. Conflicts occur only if
 /// the role's default isolation level is not `read committed`.
 const TRIES: usize = 100;
 /// The maximum number of tries of a part of a refused statement.
 const TRIES_APART: usize = 5;
 /// The ids of inserted rows, and so the ids of their first messages, are multiples of this number.
-const FIRST: i64 = 1024;
+pub(in crate::queue::verbs) const FIRST: i64 = 1024;
 
 impl<T: Payload> Queue<T> {
     /// Enqueues messages in one statement. Some of them have unique keys.
