@@ -8,6 +8,7 @@ mod contract;
 mod model;
 mod crowd;
 mod leases;
+mod dequeue_options;
 mod by_id;
 mod late;
 mod stream;

@@ -1,5 +1,7 @@
 //! Messages are cancelled and rescheduled in the caller's transaction, and block no other call.
 
+use std::time::{Duration, SystemTime};
+
 use tokio::time::timeout;
 use trunkline::{Draft, Settings, State, Wait};
 
@@ -51,6 +53,13 @@ async fn message_moved_in_a_transaction_wakes_consumers_at_its_commit() {
     transaction.commit().await.expect("committed");
     let taken = timeout(SOON, waiter).await.expect("it is woken").expect("no panic").expect("taken");
     assert_eq!(taken.iter().map(|message| message.id).collect::<Vec<_>>(), ids[1..2]);
+    let transaction = db.begin().await.expect("begun");
+    let time = SystemTime::now() + HOUR * 5;
+    assert_eq!(queue.reschedule_in(&transaction, &ids[2..], time).await.expect("moved"), ids[2..]);
+    transaction.commit().await.expect("committed");
+    let due = found(&queue, ids[2]).await.due_at.expect("it waits");
+    let away = due.duration_since(time).unwrap_or_else(|early| early.duration());
+    assert!(away < Duration::from_millis(1), "{away:?} from its time");
     let transaction = db.begin().await.expect("begun");
     let error = queue.reschedule_in(&transaction, &ids, HOUR * 24 * 36_501).await.expect_err("out of bounds");
     assert!(error.to_string().contains("36,500"), "{error}");

@@ -4,7 +4,7 @@
 use tokio_postgres::NoTls;
 use trunkline::{Db, SCHEMA_VERSION, Settings};
 
-use super::{empty_database, schema, two_attempts, works};
+use super::{all_steps, empty_database, schema, two_attempts, works};
 use crate::fixture::{cluster, connect, database};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,8 +58,21 @@ async fn a_schema_that_others_can_change_is_refused() {
     .expect("left");
     assert!(db.migrate().await.expect_err("refused").to_string().contains("belongs to squatter"));
     sql.batch_execute("drop function trunkline.check_queue").await.expect("dropped");
-    assert!(db.migrate().await.expect("migrated") > 0);
+    assert_eq!(db.migrate().await.expect("migrated"), all_steps());
     assert_eq!(db.schema_version().await.expect("asked"), SCHEMA_VERSION);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schema_from_before_the_first_release_is_refused_and_left_alone() {
+    let url = database().await;
+    let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    sql.batch_execute("delete from trunkline.version; insert into trunkline.version values (14, 'old', now(), '', 14)")
+        .await
+        .expect("aged");
+    let before = schema(&sql).await;
+    let error = db.migrate().await.expect_err("refused").to_string();
+    assert!(error.contains("version 14") && error.contains("before 0.1.0") && error.contains("new schema"), "{error}");
+    assert_eq!((db.schema_version().await.expect("asked"), schema(&sql).await), (14, before));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,59 @@
+//! The options of a [`Dequeue`]: every call honours those that have a meaning for it, and refuses
+//! the others.
+
+use std::time::Duration;
+
+use trunkline::{Dequeue, Lease, Settings, Wait};
+
+use crate::fixture::{Place, SOON, enqueued, place};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_lease_takes_the_lease_time_of_its_request() {
+    let Place { queue, sql, db, .. } = place(Settings::new("int8").lease(Duration::from_secs(30))).await;
+    enqueued(&queue, 4).await;
+    let hour = |n: usize| Dequeue::up_to(n).lease_for(Duration::from_secs(3600));
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let first = consumer.lease(hour(1)).await.expect("leased");
+    consumer.ack_and_lease(Vec::<Lease>::new(), hour(1)).await.expect("leased");
+    queue.ack_and_lease(&first, hour(1)).await.expect("leased");
+    let transaction = db.begin().await.expect("begun");
+    let sent = queue.send_lease(&transaction, hour(1)).await.expect("sent");
+    transaction.commit().await.expect("committed");
+    assert_eq!(sent.await.expect("leased").len(), 1);
+    let long = "select count(*) from trunkline.messages_q where due_at > clock_timestamp() + interval '59 minutes'";
+    assert_eq!(sql.query_one(long, &[]).await.expect("counted").get::<_, i64>(0), 3);
+}
+
+#[tokio::test]
+async fn options_without_meaning_for_a_call_are_refused() {
+    let Place { queue, db, .. } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let (leases, waits) = (Dequeue::up_to(1).lease_for(SOON), Dequeue::up_to(1).within(SOON));
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let transaction = db.begin().await.expect("begun");
+    let refusals = [
+        queue.take(leases).await.err(),
+        queue.take_in(&transaction, leases).await.err(),
+        queue.offer_take(leases).await.err(),
+        consumer.take(leases).await.err(),
+        consumer.take_in(&transaction, leases).await.err(),
+        consumer.offer_take(leases).await.err(),
+    ];
+    for error in refusals {
+        assert!(error.expect("refused").to_string().contains("a take has no lease"));
+    }
+    let refusals = [
+        queue.take(waits).await.err(),
+        queue.lease(waits).await.err(),
+        queue.take_in(&transaction, waits).await.err(),
+        queue.send_lease(&transaction, waits).await.err(),
+        queue.ack_and_lease(Vec::<Lease>::new(), waits).await.err(),
+        queue.offer_lease(waits).await.err(),
+        consumer.take_in(&transaction, waits).await.err(),
+    ];
+    for error in refusals {
+        assert!(error.expect("refused").to_string().contains("call a consumer"));
+    }
+    transaction.rollback().await.expect("rolled back");
+    assert_eq!(queue.take(1).await.expect("taken")[0].payload, 1, "no refused call touched it");
+}
