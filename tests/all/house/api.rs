@@ -77,11 +77,6 @@ fn type_of(line: &str) -> Option<&str> {
     (!line.contains(" for ")).then_some(name)
 }
 
-pub fn without_visibility(line: &str) -> &str {
-    let line = line.strip_prefix("pub").unwrap_or(line).trim_start();
-    line.strip_prefix('(').and_then(|line| line.split_once(") ")).map_or(line, |(_, rest)| rest)
-}
-
 /// A definition in a file: its first line, and the lines of its public parts.
 struct Item {
     line: String,
@@ -169,11 +164,9 @@ fn page() -> (String, usize, usize) {
         let stem = file.trim_end_matches(".rs").trim_end_matches("/mod");
         stem == home || Path::new(file).starts_with(home)
     };
-    let mut homes = BTreeMap::new();
     for public in &all {
         let mut here = texts.iter().filter(|(file, _)| is_at(file, &public.home));
-        if let Some((file, item)) = here.find_map(|(file, text)| Some((file, defined(text, &public.name)?))) {
-            homes.insert(public.path.clone(), file.clone());
+        if let Some(item) = here.find_map(|(_, text)| defined(text, &public.name)) {
             sections.insert(public.path.clone(), item);
         } else if let Some((_, text)) =
             texts.iter().find(|(file, _)| is_at(file, &format!("{}/{}", public.home, public.name)))
@@ -195,20 +188,10 @@ fn page() -> (String, usize, usize) {
         for (of, signature) in methods(text) {
             let known =
                 |public: &&Public| public.name == of && public.path.starts_with("trunkline::shards::") == is_of_shards;
-            // A private type hides a public type of the same name in its own file.
+            // No private type has the name of a public one: see `homonyms`.
             let Some(public) = all.iter().find(known).or_else(|| all.iter().find(|public| public.name == of)) else {
                 continue;
             };
-            let is_own = text.lines().any(|line| {
-                let line = without_visibility(line);
-                ["struct ", "enum "].iter().filter_map(|kind| line.strip_prefix(kind)).any(|rest| {
-                    rest.strip_prefix(&*of)
-                        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-                })
-            });
-            if is_own && homes.get(&public.path) != Some(file) {
-                continue;
-            }
             count += 1;
             sections.get_mut(&public.path).expect("a section").parts.push(signature);
         }

@@ -1,9 +1,12 @@
-//! One name, one thing: lists the type names that a crate defines more than once. Each number may
-//! only decrease.
+//! One name, one thing: counts the type names that a crate defines more than once. The counts in
+//! `HOMONYMS` may only decrease.
 
 use std::collections::BTreeMap;
 
-use super::{api::without_visibility, files, read, root, tree::code};
+use super::{
+    files, read, root,
+    tree::{code, without_visibility},
+};
 
 /// The number of types in a crate whose names are not unique, by folder.
 const HOMONYMS: [(&str, usize); 8] = [

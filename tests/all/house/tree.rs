@@ -35,6 +35,12 @@ pub fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns a line without `pub` and its restriction.
+pub fn without_visibility(line: &str) -> &str {
+    let line = line.strip_prefix("pub").unwrap_or(line).trim_start();
+    line.strip_prefix('(').and_then(|line| line.split_once(") ")).map_or(line, |(_, rest)| rest)
+}
+
 /// Returns every path in a tree such as `a::{b, c::{D, E as F}}`.
 pub fn leaves(tree: &str) -> Vec<Vec<String>> {
     let names = |path: &str| -> Vec<String> {
