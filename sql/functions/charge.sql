@@ -15,5 +15,5 @@ create or replace function trunkline.charge(queue text, id bigint, attempt int, 
 begin
     perform trunkline.check_delay(delay);
     perform trunkline.settle('charge', queue, array[id], array[attempt], delay, error);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

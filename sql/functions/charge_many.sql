@@ -9,5 +9,5 @@ create or replace function trunkline.charge_many(queue text, ids bigint[], attem
 begin
     perform trunkline.check_delay(delay);
     perform trunkline.settle('charge', queue, ids, attempts, delay, error);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

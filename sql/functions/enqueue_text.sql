@@ -1,7 +1,7 @@
 create or replace function trunkline.enqueue(queue text, payload text, delay interval default '0', metadata jsonb default null,
         priority int default 0, unique_key text default null, unique_for interval default null, replace bool default false,
         key text default null) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    language plpgsql as $$
 -- Like the variant for the payload's own type, for a payload written as text, which any driver can pass.
 --
 -- Example:
@@ -9,18 +9,14 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
 declare
     id bigint;
 begin
-    if unique_key is not null then
-        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
+    if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
+       and unique_key is null and key is null and queue is not null then
+        -- Without options the call is worth little more than the insert of a row. The setting of a search_path alone
+        -- would be a tenth of it, so every name includes its schema.
+        if pg_catalog.to_regproc(pg_catalog.format('trunkline.%I', 'do_enqueue_' operator(pg_catalog.||) queue)) is not null then
+            execute pg_catalog.format('select trunkline.%I($1)', 'do_enqueue_' operator(pg_catalog.||) queue) into id using payload;
+            return id;
+        end if;
     end if;
-    perform trunkline.check_queue(queue);
-    if key is not null then
-        perform trunkline.check_keys(queue, array[key], 1);
-        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
-            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
-        return id;
-    end if;
-    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
-                   trunkline.check_priority(queue, priority))
-        into id using payload, delay, case when metadata is not null then array[metadata] end;
-    return id;
+    return trunkline.enqueue_one(queue, payload, delay, metadata, priority, unique_key, unique_for, replace, key);
 end $$;

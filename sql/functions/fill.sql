@@ -17,8 +17,10 @@ begin
     template := replace(template, '{planner}',
         'set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off '
         'set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan');
-    -- Without -1, bpchar would be "character", which is one character, and bit one bit.
-    template := replace(template, '{type}', coalesce(format_type(type, -1), ''));
+    -- The catalog's name, because bpchar would be "character", which is one character, and bit one bit. With its schema, because not every function
+    -- sets a search_path.
+    template := replace(template, '{type}', coalesce((
+        select format('%I.%I', n.nspname, t.typname) from pg_type t join pg_namespace n on n.oid = t.typnamespace where t.oid = type), ''));
     -- array_agg would flatten arrays, even under a domain.
     template := replace(template, '{payloads}', case when trunkline.is_array(type)
         then 'payloads[min(p.nr):max(p.nr)]' else 'array_agg(p.payload order by p.nr)' end);

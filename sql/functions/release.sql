@@ -7,5 +7,5 @@ create or replace function trunkline.release(queue text, id bigint, attempt int)
 --     select trunkline.release('emails', id, attempt) from trunkline.lease('emails');
 begin
     perform trunkline.settle('release', queue, array[id], array[attempt]);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

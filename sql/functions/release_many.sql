@@ -8,5 +8,5 @@ create or replace function trunkline.release_many(queue text, ids bigint[], atte
 --     from trunkline.lease('emails', 2);
 begin
     perform trunkline.settle('release', queue, ids, attempts);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

@@ -13,6 +13,6 @@ begin
     perform trunkline.check_queue(queue);
     execute format('select count(*) from trunkline.%I($1, null)', 'do_replay_' || queue)
         into count using trunkline.check_ids(ids, 'replay');
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     return count;
 end $$;

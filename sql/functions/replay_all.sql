@@ -9,6 +9,6 @@ declare
 begin
     perform trunkline.check_queue(queue);
     execute format('select count(*) from trunkline.%I(null, null)', 'do_replay_' || queue) into count;
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     return count;
 end $$;

@@ -11,5 +11,5 @@ create or replace function trunkline.reschedule(queue text, ids bigint[], due ti
 --     select * from trunkline.reschedule('emails', array[3170, 3171], now() + interval '1 hour');
 begin
     return query select trunkline.change('reschedule', queue, ids, due);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

@@ -9,5 +9,5 @@ create or replace function trunkline.retry(queue text, id bigint, attempt int, d
 begin
     perform trunkline.check_delay(delay);
     perform trunkline.settle('retry', queue, array[id], array[attempt], delay, error);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

@@ -9,5 +9,5 @@ create or replace function trunkline.retry_many(queue text, ids bigint[], attemp
 begin
     perform trunkline.check_delay(delay);
     perform trunkline.settle('retry', queue, ids, attempts, delay, error);
-    perform pg_notify('trunkline.' || queue, '');
+    perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
 end $$;

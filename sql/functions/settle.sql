@@ -50,7 +50,8 @@ begin
                   when 'extend' then ', $3' else '' end)
         into lost using ids, attempts, span, reason;
     if is_limited then
-        perform pg_notify('trunkline.' || queue, ''); -- other consumers may be waiting for the limit
+        -- Other consumers may be waiting for the limit.
+        perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);
     end if;
     if lost is not null then
         raise exception 'the lease of message % of queue % is lost', array_to_string(lost[1:3], ', '), quote_literal(queue)

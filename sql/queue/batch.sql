@@ -42,7 +42,7 @@ begin
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
-    if cardinality(payloads) > 0 then
+    if cardinality(payloads) > 0 and trunkline.announced({channel}) then
         perform pg_notify({channel}, '');
     end if;
 end $f$;

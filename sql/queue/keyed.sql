@@ -45,7 +45,7 @@ begin
             select s.id, row_number() over (order by s.id) as batch from stored s
         )
         select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
-    if cardinality(payloads) > 0 then
+    if cardinality(payloads) > 0 and trunkline.announced({channel}) then
         perform pg_notify({channel}, '');
     end if;
 end $f$;

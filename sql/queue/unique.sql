@@ -134,7 +134,7 @@ begin
                case when o.stays then 0 when not o.replaces then 1 when o.holder is null or done[o.last] then 2 else 1 end
         from unnest(stays, firsts, holders, lasts, replaces) with ordinality o(stays, first, holder, last, replaces, nr) order by o.nr;
     if not alone then
-        perform pg_notify({channel}, '') where cardinality(payloads) > 0;
+        perform pg_notify({channel}, '') where cardinality(payloads) > 0 and trunkline.announced({channel});
     elsif exists (select from unnest(terms) t where t is not null) then
         perform trunkline.{do_forget_}(1 + cardinality(terms) / 32);
     end if;

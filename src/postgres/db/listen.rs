@@ -4,9 +4,8 @@
 //! (for example behind a pooler), or if the connection is lost, waiting consumers poll.
 
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,13 +13,15 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use tokio::{
-    sync::{Notify, mpsc, watch},
-    time::timeout,
+    sync::{mpsc, watch},
+    time::{sleep, timeout},
 };
 use tokio_postgres::{AsyncMessage, Client};
 use tracing::{debug, warn};
 
 use super::{
+    announced::{Announced, announce, running, withdraw},
+    channels::{Channel, Heard, ListenedChannels},
     guest::{TlsStream, connect},
     proof::{PROOF, Proof, proof_channel, prove},
 };
@@ -30,42 +31,22 @@ use crate::postgres::{sql::quote, target::Target};
 /// pause if the database does not deliver notifications.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
+/// The pause between checks whether transactions have ended that may not have seen an announcement.
+const UNAWARE_PAUSE: Duration = Duration::from_millis(100);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
-    /// A counter that increases at each notification, and whenever a notification may have been
-    /// missed.
-    pub rings: u64,
-    /// True if notifications currently reach this process.
-    pub hearing: bool,
-    /// The advisory lock that the listening session holds.
-    pub alive: Option<i64>,
-}
-
-struct Channel {
-    heard: watch::Sender<Heard>,
-    texts: Option<mpsc::UnboundedSender<String>>,
-    subscribers: usize,
-}
-
-struct ListenedChannels {
-    all: Mutex<HashMap<String, Channel>>,
-    subscribed: AtomicUsize,
-    /// Notified when the list of channels changes.
-    changed: watch::Sender<()>,
-    /// Notified when the server may have disappeared silently. No reply is due on the connection,
-    /// so the connection would never break by itself.
-    doubts: Arc<Notify>,
-    /// True if a task listens, or is about to.
-    listening: AtomicBool,
-    target: Target,
-    mark: String,
-}
 
 /// The listening task. If it ends, with its runtime or by a panic, waiting consumers poll, and the
 /// next caller starts it again.
 struct Listening(Weak<ListenedChannels>);
+
+impl Listening {
+    /// Ensures that a task listens.
+    fn start(channels: &Arc<ListenedChannels>) {
+        if !channels.listening.swap(true, Ordering::AcqRel) {
+            tokio::spawn(listen(Self(Arc::downgrade(channels)), channels.target.clone(), channels.mark.clone()));
+        }
+    }
+}
 
 impl Drop for Listening {
     fn drop(&mut self) {
@@ -73,50 +54,6 @@ impl Drop for Listening {
             channels.listening.store(false, Ordering::Release);
             channels.deaf();
         }
-    }
-}
-
-impl ListenedChannels {
-    /// Ensures that a task listens.
-    fn listen(self: &Arc<Self>) {
-        if !self.listening.swap(true, Ordering::AcqRel) {
-            tokio::spawn(listen(Listening(Arc::downgrade(self)), self.target.clone(), self.mark.clone()));
-        }
-    }
-
-    fn with<R>(&self, act: impl FnOnce(&mut HashMap<String, Channel>) -> R) -> R {
-        act(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn ring(&self, channel: &str, text: Option<&str>) {
-        self.with(|all| {
-            if let Some(channel) = all.get(channel) {
-                if let (Some(texts), Some(text)) = (&channel.texts, text) {
-                    let _ = texts.send(text.to_owned()); // the reader may be about to unsubscribe
-                }
-                channel.heard.send_modify(|heard| heard.rings += 1);
-            }
-        });
-    }
-
-    fn deaf(&self) {
-        self.with(|all| {
-            for channel in all.values() {
-                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings, ..Heard::default() });
-            }
-        });
-    }
-
-    /// Records that notifications arrive from now on. Counts one notification, because one may have
-    /// been missed earlier.
-    fn hearing(&self, names: &[String], alive: i64) {
-        self.with(|all| {
-            for channel in names.iter().filter_map(|name| all.get(name)) {
-                channel.heard.send_modify(|heard| {
-                    *heard = Heard { rings: heard.rings + 1, hearing: true, alive: Some(alive) };
-                });
-            }
-        });
     }
 }
 
@@ -178,7 +115,7 @@ impl Listener {
         self.channels.subscribed.fetch_add(1, Ordering::Relaxed);
         self.channels.changed.send_replace(());
         let subscription = Subscription { heard, name: name.to_owned(), channels: self.channels.clone() };
-        self.channels.listen();
+        Listening::start(&self.channels);
         subscription
     }
 
@@ -186,7 +123,7 @@ impl Listener {
     pub fn revive(&self) {
         let ListenedChannels { listening, subscribed, .. } = &*self.channels;
         if !listening.load(Ordering::Relaxed) && subscribed.load(Ordering::Relaxed) > 0 {
-            self.channels.listen();
+            Listening::start(&self.channels);
         }
     }
 
@@ -285,33 +222,25 @@ async fn listen_on(
 /// Keeps the server's list of channels equal to this process' list, until the connection ends.
 async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, mut ears: tokio::task::JoinHandle<()>) {
     let mut listened: Vec<String> = Vec::new();
+    let mut announced = Announced::default();
     let heard_of = channels.upgrade().map(|all| (all.changed.subscribe(), all.doubts.clone()));
     let Some((mut changes, doubts)) = heard_of else { return ears.abort() };
     loop {
         let Some(all) = channels.upgrade() else { break };
         changes.borrow_and_update();
-        let wanted: Vec<String> = all.with(|all| all.keys().cloned().collect());
-        let fresh: Vec<String> = wanted.iter().filter(|name| !listened.contains(name)).cloned().collect();
-        let statements: Vec<String> = fresh
-            .iter()
-            .map(|name| format!("listen {}", quote(name)))
-            .chain(
-                listened.iter().filter(|name| !wanted.contains(name)).map(|name| format!("unlisten {}", quote(name))),
-            )
-            .collect();
-        let said = statements.join("; ");
-        if !said.is_empty() && !timeout(PROOF, client.batch_execute(&said)).await.is_ok_and(|said| said.is_ok()) {
-            break;
-        }
+        let wanted = all.names(|_, _| true);
+        let (fresh, left) = (without(&wanted, &listened), without(&listened, &wanted));
+        let Some(unaware) = follow_to(client, &fresh, &left).await else { break };
+        announced.withdraw(&left);
+        announced.add(&fresh, unaware);
         listened = wanted;
-        all.hearing(&fresh, alive);
+        all.hear(&fresh, alive, false);
         // A channel that was unsubscribed and subscribed again in the meantime is on the server's
         // list, but its new subscription is not marked as listening.
-        let unaware: Vec<String> = all.with(|all| {
-            let deaf = all.iter().filter(|(_, channel)| !channel.heard.borrow().hearing).map(|(name, _)| name);
-            deaf.filter(|name| listened.contains(name)).cloned().collect()
-        });
-        all.hearing(&unaware, alive);
+        let again = all.names(|name, heard| heard.alive.is_none() && listened.iter().any(|listened| listened == name));
+        all.hear(&again, alive, false);
+        let reliable = all.names(|name, heard| heard.alive.is_some() && !heard.hearing && !announced.awaits(name));
+        all.hear(&reliable, alive, true);
         drop(all);
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
@@ -324,10 +253,41 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
                     break;
                 }
             }
+            () = sleep(UNAWARE_PAUSE), if announced.is_waiting() => {
+                let Some(running) = in_time(running(client)).await else { break };
+                announced.ended(&running);
+            }
             _ = &mut ears => break,
         }
     }
     ears.abort();
+}
+
+/// Listens on further channels and announces that, and stops listening on others. Returns the
+/// transactions that may not have seen the announcement, or nothing if the connection broke.
+async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option<Vec<String>> {
+    let listen = fresh.iter().map(|name| format!("listen {}", quote(name)));
+    let unlisten = left.iter().map(|name| format!("unlisten {}", quote(name)));
+    let statements: Vec<String> = listen.chain(unlisten).collect();
+    if !statements.is_empty() {
+        in_time(client.batch_execute(&statements.join("; "))).await?;
+    }
+    if !left.is_empty() {
+        in_time(withdraw(client, left)).await?;
+    }
+    match fresh {
+        [] => Some(Vec::new()),
+        fresh => in_time(announce(client, fresh)).await,
+    }
+}
+
+/// Returns the result of a statement that succeeded in time.
+async fn in_time<T, E>(statement: impl Future<Output = Result<T, E>>) -> Option<T> {
+    timeout(PROOF, statement).await.ok()?.ok()
+}
+
+fn without(all: &[String], others: &[String]) -> Vec<String> {
+    all.iter().filter(|name| !others.contains(name)).cloned().collect()
 }
 
 impl std::fmt::Debug for Subscription {

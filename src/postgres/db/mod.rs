@@ -4,6 +4,8 @@ mod session;
 mod idle;
 mod guest;
 mod proof;
+mod channels;
+mod announced;
 mod listen;
 
 use std::{
@@ -23,7 +25,8 @@ use tokio::{
 use tokio_postgres::types::ToSql;
 
 pub(crate) use self::{
-    listen::{Heard, Listener, Subscription},
+    channels::Heard,
+    listen::{Listener, Subscription},
     session::{Session, told_to_user},
 };
 use crate::{

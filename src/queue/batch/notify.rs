@@ -1,7 +1,13 @@
 //! Wakes listening consumers: those of this process at once, and those of other processes with one
 //! notification for many commits.
 
-use std::{collections::BTreeSet, convert::Infallible, pin::pin, sync::LazyLock, time::Duration};
+use std::{
+    collections::BTreeSet,
+    convert::Infallible,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures_util::{
     FutureExt,
@@ -64,9 +70,18 @@ impl Drop for Unsent<'_> {
     }
 }
 
-static NOTIFY: LazyLock<Sql> = LazyLock::new(|| Sql::new("notify", include_str!("../../../sql/statements/notify.sql")));
+/// The statement that sends a notification, with the schema's name.
+#[derive(Default)]
+struct Notification(OnceLock<Arc<Sql>>);
 
 impl Db {
+    /// Returns the statement that notifies sessions that have announced themselves.
+    fn notification(&self) -> Arc<Sql> {
+        let cached = self.attached::<Notification>();
+        let new = || self.statement("notify", include_str!("../../../sql/statements/notify.sql")).into();
+        cached.0.get_or_init(new).clone()
+    }
+
     /// Wakes listening consumers: those of this process at once, and those of other processes by a
     /// notification that is sent after the commit, outside the transaction. Calls that arrive while
     /// a notification is being sent share the next one.
@@ -78,7 +93,7 @@ impl Db {
             }
         };
         if let Some(permit) = self.attached::<Batcher<Channels>>().join(add) {
-            tokio::spawn(notify(self.clone(), permit, Duration::ZERO));
+            tokio::spawn(send_waiting(self.clone(), permit, Duration::ZERO));
         }
     }
 
@@ -95,11 +110,12 @@ impl Db {
         let most = Some(most);
         // Both statements are prepared before either is sent, because the notification must not
         // overtake the first.
+        let notify = self.notification();
         session.ready(sql).await?;
-        session.ready(&NOTIFY).await?;
+        session.ready(&notify).await?;
         #[cfg(trunkline_mutant)]
         if crate::error::mutant::is("notifies-before-commit") {
-            session.query(&NOTIFY, &[&&[channel][..], &self.listener().mark]).await?;
+            session.query(&notify, &[&&[channel][..], &self.listener().mark]).await?;
             return session.query_rows(sql, params, most).await;
         }
         let Some(permit) = self.attached::<Batcher<Channels>>().join(|_| ()) else {
@@ -107,10 +123,10 @@ impl Db {
             self.wake(channel);
             return Ok(rows);
         };
-        tokio::spawn(notify(self.clone(), permit, NOTIFY_GAP)); // serves calls that arrive in the meantime
+        tokio::spawn(send_waiting(self.clone(), permit, NOTIFY_GAP)); // serves calls that arrive in the meantime
         let channels = [channel];
         let notification: [&(dyn ToSql + Sync); 2] = [&&channels[..], &self.listener().mark];
-        let rows = first_answer(session.query_rows(sql, params, most), session.query(&NOTIFY, &notification)).await;
+        let rows = first_answer(session.query_rows(sql, params, most), session.query(&notify, &notification)).await;
         self.listener().ring(channel);
         rows
     }
@@ -130,7 +146,7 @@ async fn first_answer<A>(first: impl Future<Output = A>, second: impl Future) ->
 }
 
 /// Sends notifications until no channel waits.
-async fn notify(db: Db, mut permit: Permit<Channels>, mut pause: Duration) {
+async fn send_waiting(db: Db, mut permit: Permit<Channels>, mut pause: Duration) {
     loop {
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
@@ -138,7 +154,7 @@ async fn notify(db: Db, mut permit: Permit<Channels>, mut pause: Duration) {
         pause = NOTIFY_GAP;
         let Some(channels) = permit.next() else { return };
         let mut unsent = Unsent { permit: &permit, channels };
-        let sent = db.query_again(Class::Store, &NOTIFY, &[&unsent.channels, &db.listener().mark]).await;
+        let sent = db.query_again(Class::Store, &db.notification(), &[&unsent.channels, &db.listener().mark]).await;
         unsent.channels.clear();
         if let Err(error) = sent {
             debug!(%error, "notification not sent; consumers of other processes find the messages by polling");

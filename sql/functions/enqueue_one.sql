@@ -1,0 +1,22 @@
+create or replace function trunkline.enqueue_one(queue text, payload anyelement, delay interval, metadata jsonb, priority int,
+        unique_key text, unique_for interval, replace bool, key text) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Enqueues a message with any of the options of trunkline.enqueue.
+declare
+    id bigint;
+begin
+    if unique_key is not null then
+        return (select u.id from trunkline.enqueue_unique(queue, payload, unique_key, unique_for, replace, delay, metadata, priority) u);
+    end if;
+    perform trunkline.check_queue(queue);
+    if key is not null then
+        perform trunkline.check_keys(queue, array[key], 1);
+        execute format('select trunkline.%I(array[$1::%s], array[$2], $3, $4)', 'do_keyed_' || queue, format_type(trunkline.payload_type(queue), -1))
+            into id using payload, key, delay, case when metadata is not null then array[metadata] end;
+        return id;
+    end if;
+    execute format('select trunkline.%I(array[$1::%s], $2, $3%s)', 'do_batch_' || queue, format_type(trunkline.payload_type(queue), -1),
+                   trunkline.check_priority(queue, priority))
+        into id using payload, delay, case when metadata is not null then array[metadata] end;
+    return id;
+end $$;

@@ -1,0 +1,17 @@
+create or replace function trunkline.listen(queue text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Makes this session listen for the queue's messages: from the commit on, producers notify it on the channel that is
+-- named after the schema and the queue. A plain LISTEN would not do: producers in SQL notify only if a session has
+-- announced itself here. A transaction that began before this call may still commit messages without a notification. So
+-- dequeue once after the commit, and from time to time afterwards. Ends with trunkline.unlisten, or with the session.
+--
+-- Example:
+--     select trunkline.listen('emails');
+declare
+    channel text := 'trunkline.' || queue;
+begin
+    perform trunkline.check_queue(queue);
+    perform pg_advisory_lock_shared(1953656427, hashtext(channel));
+    perform set_config('trunkline.listens', 'on', false);
+    execute format('listen %I', channel);
+end $$;

@@ -1,0 +1,15 @@
+create or replace function trunkline.unlisten(queue text) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp set client_min_messages = error as $$
+-- Ends what trunkline.listen began, however often it was called for this queue. Does nothing if it was not called.
+--
+-- Example:
+--     select trunkline.unlisten('emails');
+declare
+    channel text := 'trunkline.' || queue;
+begin
+    perform trunkline.check_queue(queue);
+    execute format('unlisten %I', channel);
+    -- The server warns, in vain, when no lock is left.
+    while pg_advisory_unlock_shared(1953656427, hashtext(channel)) loop
+    end loop;
+end $$;

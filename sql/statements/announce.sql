@@ -1,0 +1,2 @@
+-- From now on, producers notify this session on these channels: see trunkline.announced.
+select pg_catalog.pg_advisory_lock_shared(1953656427, pg_catalog.hashtext(channel)) from pg_catalog.unnest($1::pg_catalog.text[]) channel
