@@ -13,6 +13,7 @@ mod by_id;
 mod late;
 mod stream;
 mod direct;
+mod announced;
 mod metadata;
 mod payloads;
 mod floor;

@@ -263,22 +263,25 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
     ears.abort();
 }
 
-/// Listens on further channels and announces that, and stops listening on others. Returns the
+/// Announces itself and listens on further channels, and stops listening on others. Returns the
 /// transactions that may not have seen the announcement, or nothing if the connection broke.
 async fn follow_to(client: &Client, fresh: &[String], left: &[String]) -> Option<Vec<String>> {
+    let unaware = match fresh {
+        [] => Vec::new(),
+        fresh => in_time(announce(client, fresh)).await?,
+    };
+    if !left.is_empty() {
+        in_time(withdraw(client, left)).await?;
+    }
+    // The last statement is the one that the server shows in the session's activity. What commits
+    // before it is found when the consumers look once more.
     let listen = fresh.iter().map(|name| format!("listen {}", quote(name)));
     let unlisten = left.iter().map(|name| format!("unlisten {}", quote(name)));
     let statements: Vec<String> = listen.chain(unlisten).collect();
     if !statements.is_empty() {
         in_time(client.batch_execute(&statements.join("; "))).await?;
     }
-    if !left.is_empty() {
-        in_time(withdraw(client, left)).await?;
-    }
-    match fresh {
-        [] => Some(Vec::new()),
-        fresh => in_time(announce(client, fresh)).await,
-    }
+    Some(unaware)
 }
 
 /// Returns the result of a statement that succeeded in time.

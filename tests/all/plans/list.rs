@@ -152,6 +152,7 @@ pub const VERBS: &[Planned] = &[
     ("charge", "trunkline.charge('q', 5000000000007, 1)", KEY),
     ("charge_many", "trunkline.charge_many('q', IDS, ONES)", KEY),
     ("enqueue", "trunkline.enqueue('q', 1::bigint)", NoRows),
+    ("enqueue_one", "trunkline.enqueue_one('q', 1::bigint, '0', null, 0, null, null, false, null)", NoRows),
     ("enqueue_text", "trunkline.enqueue('q', '1'::text)", NoRows),
     ("enqueue_many", "trunkline.enqueue_many('q', '{1}'::bigint[])", NoRows),
     ("enqueue_many_text", "trunkline.enqueue_many('q', '{1}'::text)", NoRows),
@@ -187,7 +188,7 @@ const WITH_KEYS: &str = "queues with keys alone call them, whose plans are looke
 pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     (
         "they speak of the session, or to other sessions",
-        &["alive", "clean", "connect", "in_catalog", "keep_memory", "notify"],
+        &["alive", "announce", "clean", "connect", "in_catalog", "keep_memory", "notify", "transactions", "withdraw"],
     ),
     (
         "they read the catalog, by its keys",
@@ -241,7 +242,10 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
 
 /// The files of `sql/functions` that touch no rows of a queue.
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
-    ("they only call what is planned, lock, or ask for a role", &["check_role", "kept_floor", "lock_queue"]),
+    (
+        "they only call what is planned, lock, listen, or ask for a role",
+        &["announced", "check_role", "kept_floor", "listen", "lock_queue", "unlisten"],
+    ),
     (
         "they only compute with their arguments",
         &[
