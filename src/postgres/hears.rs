@@ -19,6 +19,8 @@ impl Db {
         // No notification is sent on this channel. The subscription only shows whether the listener
         // listens.
         let mut subscription = self.listener().subscribe(&format!("{}.", self.schema_name()), None);
-        timeout(LONG_ENOUGH, subscription.heard.wait_for(|heard| heard.alive.is_some())).await.is_ok_and(|heard| heard.is_ok())
+        timeout(LONG_ENOUGH, subscription.heard.wait_for(|heard| heard.alive.is_some()))
+            .await
+            .is_ok_and(|heard| heard.is_ok())
     }
 }

@@ -30,7 +30,10 @@ impl<T: Payload> Station<T> {
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             beats.tick().await;
-            self.tell(false).await;
+            // A task of its own sends the report, and cannot be interrupted. Otherwise a statement
+            // that was already sent could arrive after the last report.
+            let station = self.clone();
+            let _ = tokio::spawn(async move { station.tell(false).await }).await;
         }
     }
 

@@ -135,7 +135,8 @@ async fn consumes(db: &Db) -> mpsc::UnboundedReceiver<i64> {
 }
 
 /// The channel's lock, as `pg_locks` shows it.
-const ANNOUNCED: &str = "select exists (select from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
+const ANNOUNCED: &str =
+    "select exists (select from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock'
     and classid = 1953656427 and database = (select oid from pg_database where datname = current_database()))";
 
 /// Transactions that have asked before a consumer announces itself commit without a notification.

@@ -6,8 +6,13 @@
 //! the announcement may have asked before it, and may commit much later. So the listening session
 //! relies on notifications only after all of these transactions have ended.
 
+use std::time::Duration;
+
 use tokio_postgres::{Client, Error};
 
+/// The first and the longest pause between checks. They do not delay messages, because consumers
+/// poll in the meantime.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const ANNOUNCE: &str = include_str!("../../../sql/statements/announce.sql");
 const WITHDRAW: &str = include_str!("../../../sql/statements/withdraw.sql");
 const RUNNING: &str = include_str!("../../../sql/statements/transactions.sql");
@@ -15,6 +20,8 @@ const RUNNING: &str = include_str!("../../../sql/statements/transactions.sql");
 /// The channels on which some transactions may still commit without a notification.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
+    /// The number of checks since the last announcement.
+    checks: u32,
     /// Channels that were announced together, and the transactions that may have asked before.
     waiting: Vec<(Vec<String>, Vec<String>)>,
 }
@@ -24,6 +31,7 @@ impl Announced {
     /// after that.
     pub fn add(&mut self, channels: &[String], unaware: Vec<String>) {
         if !unaware.is_empty() {
+            self.checks = 0;
             self.waiting.push((channels.to_vec(), unaware));
         }
     }
@@ -37,10 +45,16 @@ impl Announced {
 
     /// Removes all transactions except those that are still running.
     pub fn ended(&mut self, running: &[String]) {
+        self.checks += 1;
         for (_, unaware) in &mut self.waiting {
             unaware.retain(|transaction| running.contains(transaction));
         }
         self.waiting.retain(|(_, unaware)| !unaware.is_empty());
+    }
+
+    /// Returns the pause before the next check whether transactions have ended.
+    pub fn pause(&self) -> Duration {
+        PAUSE.0.saturating_mul(1 << self.checks.min(8)).min(PAUSE.1)
     }
 
     pub fn is_waiting(&self) -> bool {

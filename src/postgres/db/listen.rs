@@ -31,8 +31,6 @@ use crate::postgres::{sql::quote, target::Target};
 /// pause if the database does not deliver notifications.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 const DEAF_PAUSE: Duration = Duration::from_secs(30);
-/// The pause between checks whether transactions have ended that may not have seen an announcement.
-const UNAWARE_PAUSE: Duration = Duration::from_millis(100);
 const ALIVE: &str = include_str!("../../../sql/statements/alive.sql");
 
 /// The listening task. If it ends, with its runtime or by a panic, waiting consumers poll, and the
@@ -253,7 +251,7 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
                     break;
                 }
             }
-            () = sleep(UNAWARE_PAUSE), if announced.is_waiting() => {
+            () = sleep(announced.pause()), if announced.is_waiting() => {
                 let Some(running) = in_time(running(client)).await else { break };
                 announced.ended(&running);
             }

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use trunkline::{Draft, Failure, Limits, Message, Queue, Settings, Worker};
 
 use super::{AHEAD, Clock, HOUR};
-use crate::fixture::{Runs, Seen, eventually};
+use crate::fixture::{Runs, Seen, eventually, within};
 
 /// The lease is short, so that the test need not wait long for the leases of a vanished consumer.
 const LEASE: Duration = Duration::from_secs(2);
@@ -103,7 +103,10 @@ async fn all_are_handled(clock: &Clock, kind: Kind, ahead: Duration) {
 
     clock.is_ahead_by(Duration::ZERO);
     kind.enqueue(&lives, 40..60).await;
-    eventually(&what("it works on"), async || (40..60).all(|number| seen.all().contains_key(&number))).await;
+    within(Duration::from_secs(60), &what("it works on"), async || {
+        (40..60).all(|number| seen.all().contains_key(&number))
+    })
+    .await;
     living.stop().await;
     kind.enqueue(&lives, 60..80).await;
     let fresh: Queue<i64> = clock.another().await.queue(&name).await.expect("opened");

@@ -105,8 +105,8 @@ async fn every_function_says_where_names_are_looked_up() {
     db.create_queue("q", &Settings::new("int8[]")).await.expect("created");
     let unsafe_ones = "select p.oid::regprocedure::text from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace and p.prosqlbody is null
-          -- It qualifies every name instead; the next test lays traps for it.
-          and p.proname <> 'refuse_row' and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
+          -- They qualify every name instead; the next test lays traps for them.
+          and p.proname not in ('refuse_row', 'enqueue', 'do_enqueue_q') and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
     // These functions delete stale rows or return an id to its pool. A role that may call them can
@@ -116,9 +116,9 @@ async fn every_function_says_where_names_are_looked_up() {
     assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "wait_no_more"]);
 }
 
-/// The check of a row runs with the search path of the inserting session.
+/// An enqueue and the check of its row run with the search path of the session.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_check_of_a_row_finds_no_name_of_others() {
+async fn enqueue_and_its_check_find_no_name_of_others() {
     let url = database().await;
     let (db, sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
     db.create_queue("q", &Settings::new("int8")).await.expect("created");
@@ -129,6 +129,16 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
          create operator trap.>= (leftarg = int, rightarg = int, function = trap.yes);
          create operator trap.<= (leftarg = int, rightarg = int, function = trap.yes);
          create operator trap.= (leftarg = text, rightarg = text, function = trap.yes);
+         create function trap.yes(interval, interval) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create operator trap.= (leftarg = interval, rightarg = interval, function = trap.yes);
+         create function trap.join(text, text) returns text language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create operator trap.|| (leftarg = text, rightarg = text, function = trap.join);
+         create type trap.int8 as enum ('trap'); create type trap.interval as enum ('trap');
+         create function trap.format(text, text) returns text language sql as $$ select 'select null::bigint'::text $$;
+         create function trap.to_regproc(text) returns regproc language sql as $$ select null::regproc $$;
+         create function trap.pg_column_size(bigint) returns int language sql as $$ select null::int $$;
+         create function trap.pg_column_size(text) returns int language sql as $$ select null::int $$;
+         create function trap.pg_notify(text, text) returns void language plpgsql as $$ begin raise exception 'trapped'; end $$;
          create function trap.array_dims(int8[]) returns text language sql as $$ select '[1:1]'::text $$;
          create function trap.array_ndims(int8[]) returns int language sql as $$ select 1 $$;
          create function trap.array_lower(int8[], int) returns int language sql as $$ select 1 $$;
@@ -144,6 +154,13 @@ async fn the_check_of_a_row_finds_no_name_of_others() {
         sql.batch_execute(&format!("insert into trunkline.queue_q (size, payload) values {good}"))
             .await
             .expect("let in");
+    }
+    // With a consumer that listens, it notifies, too.
+    for _ in 0..2 {
+        sql.batch_execute("select trunkline.enqueue('q', 7::pg_catalog.int8), trunkline.enqueue('q', '7'::text)")
+            .await
+            .expect("enqueued");
+        sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
     }
     for bad in [
         "(1, array[null::int8])",

@@ -71,7 +71,7 @@ def test_the_schema_can_have_another_name(url):
 def test_a_transaction_that_enqueues_sends_no_notification_before_its_end(url, sql):
     """What waits in LISTEN hears once, at the commit, however many statements the transaction had."""
     with psycopg.connect(url, autocommit=True) as listener, psycopg.connect(url) as connection:
-        listener.execute('listen "trunkline.mails"')
+        listener.execute("select trunkline.listen('mails')")
         mails = transaction.queue(connection, "mails", dict)
         for n in range(10):
             mails.enqueue({"n": n})
