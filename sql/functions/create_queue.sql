@@ -26,6 +26,7 @@ declare
     element text := format_type(payload, -1);
     plain bool := payload in ('bytea'::regtype, 'uuid'::regtype);
     tables text;
+    triggers text;
     old trunkline.queue;
     differences text[];
 begin
@@ -80,33 +81,9 @@ begin
     end if;
 
     insert into trunkline.floor (queue) values (queue) on conflict do nothing;
-    select t.text into strict tables from trunkline.template t where t.kind = 'tables';
-    execute trunkline.fill(replace(tables, '{element}', element), queue);
-    if priorities > 1 then
-        execute format('alter table trunkline.%I add column lane smallint not null default 0 constraint lane check (lane between 0 and %s)',
-                       'queue_' || queue, priorities - 1);
-        execute format('drop index trunkline.%I', 'due_' || queue);
-        execute format('create index %I on trunkline.%I (lane, due_at, (id + 0))', 'due_' || queue, 'queue_' || queue);
-    end if;
-    if partitions > 0 then
-        -- line: empty, or the key if the key has a line of its own. holder: a number that no other worker has. place:
-        -- due_at, except that leases and retries do not change it.
-        execute format('alter table trunkline.%I add column lane smallint not null constraint lane check (lane between 0 and %s), '
-                       'add column keys text[] not null, add column line text not null default '''', add column place timestamptz not null',
-                       'queue_' || queue, partitions - 1);
-        execute format('create index %I on trunkline.%I (lane, line, place, (id + 0))', 'place_' || queue, 'queue_' || queue);
-        execute format('create trigger keep_place before insert on trunkline.%I for each row execute function trunkline.keep_place(0, %s)',
-                       'queue_' || queue, partitions);
-        execute format('create table trunkline.%I (lane smallint constraint %I primary key, holder bigint, held_until timestamptz not null default ''-infinity'', '
-                       'wanted_until timestamptz not null default ''-infinity'', served_at timestamptz not null default ''-infinity'', '
-                       'floor timestamptz not null default ''-infinity'', starts_until timestamptz not null default ''-infinity'', '
-                       'empty_at timestamptz not null default ''-infinity'') with (fillfactor = 10)', 'lane_' || queue, 'lanekey_' || queue);
-        -- Each lane also has a row with a negative number. Every lease locks it, and so does every split of the lane's
-        -- rows. Changes of the lanes themselves never touch it.
-        execute format('insert into trunkline.%I (lane) select generate_series(%s, %s)', 'lane_' || queue, -partitions, partitions - 1);
-        execute format('create table trunkline.%I (lane smallint, key text, until timestamptz not null, constraint %I primary key (lane, key)) '
-                       'with (fillfactor = 50)', 'line_' || queue, 'linekey_' || queue);
-    end if;
+    select string_agg(t.text, E'\n' order by array_position(trunkline.parts_of(queue), t.part)) into tables
+    from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'tables';
+    execute trunkline.fill(tables, queue, element);
     perform setval(format('trunkline.%I', 'id_' || queue), d.next_id, false) from trunkline.dropped d where d.queue = queue;
 
     -- Batches over 2 kB are stored in TOAST. Uncompressed they are written fastest; text and JSON gain more from lz4.
@@ -125,23 +102,9 @@ begin
     exception when feature_not_supported or invalid_parameter_value then
         null; -- then Postgres' default compression is used
     end;
-    if uniqueness then
-        -- These bounds ensure that the time for which a key is kept can be computed even if a clock was ahead: see
-        -- do_right_.
-        execute format('create table trunkline.%I (key text collate "C" constraint %I primary key, id bigint not null, until timestamptz, claimed_at timestamptz,
-                        constraint kept check (isfinite(until) and until >= ''0001-01-01 00:00:00+00'' and claimed_at < ''6000-01-01 00:00:00+00''))
-                        with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05)',
-                       'unique_' || queue, 'uniquekey_' || queue);
-        execute format('create index %I on trunkline.%I (id) where until is null', 'uniqueid_' || queue, 'unique_' || queue);
-    end if;
-    execute format('create trigger keep_letter before insert or update of id on trunkline.%I for each row execute function trunkline.keep_letter()', 'dead_' || queue);
-    execute format('create trigger keep_letter before insert on trunkline.%I for each row execute function trunkline.keep_letter()', 'archive_' || queue);
     perform trunkline.install_queue(queue);
     perform trunkline.describe_functions(queue);
-    if uniqueness then
-        execute format('create trigger free_keys after delete on trunkline.%I referencing old table as gone
-                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
-        execute format('create trigger free_all_keys after truncate on trunkline.%I
-                        for each statement execute function trunkline.%I()', 'queue_' || queue, 'do_free_' || queue);
-    end if;
+    for triggers in select t.text from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'triggers' loop
+        execute trunkline.fill(triggers, queue);
+    end loop;
 end $$;

@@ -1,8 +1,9 @@
 create or replace function trunkline.describe_functions(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
 -- Stores the header of each function of a queue as the function's description; if queue is null, the headers of the
--- functions that all queues share. Each function whose description changes is locked until the transaction ends: a
--- queue has about fifty functions.
+-- functions that all queues share. Drops the functions of parts that the queue no longer has: after a release that
+-- changed them, or when the queue's limits are removed. Each function that changes is locked until the transaction
+-- ends: a queue has about forty functions.
 #variable_conflict use_variable
 declare
     names text[];
@@ -15,15 +16,26 @@ begin
               and p.proname not like 'do\_%');
     else
         perform trunkline.lock_queue(queue);
-        names := array(select 'do_' || t.name || '_' || queue from trunkline.template t where t.kind = 'function');
+        for described in
+            select p.oid::regprocedure as id from pg_proc p
+            where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+              and p.proname = any (array(
+                  select 'do_' || t.name || '_' || queue from trunkline.template t
+                  group by t.name having not bool_or(t.part = any (trunkline.parts_of(queue)))))
+        loop
+            execute format('drop function %s', described.id);
+        end loop;
+        names := array(select 'do_' || t.name || '_' || queue from trunkline.template t where t.part = any (trunkline.parts_of(queue)));
     end if;
     for described in
-        select p.oid::regprocedure as id, trunkline.header_of(p.prosrc) as header, obj_description(p.oid, 'pg_proc') as known
+        select p.oid::regprocedure as id, obj_description(p.oid, 'pg_proc') as known, coalesce(trunkline.header_of(p.prosrc), (
+                   select trunkline.header_of(t.text) from trunkline.template t
+                   where 'do_' || t.name || '_' || queue = p.proname and t.part = any (trunkline.parts_of(queue)))) as header
         from pg_proc p
         where p.proname = any (names)
           and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
     loop
-        -- An expression has no header; its file describes it.
+        -- An expression has no header in its body. That of a queue has it in its file, the others describe themselves.
         if described.header is not null and described.header is distinct from described.known then
             execute format('comment on function %s is %L', described.id, described.header);
         end if;

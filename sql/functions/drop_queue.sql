@@ -17,6 +17,8 @@ begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
     begin
+        -- In this order: trunkline.keep_floor has locked the row when it reads the table.
+        perform from trunkline.floor f where f.queue = drop_queue.queue for update;
         execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
     exception when lock_not_available then
         -- A session that waits for this lock makes all later ones wait.
@@ -30,9 +32,10 @@ begin
         execute format('drop trigger if exists free_keys on trunkline.%I', 'queue_' || queue);
         execute format('drop trigger if exists free_all_keys on trunkline.%I', 'queue_' || queue);
         for routine in
-            select p.oid from pg_proc p join trunkline.template t on p.proname = 'do_' || t.name || '_' || queue
-            where t.kind = 'function'
+            select p.oid from pg_proc p
+            where p.proname = any (array(select 'do_' || t.name || '_' || queue from trunkline.template t))
               and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+            order by p.prosqlbody is null -- expressions depend on functions
         loop
             execute format('drop function %s%s', routine, along);
         end loop;

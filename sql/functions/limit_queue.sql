@@ -64,5 +64,6 @@ begin
             hint = 'A transaction that touched it has been open for three seconds. End it (see pg_stat_activity), then try again.';
     end;
     perform trunkline.install_queue(queue);
+    perform trunkline.describe_functions(queue);
     perform pg_notify('trunkline.' || queue, '');
 end $$;

@@ -1,6 +1,6 @@
 -- Takes rows after an id out of a queue for another shard, with all their columns. Rows that are leased, or locked by another transaction, stay. Rows
--- are read by id, because that index exists whether or not a queue has priorities. The statement in $5 reads the additional columns of a queue with
--- priorities. Payloads are written so that every session reads them alike, whatever the settings on either server.
+-- are read by id, because that index exists whether or not a queue has priorities. The row's own columns go with it. Payloads are written so that
+-- every session reads them alike, whatever the settings on either server.
 with picked as materialized (
     select q.id from trunkline.{queue_} q
     where q.id operator(pg_catalog.>) $3::bigint
@@ -9,13 +9,9 @@ with picked as materialized (
 ), gone as (
     delete from trunkline.{queue_} q using picked p where q.id operator(pg_catalog.=) p.id
     returning q.id, q.enqueued_at, q.due_at, q.attempt, q.released, q.error, q.size, trunkline.written(q.payload) as payload,
-              q.metadata::pg_catalog.text as metadata,
-              coalesce(case when trunkline.{do_own_}() is not null then trunkline.own(trunkline.{do_own_}(), q.*) end, pg_catalog.jsonb_build_object())
-              operator(pg_catalog.||)
-              coalesce(case when $5::pg_catalog.text is not null then trunkline.own($5::pg_catalog.text, q.*) end, pg_catalog.jsonb_build_object()) as own
+              q.metadata::pg_catalog.text as metadata, trunkline.{do_kept_}(q) as own
 )
 insert into trunkline.moving as m (queue, target, id, enqueued_at, due_at, attempt, released, error, size, payload, metadata, own)
-select $1::pg_catalog.text, $2::int, g.id, g.enqueued_at, g.due_at, g.attempt, g.released, g.error, g.size, g.payload, g.metadata,
-       case when g.own operator(pg_catalog.<>) pg_catalog.jsonb_build_object() then g.own end
+select $1::pg_catalog.text, $2::int, g.id, g.enqueued_at, g.due_at, g.attempt, g.released, g.error, g.size, g.payload, g.metadata, g.own
 from gone g
 returning m.id

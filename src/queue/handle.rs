@@ -38,7 +38,7 @@ use crate::{
             unique::Unique,
         },
         observe::metric::{Metrics, ShardName},
-        statements::{Has, Statements},
+        statements::{QueueKind, Statements},
         wait::list::WaitList,
     },
 };
@@ -61,8 +61,8 @@ impl Db {
         let row = rows.first().ok_or_else(|| Error::new(Kind::NoQueue(name.to_owned())))?;
         let description = Description::of(row)?;
         let lanes = self.lanes_of(name, row.read(6)?, description.priorities as usize);
-        let has = Has { priorities: description.priorities > 1, keys: description.partitions > 0 };
-        let sql = Statements::of(self.schema(), name, description.created_at, has);
+        let kind = QueueKind::of(description.priorities, description.partitions);
+        let sql = Statements::of(self.schema(), name, description.created_at, kind);
         let session = self.session(Class::Main).await?;
         let column = session
             .column_type(&sql.payload_type)

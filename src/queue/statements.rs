@@ -47,6 +47,11 @@ pub(crate) struct Statements {
     pub line: Sql,
 }
 
+/// The maximum number of rows of one insert.
+const ROWS: usize = 8;
+/// The maximum number of rows of one insert in a queue with keys, where each lane has its own rows.
+const ROWS_OF_LANES: usize = 32;
+
 /// The inserts of a queue for 1, 2, 3 … rows, chosen when the queue is opened.
 #[derive(Debug)]
 pub(crate) enum Inserts {
@@ -67,45 +72,95 @@ impl Inserts {
     }
 }
 
+/// The kinds of queues. Each has a folder in `sql/statements` with the statements that it has in a
+/// form of its own, and a folder in `sql/queue`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Has {
-    pub priorities: bool,
-    pub keys: bool,
+pub(crate) enum QueueKind {
+    Plain,
+    Priority,
+    Partitioned,
+}
+
+impl QueueKind {
+    pub fn of(priorities: u32, partitions: u32) -> Self {
+        match (priorities, partitions) {
+            (0 | 1, 0) => Self::Plain,
+            (_, 0) => Self::Priority,
+            _ => Self::Partitioned,
+        }
+    }
+
+    fn texts(self) -> Texts {
+        match self {
+            Self::Plain => Texts {
+                enqueue_in: include_str!("../../sql/statements/plain/enqueue_in.sql"),
+                dead: include_str!("../../sql/statements/plain/dead.sql"),
+                peek: include_str!("../../sql/statements/plain/peek.sql"),
+                archived: include_str!("../../sql/statements/plain/archived.sql"),
+                purge: include_str!("../../sql/statements/purge.sql"),
+            },
+            Self::Priority => Texts {
+                enqueue_in: include_str!("../../sql/statements/priority/enqueue_in.sql"),
+                dead: include_str!("../../sql/statements/priority/dead.sql"),
+                peek: include_str!("../../sql/statements/priority/peek.sql"),
+                archived: include_str!("../../sql/statements/priority/archived.sql"),
+                purge: include_str!("../../sql/statements/purge.sql"),
+            },
+            Self::Partitioned => Texts {
+                enqueue_in: include_str!("../../sql/statements/partitioned/enqueue_in.sql"),
+                dead: include_str!("../../sql/statements/partitioned/dead.sql"),
+                peek: include_str!("../../sql/statements/partitioned/peek.sql"),
+                archived: include_str!("../../sql/statements/partitioned/archived.sql"),
+                purge: include_str!("../../sql/statements/partitioned/purge.sql"),
+            },
+        }
+    }
+
+    fn inserts(self, of: &impl Fn(&'static str, &str) -> Sql) -> Inserts {
+        let inserts = |name, one: &str, columns, most| by_rows(name, one, columns, most, of);
+        match self {
+            Self::Plain => Inserts::Plain {
+                bare: inserts("enqueue", include_str!("../../sql/statements/plain/enqueue.sql"), 3, ROWS),
+                with_metadata: inserts(
+                    "enqueue_with",
+                    include_str!("../../sql/statements/plain/enqueue_with.sql"),
+                    4,
+                    ROWS,
+                ),
+            },
+            Self::Priority => Inserts::Priority(inserts(
+                "enqueue",
+                include_str!("../../sql/statements/priority/enqueue.sql"),
+                5,
+                ROWS,
+            )),
+            Self::Partitioned => Inserts::Keyed(inserts(
+                "enqueue",
+                include_str!("../../sql/statements/partitioned/enqueue.sql"),
+                6,
+                ROWS_OF_LANES,
+            )),
+        }
+    }
+}
+
+/// The statements that each kind has in its own form, except the inserts.
+struct Texts {
+    enqueue_in: &'static str,
+    dead: &'static str,
+    peek: &'static str,
+    archived: &'static str,
+    purge: &'static str,
 }
 
 impl Statements {
-    /// The maximum number of rows of one insert.
-    const ROWS: usize = 8;
-    /// The maximum number of rows of one insert in a queue with keys, where each lane has its own
-    /// rows.
-    const ROWS_OF_LANES: usize = 32;
-
     /// Creates the statements of a queue that was created at `since`. A connection caches
     /// statements by their text, together with their types. A queue that is dropped and created
     /// again is a different queue, so each text contains the creation time.
-    pub fn of(schema: &Schema, queue: &str, since: SystemTime, has: Has) -> Self {
-        let Has { priorities: has_priorities, keys: has_keys } = has;
+    pub fn of(schema: &Schema, queue: &str, since: SystemTime, kind: QueueKind) -> Self {
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
         let of = |name, text: &str| Sql::filled(name, text, schema, queue).since(since);
-        // A text that returns a message's priority contains a 0, which is replaced by the column if
-        // the queue has priorities. The key is handled in the same way.
-        let telling = |name, text: &str, priority: &str, key: &str| {
-            if has_priorities {
-                of(name, &text.replace("0 as priority", &format!("{priority} as priority")))
-            } else if has_keys {
-                of(name, &text.replace("null::pg_catalog.text as key", &format!("{key} as key")))
-            } else {
-                of(name, text)
-            }
-        };
-        let own = |name, text| {
-            telling(
-                name,
-                text,
-                "coalesce((own operator(pg_catalog.->>) 'lane')::int, 0)",
-                "((own operator(pg_catalog.->>) 'keys')::pg_catalog.text[])[1]",
-            )
-        };
+        let texts = kind.texts();
         Self {
             payload_type: of("payload_type", include_str!("../../sql/statements/payload_type.sql")),
             take: of("take", include_str!("../../sql/statements/take.sql")),
@@ -123,23 +178,16 @@ impl Statements {
             bury: of("bury", include_str!("../../sql/statements/bury.sql")),
             extend: of("extend", include_str!("../../sql/statements/extend.sql")),
             charge: of("charge", include_str!("../../sql/statements/charge.sql")),
-            enqueue_in: match has_priorities {
-                _ if has_keys => of("enqueue_in_key", include_str!("../../sql/statements/enqueue_in_key.sql")),
-                true => of("enqueue_in_priority", include_str!("../../sql/statements/enqueue_in_priority.sql")),
-                false => of("enqueue_in", include_str!("../../sql/statements/enqueue_in.sql")),
-            },
+            enqueue_in: of("enqueue_in", texts.enqueue_in),
             enqueue_unique: of("enqueue_unique", include_str!("../../sql/statements/enqueue_unique.sql")),
             enqueue_in_unique: of("enqueue_in_unique", include_str!("../../sql/statements/enqueue_in_unique.sql")),
-            dead: own("dead", include_str!("../../sql/statements/dead.sql")).reading(),
+            dead: of("dead", texts.dead).reading(),
             replay: of("replay", include_str!("../../sql/statements/replay.sql")),
             discard: of("discard", include_str!("../../sql/statements/discard.sql")),
             stats: of("stats", include_str!("../../sql/statements/stats.sql")),
-            peek: telling("peek", include_str!("../../sql/statements/peek.sql"), "lane::int", "keys").reading(),
-            archived: own("archived", include_str!("../../sql/statements/archived.sql")).reading(),
-            purge: match has_keys {
-                true => of("purge_key", include_str!("../../sql/statements/purge_key.sql")),
-                false => of("purge", include_str!("../../sql/statements/purge.sql")),
-            },
+            peek: of("peek", texts.peek).reading(),
+            archived: of("archived", texts.archived).reading(),
+            purge: of("purge", texts.purge),
             prune: of("prune", include_str!("../../sql/statements/prune.sql")),
             gone: of("gone", include_str!("../../sql/statements/gone.sql")),
             find: of("find", include_str!("../../sql/statements/find.sql")).reading(),
@@ -148,30 +196,11 @@ impl Statements {
             reschedule: of("reschedule", include_str!("../../sql/statements/reschedule.sql")),
             shift: of("shift", include_str!("../../sql/statements/shift.sql")),
             set_schedule: of("set_schedule", include_str!("../../sql/statements/set_schedule.sql")),
-            inserts: match has_priorities {
-                _ if has_keys => {
-                    let one = include_str!("../../sql/statements/enqueue_key.sql");
-                    Inserts::Keyed(by_rows("enqueue_key", one, 6, Self::ROWS_OF_LANES, &of))
-                }
-                true => {
-                    let one = include_str!("../../sql/statements/enqueue_priority.sql");
-                    Inserts::Priority(by_rows("enqueue_priority", one, 5, Self::ROWS, &of))
-                }
-                false => Inserts::Plain {
-                    bare: by_rows("enqueue", include_str!("../../sql/statements/enqueue.sql"), 3, Self::ROWS, &of),
-                    with_metadata: by_rows(
-                        "enqueue_with",
-                        include_str!("../../sql/statements/enqueue_with.sql"),
-                        4,
-                        Self::ROWS,
-                        &of,
-                    ),
-                },
-            },
-            lanes: of("lanes", include_str!("../../sql/statements/lanes.sql")),
-            lanes_in: of("lanes_in", include_str!("../../sql/statements/lanes_in.sql")),
-            leave: of("leave", include_str!("../../sql/statements/leave.sql")),
-            line: of("line", include_str!("../../sql/statements/line.sql")),
+            inserts: kind.inserts(&of),
+            lanes: of("lanes", include_str!("../../sql/statements/partitioned/lanes.sql")),
+            lanes_in: of("lanes_in", include_str!("../../sql/statements/partitioned/lanes_in.sql")),
+            leave: of("leave", include_str!("../../sql/statements/partitioned/leave.sql")),
+            line: of("line", include_str!("../../sql/statements/partitioned/line.sql")),
         }
     }
 }

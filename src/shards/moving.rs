@@ -30,8 +30,6 @@ use crate::{
 const ROWS: i32 = 32;
 /// The number of transactions for each queue between two checks.
 const TURNS: usize = 64;
-/// The expression for the additional column in a queue with priorities.
-const LANE: &str = "select pg_catalog.jsonb_build_object('lane', ($1).lane::pg_catalog.text)";
 
 /// The rows of one transaction, by columns.
 #[derive(Default)]
@@ -162,8 +160,7 @@ async fn prepare(db: &Db) -> Result<()> {
 /// Takes rows out of a queue for one target shard.
 async fn out(db: &Db, queue: &Description, target: Id, after: i64) -> Result<Vec<i64>> {
     let sql = of_queue(db, "move_out", include_str!("../../sql/statements/move_out.sql"), &queue.name);
-    let lane = (queue.priorities > 1).then_some(LANE);
-    let params: [&(dyn ToSql + Sync); 5] = [&queue.name, &target.0.cast_signed(), &after, &ROWS, &lane];
+    let params: [&(dyn ToSql + Sync); 4] = [&queue.name, &target.0.cast_signed(), &after, &ROWS];
     db.query(Class::Main, &sql, &params).await?.iter().map(|row| row.read(0)).collect()
 }
 

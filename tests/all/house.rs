@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -43,7 +43,7 @@ fn read(path: &Path) -> String {
 fn every_statement_gives_its_reason_and_is_used() {
     let sources: String = files("src", "rs").iter().map(|path| read(path)).collect();
     for path in files("sql/statements", "sql") {
-        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let name = path.strip_prefix(root().join("sql/statements")).expect("in the folder").display();
         let text = read(&path);
         assert!(text.starts_with("-- ") && text.lines().count() > 1, "{name} does not begin with a comment");
         assert!(sources.contains(&format!("sql/statements/{name}\"")), "{name} is not used");

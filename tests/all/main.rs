@@ -25,6 +25,7 @@ mod wording;
 mod large;
 mod unreadable;
 mod pages;
+mod parts;
 mod dead;
 mod drafts;
 mod guards;

@@ -4,6 +4,7 @@
 //! PostgreSQL prints its plans (`debug_print_plan`), including those inside functions, on any
 //! build: no extension is needed.
 
+mod keys;
 mod list;
 mod node;
 mod planner;
@@ -12,7 +13,7 @@ mod unique;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use tokio_postgres::Client;
@@ -27,6 +28,7 @@ use self::{
     planner::{Planned, Planner},
 };
 use crate::fixture::{connect, database};
+use crate::house::{files, root};
 
 /// The tables that grow with traffic.
 const TABLES: &str = "queue_q dead_q archive_q waiting floor schedule";
@@ -38,12 +40,25 @@ fn read(folder: &str, file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the names of a folder's files, without their extensions.
+/// Returns the paths of a folder's files in it, without their extensions.
 fn names(folder: &str) -> BTreeSet<String> {
-    let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).expect("a folder");
-    let paths = files.map(|file| file.expect("readable").path());
-    let sql = paths.filter(|path| path.extension().is_some_and(|ending| ending == "sql"));
-    sql.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect()
+    let inside = |path: PathBuf| path.strip_prefix(root().join(folder)).expect("in it").with_extension("");
+    files(folder, "sql").into_iter().map(|path| inside(path).to_string_lossy().into_owned()).collect()
+}
+
+/// Returns the functions of `sql/queue` that queues with these parts have for normal operation.
+fn functions_of(parts: &[&str]) -> BTreeSet<String> {
+    let names = parts.iter().flat_map(|part| names(&format!("sql/queue/{part}")));
+    let apart = apart(TEMPLATES_APART);
+    names.filter(|name| !apart.contains(name)).map(|name| format!("do_{name}_q")).collect()
+}
+
+/// Returns the functions of the queue that were called.
+async fn called_of(sql: &Client, called: &BTreeSet<u32>) -> BTreeSet<String> {
+    let functions = "select p.oid, p.proname::text from pg_proc p
+                     where p.pronamespace = 'trunkline'::regnamespace and p.proname ~ '^do_.*_q$'";
+    let functions = sql.query(functions, &[]).await.expect("listed");
+    functions.iter().filter(|row| called.contains(&row.get(0))).map(|row| row.get(1)).collect()
 }
 
 /// Returns the names in a list of exceptions.
@@ -57,7 +72,7 @@ fn every_sql_file_has_a_plan_or_a_reason() {
         [("sql/statements", STATEMENTS, STATEMENTS_APART), ("sql/functions", VERBS, FUNCTIONS_APART)]
     {
         let more =
-            if folder == "sql/statements" { [WITH_PRIORITIES, WITH_UNIQUENESS] } else { [&[], VERBS_WITH_UNIQUENESS] };
+            if folder == "sql/statements" { [WITH_PRIORITIES, WITH_UNIQUENESS, keys::STATEMENTS] } else { [&[], &[], VERBS_WITH_UNIQUENESS] };
         let listed: BTreeSet<_> =
             listed.iter().chain(more.into_iter().flatten()).map(|(name, ..)| (*name).to_owned()).collect();
         let reasons = apart(reasons);
@@ -93,8 +108,8 @@ async fn calls(sql: &Client) -> Vec<(String, String, Way)> {
     };
     let takes_floors = ["take", "cut", "lease", "lease_apart", "look", "sweep"];
     let with_priorities = if is_laned { WITH_PRIORITIES } else { &[] };
-    let apart = if is_laned { &["enqueue_in"][..] } else { &[] };
-    let statements = STATEMENTS.iter().chain(with_priorities).filter(|(file, ..)| !apart.contains(file));
+    let statements = STATEMENTS.iter().chain(with_priorities);
+    let statements = statements.filter(|(file, ..)| !(is_laned && file.starts_with("plain/")));
     let statements = statements.map(|(file, params, way)| {
         let params = match is_laned && takes_floors.contains(file) {
             true => params
@@ -255,69 +270,12 @@ async fn a_full_table_that_was_never_analysed_is_no_other() {
     queue(&url, &with_priorities, Settings::new("int8").priorities(4)).await;
     fill(&with_priorities, 100_000).await;
     with_priorities.batch_execute("update trunkline.queue_q set lane = id / 1024 % 4").await.expect("updated");
-    let (found_with_priorities, _) = wrong(&url, &with_priorities, "full, with priorities").await;
+    let (found_with_priorities, called_with_priorities) = wrong(&url, &with_priorities, "full, with priorities").await;
     found.extend(found_with_priorities);
     assert!(found.is_empty(), "{found:#?}");
 
-    let functions = "select p.oid, p.proname::text from pg_proc p
-                     where p.pronamespace = 'trunkline'::regnamespace and p.proname ~ '^do_.*_q$'";
-    let functions = sql.query(functions, &[]).await.expect("listed");
-    let planned = functions.iter().filter(|row| called.contains(&row.get(0))).map(|row| row.get::<_, String>(1));
-    let wanted = &names("sql/queue") - &apart(TEMPLATES_APART);
-    assert_eq!(planned.collect::<BTreeSet<_>>(), wanted.iter().map(|name| format!("do_{name}_q")).collect(), "planned");
-}
-
-/// The statements of queues with keys, and the indexes that each may use. `place_q` has the order
-/// of a lane. `due_q` contains leased and delayed messages.
-const OF_KEYS: &[(&str, &[&str])] = &[
-    ("select * from trunkline.do_lanes_q(20, null, 1)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
-    ("select * from trunkline.do_lanes_q(20, null, 2)", &["place_q", "key_q", "due_q", "TIDSCAN"]),
-    ("select trunkline.do_lanesin_q(1)", &["due_q", "place_q"]),
-    ("select trunkline.do_leave_q(null, 1)", &["due_q"]),
-    ("select trunkline.do_behind_q(array[1024, 2048])", &["place_q", "key_q"]),
-    ("select trunkline.do_line_q('{key 1,key 2}', '{1,1}')", &[]),
-    ("select * from trunkline.do_keyed_q('{1,2,3}', '{a,b,a}')", &[]),
-    ("select * from trunkline.do_retry_q('{2048}', '{1}', '{1}', '{0}', '{x}')", &["key_q", "TIDSCAN"]),
-    ("select * from trunkline.do_extend_q('{2048}', '{1}', '{1}', '1 second')", &["key_q"]),
-    ("select * from trunkline.do_cancel_q('{2048,2049}')", &["key_q"]),
-];
-
-#[tokio::test]
-async fn queues_with_keys_are_read_along_their_lanes() {
-    let url = database().await;
-    let db = Db::connect(&url).await.expect("connected");
-    db.create_queue("q", &Settings::new("int8").partitions(4)).await.expect("created");
-    let sql = connect(&url).await;
-    for state in ["empty", "full", "analysed", "limited"] {
-        match state {
-            "full" => sql
-                .batch_execute(
-                    "select count(*) from trunkline.enqueue_many('q', array(select generate_series(1, 20000))::int8[],
-                            keys => array(select 'key ' || n % 500 from generate_series(1, 20000) n));
-                     select trunkline.do_line_q('{key 3,key 4}', '{0,0}');
-                     select count(*) from trunkline.do_lanes_q(100, null, 1)",
-                )
-                .await
-                .expect("filled"),
-            "analysed" => sql.batch_execute("analyze trunkline.queue_q").await.expect("analysed"),
-            "limited" => {
-                sql.batch_execute("select trunkline.limit_queue('q', key_per_second => 5)").await.expect("limited");
-            }
-            _ => {}
-        }
-        let relations = oids(&sql, "queue_q").await.into_keys().collect();
-        let indexes = oids(&sql, "due_q key_q place_q lanekey_q linekey_q").await;
-        // A rate per key changes only the calls along lanes.
-        for (call, may_use) in OF_KEYS.iter().filter(|(call, _)| state != "limited" || call.contains("lanes")) {
-            let planned = Planner::connect(&url, "auto").await.plan(call, &relations).await;
-            let scans = planned.plans.iter().flat_map(Node::all).filter(|node| node.is_scan());
-            let used: BTreeSet<&str> = scans
-                .map(|node| {
-                    node.index().and_then(|oid| indexes.get(&oid.parse().ok()?)).map_or(&*node.name, |name| name)
-                })
-                .filter(|name| !["lanekey_q", "linekey_q"].contains(name))
-                .collect();
-            assert!(used.iter().all(|used| may_use.contains(used)), "{state}: {call} uses {used:?}");
-        }
-    }
+    let wanted = functions_of(&["common", "plain", "unpartitioned", "limited"]);
+    assert_eq!(called_of(&sql, &called).await, wanted, "planned");
+    let wanted = functions_of(&["common", "priority", "unpartitioned"]);
+    assert_eq!(called_of(&with_priorities, &called_with_priorities).await, wanted, "planned");
 }

@@ -145,14 +145,14 @@ impl Ground {
         client.batch_execute(&definition).await.map_err(|error| format!("{function}: {error}"))
     }
 
-    /// Replaces texts in a function of every queue, and so adds a defect.
+    /// Replaces texts in a function of every queue, whatever its kind, and so adds a defect.
     pub async fn replace(&self, template: &str, texts: &[(&str, &str)]) -> Result<(), String> {
         let client = self.client().await?;
         for (from, to) in texts {
             let text = "update trunkline.template set text = replace(text, $2, $3) where name = $1 and position($2 in text) > 0";
             let changed = client.execute(text, &[&template, from, to]).await.map_err(|error| error.to_string())?;
-            if changed != 1 {
-                return Err(format!("the template {template} has no {from:?}"));
+            if changed == 0 {
+                return Err(format!("no template {template} has {from:?}"));
             }
         }
         let text = "select trunkline.install_queue(name) from trunkline.queue";

@@ -86,12 +86,12 @@ impl Db {
         let functions =
             FUNCTIONS.iter().fold("delete from trunkline.template;\n".to_owned(), |all, (_, text)| all + text);
         session.batch("migrate", &self.statement("migrate", &functions).text).await?;
-        let names: Vec<&str> = TEMPLATES.iter().map(|(name, _)| *name).collect();
-        let kinds: Vec<&str> = TEMPLATES.iter().map(|(_, text)| kind(text)).collect();
-        let texts: Vec<_> = TEMPLATES.iter().map(|(name, text)| self.statement(name, text).text).collect();
+        let parts: Vec<&str> = TEMPLATES.iter().map(|(part, ..)| *part).collect();
+        let names: Vec<&str> = TEMPLATES.iter().map(|(_, name, _)| *name).collect();
+        let texts: Vec<_> = TEMPLATES.iter().map(|(_, name, text)| self.statement(name, text).text).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let templates = self.statement("template", include_str!("../../../sql/statements/template.sql"));
-        session.query(&templates, &[&names, &kinds, &texts]).await?;
+        session.query(&templates, &[&parts, &names, &texts]).await?;
         let shared = self.statement("describe_shared", include_str!("../../../sql/statements/describe_shared.sql"));
         session.query(&shared, &[]).await?;
         session
@@ -221,7 +221,12 @@ const fn number(name: &str) -> i32 {
 /// A fingerprint of the functions and templates.
 fn fingerprint() -> String {
     let mut hash = Sha256::new();
-    for (name, text) in FUNCTIONS.iter().chain(TEMPLATES) {
+    for (name, text) in FUNCTIONS {
+        hash.update(name);
+        hash.update(text);
+    }
+    for (part, name, text) in TEMPLATES {
+        hash.update(part);
         hash.update(name);
         hash.update(text);
     }
@@ -231,20 +236,9 @@ fn fingerprint() -> String {
     })
 }
 
-/// The kind of a template: a migration creates tables once, and replaces functions and views.
-fn kind(text: &str) -> &'static str {
-    if text.contains("create or replace function") {
-        "function"
-    } else if text.contains("create or replace view") {
-        "view"
-    } else {
-        "tables"
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, FUNCTIONS, STEPS, TEMPLATES, kind, number};
+    use super::{FIRST, FUNCTIONS, STEPS, TEMPLATES, number};
 
     #[test]
     fn steps_follow_each_other_from_the_first_release_on() {
@@ -258,8 +252,9 @@ mod tests {
         for (name, text) in FUNCTIONS {
             assert_eq!(text.matches("create or replace function").count(), 1, "{name}");
         }
-        for (name, text) in TEMPLATES.iter().filter(|(_, text)| kind(text) == "function") {
-            assert!(text.contains(&format!("create or replace function trunkline.{{do_{name}_}}(")), "{name}");
+        for (part, name, text) in TEMPLATES.iter().filter(|(_, _, text)| text.contains("create or replace function")) {
+            assert_eq!(text.matches("create or replace function").count(), 1, "{part}/{name}");
+            assert!(text.contains(&format!("create or replace function trunkline.{{do_{name}_}}(")), "{part}/{name}");
             assert!(!name.contains('_'), "{name}: do_a_b_q would be the function of two queues");
         }
     }

@@ -22,7 +22,7 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
         "create or replace function trunkline.check_n(n int) returns int language plpgsql as 'begin return 0; end';
          create or replace function trunkline.do_peek_q(after_due timestamptz, after_id bigint, n bigint)
              returns setof trunkline.queue_q language plpgsql as 'begin end';
-         drop function trunkline.do_ack_q;
+         drop function trunkline.do_ack_q, trunkline.do_keptof_q;
          delete from trunkline.template where name = 'retry';
          update trunkline.version set functions = 'others'",
     )
@@ -32,6 +32,36 @@ async fn functions_are_renewed_with_every_queue_and_its_messages() {
     assert_eq!(db.migrate().await.expect("migrated"), 0, "no step was missing");
     assert_eq!(schema(&sql).await, wanted);
     assert_eq!(db.migrate().await.expect("nothing to do"), 0);
+    assert_eq!(queue.take(1).await.expect("taken")[0].id, id);
+    works(&queue, &mut sql).await;
+}
+
+/// Until version 22, each queue had the functions of all kinds, and templates had other columns.
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_of_other_kinds_go_with_the_upgrade() {
+    let url = database().await;
+    let (db, mut sql) = (Db::connect(&url).await.expect("connected"), connect(&url).await);
+    db.create_queue("q", &two_attempts()).await.expect("created");
+    db.create_queue("lanes_q", &Settings::new("text").priorities(3)).await.expect("created");
+    let queue = db.queue::<String>("q").await.expect("opened");
+    let id = queue.enqueue("kept".to_owned()).await.expect("enqueued").id();
+    let wanted = schema(&sql).await;
+    sql.batch_execute(
+        "drop table trunkline.template;
+         create table trunkline.template (name text constraint pk_template primary key, kind text not null, text text not null);
+         drop function trunkline.fill(text, text, text);
+         create function trunkline.fill(template text, queue text) returns text language plpgsql as 'begin return 0; end';
+         create function trunkline.do_along_q(n int, lane int) returns void language plpgsql as 'begin end';
+         create function trunkline.do_turn_q(dues timestamptz[], ids bigint[]) returns void language plpgsql as 'begin end';
+         create function trunkline.do_lanes_lanes_q(n int) returns void language plpgsql as 'begin end';
+         create function trunkline.do_allowed_lanes_q(n int, locks bool) returns int language plpgsql as 'begin return 0; end';
+         drop function trunkline.do_keptof_q, trunkline.do_wrong_lanes_q;
+         delete from trunkline.version where version >= 23",
+    )
+    .await
+    .expect("aged");
+    assert!(db.migrate().await.expect("migrated") > 0);
+    assert_eq!(schema(&sql).await, wanted);
     assert_eq!(queue.take(1).await.expect("taken")[0].id, id);
     works(&queue, &mut sql).await;
 }

@@ -45,7 +45,8 @@ const REPAIR: Way = Along(&["key_q", "deadkey_q", "archivekey_q", "pk_dropped", 
 /// `TEXTS` have the same length. `LETTERS` are dead letters and an id that does not exist.
 pub type Planned = (&'static str, &'static str, Way);
 
-/// The files of `sql/statements`, with their parameters.
+/// The files of `sql/statements`, with their parameters. Those in `plain/` are of queues without
+/// priorities and keys.
 pub const STATEMENTS: &[Planned] = &[
     ("take", "5, '-infinity', 1, true", DUE_FIRST),
     ("take", "5, '-infinity', 1, false", DUE_FIRST),
@@ -65,14 +66,14 @@ pub const STATEMENTS: &[Planned] = &[
     ("carve", "IDS, ONES, ONES", KEY),
     // This is the first message in a leased row of three, so the row is split.
     ("ack", "'{3072000001024}', '{1}', '{1}'", KEY),
-    ("enqueue", "0, 1, '{1}'", NoRows),
-    ("enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
-    ("enqueue_in", r#"'{1}', 0, array['{"a": "b"}'::jsonb]"#, NoRows),
+    ("plain/enqueue", "0, 1, '{1}'", NoRows),
+    ("plain/enqueue_with", r#"0, 1, '{1}', array['{"a": "b"}'::jsonb]"#, NoRows),
+    ("plain/enqueue_in", r#"'{1}', 0, array['{"a": "b"}'::jsonb]"#, NoRows),
     ("put_back", "7, now(), 1, 0, null, 1, '{1}', null, null", NoRows),
     ("put_back", r#"8, now(), 1, 0, null, 1, '{1}', null, '{"gone": "x"}'"#, NoRows),
-    ("peek", "'-infinity', 0, 100", DUE),
-    ("dead", "0, 100", DEAD),
-    ("archived", "0, 100", Along(&["archivekey_q"])),
+    ("plain/peek", "'-infinity', 0, 100", DUE),
+    ("plain/dead", "0, 100", DEAD),
+    ("plain/archived", "0, 100", Along(&["archivekey_q"])),
     ("replay", "LETTERS, 9223372036854775807", BACK),
     ("replay", "null, 100", BACK),
     ("discard", "LETTERS, 9223372036854775807", DEAD),
@@ -102,9 +103,14 @@ pub const STATEMENTS: &[Planned] = &[
     ("place_schedules", "'{}', '{}', '{}', '{}'", Along(&["TIDSCAN"])),
 ];
 
-/// Statements that exist only in queues with priorities.
-pub const WITH_PRIORITIES: &[Planned] =
-    &[("enqueue_priority", "0, 1, '{1}', null, 2", NoRows), ("enqueue_in_priority", "'{1}', 0, null, 2", NoRows)];
+/// The statements that queues with priorities have in a form of their own.
+pub const WITH_PRIORITIES: &[Planned] = &[
+    ("priority/enqueue", "0, 1, '{1}', null, 2", NoRows),
+    ("priority/enqueue_in", "'{1}', 0, null, 2", NoRows),
+    ("priority/peek", "'-infinity', 0, 100", DUE),
+    ("priority/dead", "0, 100", DEAD),
+    ("priority/archived", "0, 100", Along(&["archivekey_q"])),
+];
 
 /// Statements of queues with uniqueness. The first uses a free key; the next ones use keys of which
 /// some are taken.
@@ -224,7 +230,6 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
     ),
     ("they speak of roles and their rights, seldom", &["grant", "no_role", "revoke", "shared_rights"]),
     ("they describe functions, after a migration", &["describe_queues", "describe_shared"]),
-    (WITH_KEYS, &["enqueue_in_key", "enqueue_key", "lanes", "lanes_in", "leave", "line", "purge_key"]),
     ("it moves every message, in tests alone", &["shift"]),
     (
         "they speak of the schema's versions",
@@ -261,6 +266,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "payloads_of",
             "read_as",
             "time_of",
+            "tokens",
             "written",
             "fill",
         ],
@@ -292,6 +298,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "check_unique",
             "in_lanes",
             "is_array",
+            "parts_of",
             "payload_type",
             "refuse_keys",
         ],
@@ -333,22 +340,13 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     ("it reads the catalog by the names of functions, seldom", &["describe_functions"]),
 ];
 
-/// The files of `sql/queue` that are not functions for normal operation.
+/// The files of `sql/queue` that are not functions for normal operation, by their names.
 pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
-    ("it makes the tables", &["tables"]),
+    ("they make the tables and their triggers", &["tables", "triggers"]),
     ("a view, which the function of its name reads", &["messages"]),
-    ("it is a constant by the time that a plan is made", &["own"]),
-    ("queues with priorities alone call them, whose plans are compared, too", &["heads", "turn"]),
-    (
-        "queues with uniqueness alone have them, whose plans are looked at apart",
-        &["unique", "replace", "free", "forget"],
-    ),
-    (
-        WITH_KEYS,
-        &[
-            "along", "behind", "hold", "holdlane", "keep", "keyed", "lanes", "lanesin", "leave", "line", "lower",
-            "part", "want",
-        ],
-    ),
+    ("they are constants or columns by the time that a plan is made", &["own", "kept", "keptof"]),
     ("it moves every message, in tests alone", &["shift"]),
 ];
+
+/// The functions of queues with keys that read no rows: they refuse the call.
+pub const REFUSALS: &[&str] = &["batch", "cut", "lease", "take"];

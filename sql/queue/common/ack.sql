@@ -1,0 +1,44 @@
+create or replace function trunkline.{do_ack_}(ids bigint[], sizes int[], attempts int[])
+    returns table (id bigint, size int, attempt int) language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Ends leases permanently. Takes ranges of messages, each with an attempt, and returns the messages that were leased. The cost grows with the number
+-- of ranges and of rows in them, whether these rows are still leased or not.
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    if {keyed} then
+        -- Later statements of the transaction may lock the lanes, and a session that gives the queue more lanes locks them before the rows.
+        perform from trunkline.{lane_} where false;
+    end if;
+    if cardinality(ids) = 1 then
+        -- The usual case, at half the cost: the range is one whole row.
+        return query
+            delete from trunkline.{queue_} q
+            where q.id = ids[1] and q.size = sizes[1] and q.attempt = attempts[1] and q.error is null and q.due_at > clock_timestamp()
+            returning q.id, q.size, q.attempt;
+        if found then
+            return;
+        end if;
+    end if;
+    for pass in 1..2 loop
+        with held as (
+            delete from trunkline.{queue_} q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.size, d.attempt as under)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- A missing message is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline.{do_carve_}(ids, sizes, attempts, true);
+    end loop;
+end $f$;

@@ -1,0 +1,33 @@
+create or replace function trunkline.{do_archive_}(ids bigint[], sizes int[], attempts int[])
+    returns table (id bigint, size int, attempt int) language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Ends leases like do_ack_, and keeps the messages in the archive.
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with held as (
+            delete from trunkline.{queue_} q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own, d.attempt as under
+        ), kept as (
+            insert into trunkline.{archive_} (id, enqueued_at, attempt, payload, metadata, own)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata, trunkline.{do_keptof_}(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- A missing message is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline.{do_carve_}(ids, sizes, attempts, true);
+    end loop;
+end $f$;

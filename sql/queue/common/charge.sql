@@ -1,0 +1,52 @@
+create or replace function trunkline.{do_charge_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
+    returns table (id bigint, size int, attempt int) language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Charges an attempt after a failure without a lease (a transaction was rolled back). The messages are due again after the delay of their range, or
+-- dead if their attempts are used up. If a consumer has leased a message by then, that consumer ends it.
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+begin
+    for pass in 1..2 loop
+        with failed as materialized (
+            select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
+                   q.attempt + 1 - q.released >= {max_attempts} as spent, d.delay, d.error
+            from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
+            join trunkline.{queue_} q
+              on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
+             and (q.attempt = 0 or q.error is not null or q.due_at <= clock_timestamp())
+            for update of q skip locked
+        ), again as (
+            update trunkline.{queue_} q
+            set due_at = trunkline.clock() + f.delay, attempt = f.attempt, error = coalesce(f.error, '')
+            from failed f where q.ctid = f.tid and not f.spent
+            returning f.nr, q.id, q.size, f.under
+        ), gone as (
+            delete from trunkline.{queue_} q using failed f where q.ctid = f.tid and f.spent
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+        ), dead as (
+            insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
+            select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+        ), held as (
+            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        if {ordered} then
+            perform trunkline.{do_hold_}(met.ids, met.sizes);
+        end if;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- A missing message is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        delays := array(select delays[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        errors := array(select errors[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline.{do_carve_}(ids, sizes, attempts, false);
+    end loop;
+end $f$;

@@ -1,0 +1,39 @@
+create or replace function trunkline.{do_extend_}(ids bigint[], sizes int[], attempts int[], lease interval)
+    returns table (id bigint, size int, attempt int) language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Sets leases to end after this duration, counted from now.
+#variable_conflict use_variable
+declare
+    met record;
+    rest record;
+    holders text[];
+begin
+    if {keyed} then
+        -- The lanes of these leases are updated last, but a session that gives the queue more lanes locks lanes before rows. So this function does,
+        -- too.
+        holders := array(select h.lane || ' ' || h.holder from trunkline.{lane_} h where h.holder is not null);
+    end if;
+    for pass in 1..2 loop
+        with held as (
+            update trunkline.{queue_} q set due_at = trunkline.clock() + trunkline.check_lease(lease)
+            from unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
+            where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
+              and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
+            returning d.nr, q.id, q.size, d.attempt as under)
+        select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
+               coalesce(sum(h.size), 0) as size
+        into met from held h;
+        if {keyed} then
+            perform trunkline.{do_keep_}(met.ids, lease, holders);
+        end if;
+        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
+        rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
+        -- A missing message is lost, or shares a row with messages that were not named.
+        attempts := array(select attempts[nr] from unnest(rest.nrs) with ordinality r(nr, at) order by at);
+        ids := rest.missing_ids;
+        sizes := rest.missing_sizes;
+        perform trunkline.{do_carve_}(ids, sizes, attempts, true);
+    end loop;
+end $f$;

@@ -1,0 +1,69 @@
+create or replace function trunkline.{do_pick_}(ids bigint[], leased bool, out first bigint[], out sizes int[], out busy bigint[])
+    language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Locks the rows of these messages and splits them, so that the messages are in rows without others; returns the ranges of these rows. Ids without a
+-- row are skipped, and so are messages under a lease, unless they are asked for. Waits for no lock: a worker that ends leases would wait for the rows
+-- locked here, and neither would finish. A message that another transaction has locked is busy, perhaps only because of another message in its row,
+-- and may be tried again. Each block of 1,024 ids is read once, no matter how many dead rows surround it.
+#variable_conflict use_variable
+declare
+    r trunkline.{queue_}%rowtype;
+    wide record;
+begin
+    first := '{}';
+    sizes := '{}';
+    busy := '{}';
+    if {keyed} then
+        -- A worker that leases along a lane does not see rows that are being split here, and messages behind them must not come first.
+        perform from trunkline.{lane_} h
+        where h.lane in (
+            select -1 - q.lane from unnest(ids) i(id), lateral (
+                select b.lane from trunkline.{queue_} b where b.id <= i.id and b.id >= i.id / 1024 * 1024 order by b.id desc limit 1) q)
+        order by h.lane for update;
+    end if;
+    for wide in
+        with asked as (
+            select distinct i.id from unnest(ids) i(id) where i.id >= 0
+        ), mark as materialized (
+            select a.id as at, null::bigint[] as begun from asked a
+            union all
+            select q.id, array[q.id, q.size]
+            from (select distinct a.id / 1024 * 1024 as id from asked a) block,
+                 lateral (select q.id, q.size from trunkline.{queue_} q
+                          where q.id >= block.id and q.id <= block.id + 1023) q
+        ), met as (
+            select m.at, m.begun is null as named,
+                   max(m.begun) over (order by m.at, m.begun is null rows unbounded preceding) as begun
+            from mark m
+        ), run as (
+            select n.begun, min(n.at) as at, count(*)::int as size
+            from (select m.begun, m.at, m.at - row_number() over (order by m.at) as island
+                  from met m where m.named and m.at - m.begun[1] < m.begun[2]) n
+            group by n.begun, n.island
+        )
+        select u.begun[1] as id, u.begun[2] as size, array_agg(u.at order by u.at) as runs,
+               array_agg(u.size order by u.at) as sizes, sum(u.size) as named
+        from run u group by u.begun order by u.begun
+    loop
+        select * into r from trunkline.{queue_} q where q.id = wide.id for update skip locked;
+        if not found or r.size <> wide.size then
+            -- This includes messages that were taken or split in the meantime, which a fresh snapshot will show.
+            busy := busy || array(
+                select k from unnest(wide.runs, wide.sizes) d(id, size), generate_series(d.id, d.id + d.size - 1) k);
+        elsif leased or r.attempt = 0 or r.error is not null or r.due_at <= clock_timestamp() then
+            if wide.named < wide.size then
+                perform trunkline.{do_split_}(wide.id, array(
+                    select (e.at - wide.id)::int from unnest(wide.runs, wide.sizes) d(id, size), lateral (values (d.id), (d.id + d.size)) e(at)));
+            end if;
+            first := first || wide.runs;
+            sizes := sizes || wide.sizes;
+        end if;
+    end loop;
+    if {keyed} and first <> '{}' then
+        -- The message for which a key waited may be gone, or come sooner.
+        update trunkline.{line_} l set until = '-infinity'
+        where (l.lane, l.key) in (select q.lane, q.line from unnest(first, sizes) d(id, size)
+                                  join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size where q.line <> '');
+    end if;
+end $f$;

@@ -1,0 +1,27 @@
+create or replace function trunkline.{do_allowed_}(n int, locks bool)
+    returns int language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Returns how many of n messages the limits allow. With locks, the bucket stays locked until the commit, so that all sessions that dequeue count
+-- together; the caller then has to record what it used with do_used_. A bucket that was filled while a clock was ahead fills from now on.
+#variable_conflict use_variable
+declare
+    clock timestamptz;
+    seen record;
+begin
+    if locks and not trunkline.{do_bucket_}() then
+        return 0;
+    end if;
+    if {per_second} is not null then
+        clock := clock_timestamp();
+        select trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock) as tokens, b.filled_at > clock as ahead into seen from trunkline.bucket b where b.queue = {literal};
+        if locks and seen.ahead then
+            update trunkline.bucket b set tokens = seen.tokens, filled_at = clock where b.queue = {literal};
+        end if;
+        n := least(n, floor(seen.tokens)::int);
+    end if;
+    if {max_leased} is not null and n > 0 then
+        n := least(n, {max_leased} - trunkline.{do_leased_}());
+    end if;
+    return greatest(n, 0);
+end $f$;

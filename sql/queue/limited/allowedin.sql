@@ -1,0 +1,20 @@
+create or replace function trunkline.{do_allowedin_}()
+    returns float8 language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Returns the seconds until the limits allow a message, as far as time alone decides that; null if they allow one now. Locks nothing.
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp(); -- read before the query, as in do_leased_
+    room float8;
+    token float8;
+begin
+    if {max_leased} is not null and trunkline.{do_leased_}() >= {max_leased} then
+        room := (select extract(epoch from min(q.due_at) - clock) from trunkline.{queue_} q
+                 where q.attempt > 0 and q.error is null and q.due_at > clock);
+    end if;
+    if {per_second} is not null then
+        token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock)) / {per_second}::float8 from trunkline.bucket b where b.queue = {literal});
+    end if;
+    return greatest(room, case when token > 0 then token end);
+end $f$;

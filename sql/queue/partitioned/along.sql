@@ -1,0 +1,93 @@
+create or replace function trunkline.{do_along_}(
+        n int, lane int, floor timestamptz, way int, lined_n int, out tids tid[], out got int, out ran_out bool)
+    language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the line of the lane, and moves messages of keys with
+-- lines of their own to those lines. Then it reads the keys' lines, but only as far as the lane's line was read: messages beyond that point could
+-- belong behind unread ones of that line. While another session splits rows of the lane, to cancel or reschedule, it holds the lane's lock, and
+-- nothing of the lane is leased: a row that was skipped because it was locked would come too late. lined_n: the maximum number of messages from keys'
+-- own lines. way: a message whose lease ran out comes alone (1) or not at all (2). Or (3) a message whose lease ran out for the first time comes like
+-- the rest. One whose lease ran out again comes last, because the caller runs it apart; with 4 it does not come at all. No message of the call comes
+-- behind it.
+#variable_conflict use_variable
+declare
+    clock timestamptz;
+    at record;
+    known record;
+    lined text[];
+    -- If keys have a rate, at most half a bucket of messages of one key is leased at a time, plus the refill during that time.
+    most_of_key constant int := case when {key_per_second}::float8 is not null then
+        greatest(least(ceil({key_burst}::float8 / 2 + {key_per_second}::float8 * extract(epoch from {lease}) / 16), 64), 1) end;
+    wanted int := n;
+    apart int := way;
+    rows int;
+    due timestamptz := floor;
+    next_id bigint := 0;
+begin
+    tids := '{}';
+    got := 0;
+    ran_out := false;
+    perform from trunkline.{lane_} h where h.lane = -1 - lane for update skip locked;
+    if not found then
+        return;
+    end if;
+    lined := array(select l.key from trunkline.{line_} l where l.lane = lane);
+    if lined <> '{}' then
+        wanted := n - n / 4;
+    end if;
+    rows := least(wanted, 8);
+    while got < wanted loop
+        at := trunkline.{do_gather_}(wanted - got, rows, true, apart, due, next_id, lane, '', lined, 'infinity');
+        exit when at.got = 0;
+        tids := tids || at.tids;
+        got := got + at.got;
+        ran_out := at.ran_out;
+        if ran_out then
+            return;
+        end if;
+        apart := greatest(way, 2);
+        select q.place, q.id + 1 into due, next_id from trunkline.{queue_} q where q.ctid = tids[cardinality(tids)];
+        exit when not at.more;
+        -- After a row that has to be split or moved, only as many rows are locked as could be used: otherwise every such row would cost a look at all
+        -- of them.
+        rows := least(wanted - got, case when cardinality(at.tids) < rows then greatest(2 * cardinality(at.tids), 8) else 2 * rows end);
+    end loop;
+    if exists (select from trunkline.{line_} l where l.lane = lane and l.key <> all (lined)
+               and exists (select from trunkline.{queue_} q where q.ctid = any (tids) and l.key = any (q.keys))) then
+        -- In the meantime a message of the key failed, and is due again before these.
+        tids := '{}';
+        got := 0;
+        return;
+    elsif lined = '{}' then
+        return;
+    end if;
+    clock := clock_timestamp();
+    -- Rows of one statement have the same place. So the rows at the place of the first unread row may come behind that row.
+    due := coalesce((
+        select q.place - interval '1 microsecond' from trunkline.{queue_} q
+        where q.lane = lane and q.line = '' and (q.place, q.id + 0) >= (due, next_id)
+          and q.place <= clock and q.due_at <= clock
+        order by q.place, q.id + 0 limit 1), clock);
+    n := least(n, got + lined_n);
+    for known in
+        select l.key, l.until, greatest((n - got) / cardinality(lined), 1) as share from trunkline.{line_} l
+        where l.lane = lane and l.until <= clock order by random()
+    loop
+        exit when got >= n;
+        known.share := least(known.share, n - got, most_of_key);
+        at := trunkline.{do_gather_}(known.share, known.share, true, apart, '-infinity', 0, lane, known.key, '{}', due);
+        if at.got > 0 then
+            tids := tids || at.tids;
+            got := got + at.got;
+            ran_out := at.ran_out;
+            exit when ran_out;
+            apart := greatest(way, 2);
+        else
+            -- When its line is empty, the key shares the line of the lane again.
+            delete from trunkline.{line_} l
+            where l.lane = lane and l.key = known.key and l.until = known.until
+              and not exists (select from trunkline.{queue_} q where q.lane = lane and q.line = known.key);
+        end if;
+    end loop;
+end $f$;

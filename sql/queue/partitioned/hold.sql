@@ -1,0 +1,21 @@
+create or replace function trunkline.{do_hold_}(ids bigint[], sizes int[])
+    returns void language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Gives each key of these failed messages a line of its own, which waits until its first message is due again. Messages of the key that stand behind
+-- in the line of the lane move to the new line when they are reached, and other keys can pass.
+#variable_conflict use_variable
+declare
+    r record;
+begin
+    for r in
+        select q.id, q.lane, q.keys, q.due_at from unnest(ids, sizes) d(id, size)
+        join trunkline.{queue_} q on q.id >= d.id and q.id < d.id + d.size
+        where q.error is not null order by q.id
+    loop
+        insert into trunkline.{line_} as l (lane, key, until)
+        select r.lane, k.key, r.due_at from (select distinct u.key from unnest(r.keys) u(key)) k order by k.key
+        on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
+        perform trunkline.{do_part_}(r.id, r.keys);
+    end loop;
+end $f$;

@@ -1,0 +1,30 @@
+create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, holders text[])
+    returns void language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Extends the hold on a lane to the end of the leases in it. holders: which holder had which lane before these leases were extended. If another
+-- worker has got a lane since then, because the extension took until after the leases' end, that worker hands out the messages behind them: so the
+-- leases were lost. served_at is the time that the clock showed: see do_right_.
+#variable_conflict use_variable
+declare
+    l record;
+begin
+    if exists (select from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock_timestamp()) then
+        perform trunkline.{do_right_}(1);
+    end if;
+    for l in
+        select h.lane, h.holder, h.held_until < clock_timestamp() + lease as ends from trunkline.{lane_} h
+        where h.lane in (select q.lane from unnest(ids) d(id) join trunkline.{queue_} q on q.id = d.id)
+        order by h.lane for update
+    loop
+        if l.lane || ' ' || l.holder <> all (holders) is not false then
+            raise exception 'the leases of queue % ended before they were extended', {literal} using errcode = 'TL001',
+                hint = 'Nothing was extended. What was held may be someone else''s now.';
+        end if;
+        continue when not l.ends;
+        update trunkline.{lane_} h
+        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2),
+            served_at = clock_timestamp()
+        where h.lane = l.lane;
+    end loop;
+end $f$;

@@ -1,0 +1,35 @@
+create or replace function trunkline.{do_lanesin_}(holder bigint)
+    returns float8 language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Returns how many seconds a holder that found nothing may sleep: after that, a message may be due, or another worker's lane may be free. 0 if the
+-- first row of a lane has yet to move to the line of its key, which takes some calls. Negative if messages are due of a key that rests for less than
+-- a second: the absolute value is the time until that key continues.
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    rests timestamptz;
+begin
+    if exists (
+        select from trunkline.{lane_} h,
+             lateral (select q.keys from trunkline.{queue_} q
+                      where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0) and q.place <= clock and q.due_at <= clock
+                      order by q.place, q.id + 0 limit 1) f
+        where h.lane in (select w.lane from trunkline.{line_} w) and (h.holder = holder or h.held_until <= clock)
+          and f.keys && array(select w.key from trunkline.{line_} w where w.lane = h.lane)) then
+        return 0;
+    end if;
+    rests := (
+        select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane,
+             lateral (select q.due_at from trunkline.{queue_} q where q.lane = w.lane and q.line = w.key order by q.place, q.id + 0 limit 1) f
+        where h.holder = holder and h.held_until > clock and w.until > clock and w.until <= clock + interval '1 second' and f.due_at <= clock);
+    if rests is not null then
+        return -extract(epoch from rests - clock);
+    end if;
+    return extract(epoch from least(
+        (select q.due_at from trunkline.{queue_} q where q.due_at > clock order by q.due_at, q.id + 0 limit 1),
+        case when {key_per_second}::float8 is not null then (
+            select min(w.until) from trunkline.{lane_} h join trunkline.{line_} w on w.lane = h.lane
+            where h.holder = holder and h.held_until > clock and w.until > clock) end,
+        (select min(h.held_until) from trunkline.{lane_} h where h.lane >= 0 and h.held_until > clock and h.holder <> holder)) - clock)::float8;
+end $f$;

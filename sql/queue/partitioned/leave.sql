@@ -1,0 +1,21 @@
+create or replace function trunkline.{do_leave_}(lanes int[], holder bigint)
+    returns void language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the holder keeps the lane until their leases end. Notifies
+-- a worker that waits for a lane. A message that is no longer leased is not started any more.
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+begin
+    update trunkline.{lane_} g set holder = null, held_until = '-infinity', wanted_until = '-infinity', starts_until = least(g.starts_until, clock)
+    from (select h.lane from trunkline.{lane_} h
+          where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
+          order by h.lane for update) h
+    where g.lane = h.lane
+      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; not along the lanes, which contain all waiting messages
+        select distinct q.lane from trunkline.{queue_} q where q.attempt > 0 and q.error is null and q.due_at > clock));
+    if found then
+        perform pg_notify({channel}, '');
+    end if;
+end $f$;

@@ -1,0 +1,16 @@
+create or replace function trunkline.{do_line_}(keys text[], pauses float8[])
+    returns void language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Gives keys lines of their own, from which nothing is leased for a while: the worker has enough of their messages in hand, and messages of other
+-- keys behind them in the line of the lane should not wait. Pauses are in seconds; each key is named once.
+#variable_conflict use_variable
+begin
+    perform from trunkline.{lane_} where false; -- locked first, as a session that gives the queue more lanes does
+    insert into trunkline.{line_} as l (lane, key, until)
+    select h.lane, k.key, clock_timestamp() + k.pause * interval '1 second'
+    from unnest(keys, pauses) k(key, pause)
+    join trunkline.{lane_} h on h.lane = {first_lane} + trunkline.lane_of(k.key, {key_lanes}) -- the lanes may have changed since the call began
+    order by 1, 2
+    on conflict (lane, key) do update set until = greatest(l.until, excluded.until);
+end $f$;

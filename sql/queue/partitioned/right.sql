@@ -1,0 +1,76 @@
+create or replace function trunkline.{do_right_}(how int, ahead interval default null)
+    returns bigint language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Repairs times that were written while a clock was ahead: each time that is later than it can correctly be. Waits for no lock. Returns how many
+-- messages it changed. ahead: how far the clock was ahead, if the caller knows. how: 0 checks the messages that are due last for the need of a
+-- repair; 1 repairs, because the caller knows the need; 2 also ends leases that last longer than the queue's setting.
+--  - A message was enqueued now, at the latest, and its delay keeps its length. A lease ends in 365 days, at the latest, and a released message is
+--    due now. A failed message that waits for longer than half of the time that the clock was ahead, or 365 days, waits for that much less.
+--  - A lane is held for as long as was set when it was last served, and so are its leases. Its floor is below all rows again.
+--  - A key rests as long as its first message has to wait, or as long as a worker lets it rest.
+--  - A bucket was filled now, at the latest.
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    longest constant interval := '365 days';
+    -- A key rests until as many handlers may have started as a worker can hold messages of the key, plus the contents of its bucket; without a rate it
+    -- rests for a moment.
+    longest_rest constant interval := case when {key_per_second}::float8 is null then interval '1 second'
+        else least((64 + {key_burst}::float8) / {key_per_second}::float8, 31536000) * interval '1 second' end;
+    messages bigint;
+begin
+    if how = 0 and not trunkline.{do_wrong_}() then
+        return 0;
+    end if;
+    clock := trunkline.clock();
+    ahead := greatest(ahead, (select max(h.served_at) - clock from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock));
+    with late as materialized (
+        select q.ctid as tid,
+               case when q.attempt > 0 and q.error is null then
+                        least(case when q.enqueued_at > clock then q.due_at - (q.enqueued_at - clock)
+                                   when q.due_at > clock + longest then clock + {lease} else q.due_at end,
+                              case when how = 2 then clock + {lease} else 'infinity' end)
+                    when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
+                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    else clock end as due_at
+        from trunkline.{queue_} q
+        where q.due_at > clock
+          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+               or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + {lease})
+        order by q.id for update skip locked
+    ), put as (
+        update trunkline.{queue_} q
+        set due_at = a.due_at, enqueued_at = least(q.enqueued_at, clock),
+            place = case when q.enqueued_at > clock and q.place > clock then greatest(q.place - (q.enqueued_at - clock), clock) else q.place end
+        from late a where q.ctid = a.tid
+        returning q.size)
+    select coalesce(sum(p.size), 0) into messages from put p;
+    with late as materialized (
+        select h.lane, h.served_at - clock as ahead from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock
+        order by h.lane for update skip locked)
+    update trunkline.{lane_} h
+    set served_at = clock, floor = '-infinity', held_until = h.held_until - a.ahead,
+        wanted_until = case when h.wanted_until > clock then h.wanted_until - a.ahead else h.wanted_until end,
+        starts_until = case when h.starts_until > clock then h.starts_until - a.ahead else h.starts_until end,
+        empty_at = case when h.empty_at > clock then h.empty_at - a.ahead else h.empty_at end
+    from late a where h.lane = a.lane;
+    update trunkline.{queue_} q set due_at = o.due_at
+    from (select q.ctid as tid, h.held_until as due_at from trunkline.{queue_} q join trunkline.{lane_} h on h.lane = q.lane
+          where q.due_at > clock and q.attempt > 0 and q.error is null and h.held_until > clock and q.due_at > h.held_until
+          order by q.id for update of q skip locked) o
+    where q.ctid = o.tid;
+    update trunkline.{line_} l set until = o.until
+    from (select l.lane, l.key, greatest(clock + longest_rest, (
+                     select max(q.due_at) from trunkline.{queue_} q
+                     where q.lane = l.lane and q.line = l.key and q.error is not null and q.due_at > clock)) as until
+          from trunkline.{line_} l where l.until > clock + longest_rest for update of l skip locked) o
+    where l.lane = o.lane and l.key = o.key and l.until > o.until;
+    if {limited} then
+        update trunkline.bucket b set filled_at = clock where b.queue = {literal} and b.filled_at > clock;
+    end if;
+    if messages > 0 then
+        perform pg_notify({channel}, '');
+    end if;
+    return messages;
+end $f$;

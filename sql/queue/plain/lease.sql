@@ -1,0 +1,87 @@
+create or replace function trunkline.{do_lease_}(
+        n int, lease interval default null, floor timestamptz default '-infinity', rows int default 1, apart bool default false)
+    returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
+                   ran_out bool, released int)
+    language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Leases up to n messages and charges an attempt for each. With apart, a message whose lease ran out comes alone.
+#variable_conflict use_variable
+declare
+    term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
+    way int := apart::int;
+    at record;
+    due timestamptz := floor;
+    until timestamptz := clock_timestamp();
+    next_id bigint := 0;
+    used int := 0;
+begin
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    if n between 1 and rows and not {limited} and not {paused} then
+        -- The usual case if messages are few: everything that is due fits as it is, and one statement leases it.
+        if n = 1 then
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and apart as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
+                update trunkline.{queue_} q
+                set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                from head h where q.ctid = h.tid and not h.awkward
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, false, q.released;
+        else
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.due_at, q.id, q.size,
+                           q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and (q.size > 1 or apart) as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), whole as materialized (
+                    select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+                ), leased as (
+                    update trunkline.{queue_} q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from head h, whole w where w.fits and q.ctid = h.tid
+                    returning h.due_at as was_due, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, false, l.released
+                from leased l order by l.was_due, l.id;
+        end if;
+        if found then
+            return;
+        end if;
+    end if;
+    while n > 0 loop
+        at := trunkline.{do_gather_}(n, rows, true, way, due, next_id);
+        exit when at.got = 0;
+        if cardinality(at.tids) = 1 then
+            -- The usual case if messages are few: a single row needs no order.
+            return query
+                update trunkline.{queue_} q
+                set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, at.ran_out, q.released;
+        else
+            return query
+                with leased as (
+                    update trunkline.{queue_} q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
+                from leased l order by l.nr;
+        end if;
+        used := used + at.got;
+        exit when at.ran_out or not at.more;
+        n := n - at.got;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
+        due := at.due;
+        next_id := at.id;
+    end loop;
+    if {limited} then
+        perform trunkline.{do_used_}(used);
+    end if;
+end $f$;

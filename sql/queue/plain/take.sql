@@ -1,0 +1,90 @@
+create or replace function trunkline.{do_take_}(
+        n int, floor timestamptz default '-infinity', rows int default 1, cut bool default true, keep bool default false)
+    returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], released int, error text, own jsonb)
+    language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Takes up to n messages. If a due row was left alone because it must be split first, the last row of the result has no id. For a caller that may
+-- have to put messages back, keep adds the values of columns that users added.
+#variable_conflict use_variable
+declare
+    at record;
+    due timestamptz := floor;
+    until timestamptz := clock_timestamp();
+    next_id bigint := 0;
+    used int := 0;
+begin
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    if cut and n between 1 and rows and not {limited} and not {paused} then
+        -- The usual case if messages are few: everything that is due fits as it is, and one statement takes it.
+        if n = 1 then
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= {max_attempts} as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
+                delete from trunkline.{queue_} q using head h where q.ctid = h.tid and not h.awkward
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                          case when keep then trunkline.{do_kept_}(q) end;
+        else
+            return query
+                with head as materialized (
+                    select q.ctid as tid, q.due_at, q.id, q.size,
+                           q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and q.size > 1 as awkward
+                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+                    order by q.due_at, q.id + 0 limit rows for update skip locked
+                ), whole as materialized (
+                    select sum(h.size) <= n and not bool_or(h.awkward) as fits from head h
+                ), gone as (
+                    delete from trunkline.{queue_} q using head h, whole w where w.fits and q.ctid = h.tid
+                    returning q.due_at, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then trunkline.{do_kept_}(q) end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own
+                from gone g order by g.due_at, g.id;
+        end if;
+        if found then
+            return;
+        end if;
+    end if;
+    while n > 0 loop
+        if cut then
+            at := trunkline.{do_gather_}(n, rows, true, 0, due, next_id);
+        else
+            begin
+                at := trunkline.{do_gather_}(n, rows, false, 0, due, next_id);
+            exception when sqlstate 'TL000' then
+                rows := sqlerrm::int;
+                continue when rows > 0;
+                return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
+                return;
+            end;
+        end if;
+        exit when at.got = 0;
+        if cardinality(at.tids) = 1 then
+            -- The usual case if messages are few: a single row needs no order.
+            return query
+                delete from trunkline.{queue_} q where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                          case when keep then trunkline.{do_kept_}(q) end;
+        else
+            return query
+                with gone as (
+                    delete from trunkline.{queue_} q using unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then trunkline.{do_kept_}(q) end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
+        end if;
+        used := used + at.got;
+        exit when not at.more;
+        n := n - at.got;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        due := at.due;
+        next_id := at.id;
+    end loop;
+    if {limited} then
+        perform trunkline.{do_used_}(used);
+    end if;
+end $f$;

@@ -1,0 +1,66 @@
+create or replace function trunkline.{do_lease_}(
+        n int, lease interval default null, floor timestamptz[] default array_fill('-infinity'::timestamptz, array[{lanes}]), rows int default 1,
+        apart bool default false)
+    returns table (id bigint, attempt int, size int, enqueued_at timestamptz, due_at timestamptz, payload {type}[], metadata jsonb[],
+                   ran_out bool, released int)
+    language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Leases up to n messages and charges an attempt for each: all at once if everything that is due fits, otherwise lane by lane. With apart, a message
+-- whose lease ran out comes alone.
+#variable_conflict use_variable
+declare
+    term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
+    way int := apart::int;
+    at record;
+    turn record;
+    dues timestamptz[] := floor;
+    next_ids bigint[] := array_fill(0::bigint, array[{lanes}]);
+    by_lane bool := n = 1;
+    used int := 0;
+begin
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    while n > 0 loop
+        if not by_lane then
+            at := trunkline.{do_heads_}(n, rows, apart, floor);
+            by_lane := at.more;
+        else
+            turn := trunkline.{do_turn_}(dues, next_ids);
+            exit when turn.lane is null;
+            at := trunkline.{do_gather_}(n, rows, true, way, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
+            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+        end if;
+        continue when at.got = 0 and by_lane;
+        exit when at.got = 0;
+        if cardinality(at.tids) = 1 then
+            -- The usual case if messages are few: a single row needs no order.
+            return query
+                update trunkline.{queue_} q
+                set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, at.ran_out, q.released;
+        else
+            return query
+                with leased as (
+                    update trunkline.{queue_} q
+                    set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
+                    from unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, q.released)
+                select l.id, l.attempt, l.size, l.enqueued_at, l.due_at, l.payload, l.metadata, at.ran_out, l.released
+                from leased l order by l.nr;
+        end if;
+        used := used + at.got;
+        exit when at.ran_out or not at.more and not by_lane;
+        n := n - at.got;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
+    end loop;
+    if {limited} then
+        perform trunkline.{do_used_}(used);
+    end if;
+end $f$;

@@ -1,0 +1,28 @@
+create or replace function trunkline.{do_sweep_}(floor timestamptz[], page bigint)
+    returns table (stray timestamptz, next_page bigint, cost float8) language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Finds the oldest row that a clock that stepped back, or a manual change, put below the floor; null if there is none. If few rows are dead, the index answers immediately. Otherwise the index scan would walk
+-- over all dead rows: then a few pages of the table are read, and the next sweep continues after them. So no caller waits long for a sweep, no matter
+-- how many rows are dead. If the first page is null, the caller sweeps only once: the sweep then starts at a random page, so that all such callers
+-- together read the whole table.
+#variable_conflict use_variable
+declare
+    pages constant int := 64;
+    began timestamptz := clock_timestamp();
+begin
+    if coalesce(page, 0) = 0 and pg_stat_get_dead_tuples('trunkline.{queue_}'::regclass) < 5000 then
+        stray := (select min(o.due_at) from generate_series(0, {lanes} - 1) l(lane),
+                         lateral (select q.due_at from trunkline.{queue_} q where q.lane = l.lane order by q.due_at, q.id + 0 limit 1) o
+                  where o.due_at < floor[l.lane + 1]);
+        next_page := 0;
+    else
+        page := coalesce(page, (floor(random() * (pg_relation_size('trunkline.{queue_}'::regclass)
+                                                  / current_setting('block_size')::bigint) / pages) * pages)::bigint);
+        stray := trunkline.{do_stray_}(floor, format('(%s,0)', page)::tid, format('(%s,0)', page + pages)::tid);
+        next_page := case when (page + pages) * current_setting('block_size')::bigint
+                               < pg_relation_size('trunkline.{queue_}'::regclass) then page + pages else 0 end;
+    end if;
+    cost := extract(epoch from clock_timestamp() - began);
+    return next;
+end $f$;

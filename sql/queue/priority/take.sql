@@ -1,0 +1,71 @@
+create or replace function trunkline.{do_take_}(
+        n int, floor timestamptz[] default array_fill('-infinity'::timestamptz, array[{lanes}]), rows int default 1, cut bool default true,
+        keep bool default false)
+    returns table (id bigint, attempt int, size int, enqueued_at timestamptz, payload {type}[], metadata jsonb[], released int, error text, own jsonb)
+    language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Takes up to n messages: all at once if everything that is due fits, otherwise lane by lane. If a due row was left alone because it must be split
+-- first, the last row of the result has no id. For a caller that may have to put messages back, keep adds the lane and the values of columns that
+-- users added.
+#variable_conflict use_variable
+declare
+    at record;
+    turn record;
+    dues timestamptz[] := floor;
+    next_ids bigint[] := array_fill(0::bigint, array[{lanes}]);
+    by_lane bool := n = 1 or not cut;
+    used int := 0;
+begin
+    if {limited} then
+        n := trunkline.{do_allowed_}(n, true);
+    end if;
+    while n > 0 loop
+        if not by_lane then
+            at := trunkline.{do_heads_}(n, rows, false, floor);
+            by_lane := at.more;
+        else
+            turn := trunkline.{do_turn_}(dues, next_ids);
+            exit when turn.lane is null;
+            if cut then
+                at := trunkline.{do_gather_}(n, rows, true, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+            else
+                begin
+                    at := trunkline.{do_gather_}(n, rows, false, 0, dues[turn.lane + 1], next_ids[turn.lane + 1], turn.lane, turn.bound);
+                exception when sqlstate 'TL000' then
+                    rows := sqlerrm::int;
+                    continue when rows > 0;
+                    return query select null::bigint, 0, 0, null::timestamptz, null::{type}[], null::jsonb[], 0, null::text, null::jsonb;
+                    return;
+                end;
+            end if;
+            -- If there is no more, the other rows of the lane are held by other sessions, or lie behind the bound.
+            dues[turn.lane + 1] := case when at.more then at.due else turn.bound end;
+            next_ids[turn.lane + 1] := case when at.more then at.id else 9223372036854775807 end;
+        end if;
+        continue when at.got = 0 and by_lane;
+        exit when at.got = 0;
+        if cardinality(at.tids) = 1 then
+            -- The usual case if messages are few: a single row needs no order.
+            return query
+                delete from trunkline.{queue_} q where q.ctid = at.tids[1]
+                returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                          case when keep then trunkline.{do_kept_}(q) end;
+        else
+            return query
+                with gone as (
+                    delete from trunkline.{queue_} q using unnest(at.tids) with ordinality d(tid, nr)
+                    where q.ctid = d.tid
+                    returning d.nr, q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
+                              case when keep then trunkline.{do_kept_}(q) end as own)
+                select g.id, g.attempt, g.size, g.enqueued_at, g.payload, g.metadata, g.released, g.error, g.own from gone g order by g.nr;
+        end if;
+        used := used + at.got;
+        exit when not at.more and not by_lane;
+        n := n - at.got;
+        rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
+    end loop;
+    if {limited} then
+        perform trunkline.{do_used_}(used);
+    end if;
+end $f$;

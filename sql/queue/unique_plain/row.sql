@@ -1,0 +1,12 @@
+create or replace function trunkline.{do_row_}(due float8, size int, payload {type}[], metadata jsonb[], lane int)
+    returns bigint language plpgsql set search_path = pg_catalog, pg_temp as $f$
+-- Inserts one row of messages, for do_unique_, and returns its id. due: as in sql/statements/plain/enqueue.sql. The queue has one lane.
+#variable_conflict use_variable
+declare
+    id bigint;
+begin
+    insert into trunkline.{queue_} as q (due_at, size, payload, metadata)
+    values (trunkline.due_from(due), size, payload, metadata)
+    returning q.id into id;
+    return id;
+end $f$;

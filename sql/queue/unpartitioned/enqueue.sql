@@ -1,0 +1,15 @@
+create or replace function trunkline.{do_enqueue_}(payload anyelement) returns bigint language plpgsql as $f$
+-- Enqueues one message without options, for trunkline.enqueue: an insert of one row, and a notification if a consumer sleeps. Every name includes its
+-- schema, so that the function needs no setting of search_path, which would cost as much as a tenth of the insert.
+declare
+    id pg_catalog.int8;
+begin
+    if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
+        perform trunkline.payload_bytes({literal}, pg_catalog.pg_column_size(payload)); -- fails, with a hint
+    end if;
+    insert into trunkline.{queue_} as q (size, payload) values (1, array[payload::{type}]) returning q.id into id;
+    if trunkline.announced({channel}) then
+        perform pg_catalog.pg_notify({channel}, '');
+    end if;
+    return id;
+end $f$;

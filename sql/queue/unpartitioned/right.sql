@@ -1,0 +1,52 @@
+create or replace function trunkline.{do_right_}(how int, ahead interval default null)
+    returns bigint language plpgsql
+    set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+    set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
+-- Repairs times that were written while a clock was ahead: each time that is later than it can correctly be. Waits for no lock. Returns how many
+-- messages it changed. ahead: how far the clock was ahead, if the caller knows. how: 0 checks the messages that are due last for the need of a
+-- repair; 1 repairs, because the caller knows the need; 2 also ends leases that last longer than the queue's setting.
+--  - A message was enqueued now, at the latest, and its delay keeps its length. A lease ends in 365 days, at the latest, and a released message is
+--    due now. A failed message that waits for longer than half of the time that the clock was ahead, or 365 days, waits for that much less.
+--  - A unique key is kept for as long as was asked when it was claimed, and a bucket was filled now, at the latest.
+#variable_conflict use_variable
+declare
+    clock timestamptz := clock_timestamp();
+    longest constant interval := '365 days';
+    messages bigint;
+begin
+    if how = 0 and not trunkline.{do_wrong_}() then
+        return 0;
+    end if;
+    clock := trunkline.clock();
+    with late as materialized (
+        select q.ctid as tid,
+               case when q.attempt > 0 and q.error is null then
+                        least(case when q.enqueued_at > clock then q.due_at - (q.enqueued_at - clock)
+                                   when q.due_at > clock + longest then clock + {lease} else q.due_at end,
+                              case when how = 2 then clock + {lease} else 'infinity' end)
+                    when q.enqueued_at > clock then greatest(q.due_at - (q.enqueued_at - clock), clock)
+                    when q.error <> '' and q.due_at <= clock + longest then greatest(q.due_at - ahead, clock)
+                    else clock end as due_at
+        from trunkline.{queue_} q
+        where q.due_at > clock
+          and (q.enqueued_at > clock or q.attempt > 0 and (q.error = '' or q.due_at > clock + longest or q.error <> '' and q.due_at > clock + ahead / 2)
+               or how = 2 and q.attempt > 0 and q.error is null and q.due_at > clock + {lease})
+        order by q.id for update skip locked
+    ), put as (
+        update trunkline.{queue_} q
+        set due_at = a.due_at, enqueued_at = least(q.enqueued_at, clock)
+        from late a where q.ctid = a.tid
+        returning q.size)
+    select coalesce(sum(p.size), 0) into messages from put p;
+    if {unique} then
+        update trunkline.{unique_} u set until = clock + (u.until - u.claimed_at), claimed_at = clock
+        where u.key = any (array(select a.key from trunkline.{unique_} a where a.claimed_at > clock for update skip locked));
+    end if;
+    if {limited} then
+        update trunkline.bucket b set filled_at = clock where b.queue = {literal} and b.filled_at > clock;
+    end if;
+    if messages > 0 then
+        perform pg_notify({channel}, '');
+    end if;
+    return messages;
+end $f$;

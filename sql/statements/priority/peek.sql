@@ -1,0 +1,7 @@
+-- Reads whole batches without locking; the caller shows only as many messages as were requested. The states are the same as in do_find_, by the
+-- server's clock.
+select id, enqueued_at, due_at, attempt, error, size, payload, metadata,
+       case when due_at operator(pg_catalog.<=) pg_catalog.clock_timestamp() then 'due' when error is not null then 'retrying'
+            when attempt operator(pg_catalog.=) 0 then 'delayed' else 'leased' end as state,
+       lane::int as priority, null::pg_catalog.text as key
+from trunkline.{do_peek_}($1, $2, $3)
