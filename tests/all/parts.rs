@@ -133,7 +133,7 @@ async fn every_hole_is_a_name_or_a_literal() {
             let fill = "select trunkline.fill('{' || $1::text || '}', $2)";
             let literal: String = sql.query_one(fill, &[hole, &name]).await.expect("filled").get(0);
             let quoted = literal.strip_prefix("interval ").unwrap_or(&literal);
-            let is_literal = ["null", "true", "false", "jsonb"].contains(&&*literal)
+            let is_literal = ["null", "true", "false", "pg_catalog.jsonb"].contains(&&*literal)
                 || literal.parse::<f64>().is_ok()
                 || quoted.starts_with('\'') && quoted.matches('\'').count() == 2;
             assert!(is_literal, "{{{hole}}} becomes {literal}");

@@ -23,7 +23,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
         &["create_queue", "alter_queue", "limit_queue", "pause_queue", "resume_queue", "drop_queue", "payload_type"],
     ),
     ("Enqueue", &["enqueue", "enqueue_many", "enqueue_unique", "enqueue_unique_many", "send_direct"]),
-    ("Dequeue", &["take", "lease"]),
+    ("Dequeue", &["take", "lease", "listen", "unlisten"]),
     (
         "End leases",
         &[
@@ -68,6 +68,8 @@ const SECTIONS: [(&str, &[&str]); 10] = [
 ];
 /// Internal functions, which come last and may change with every version.
 const INTERNAL: &[&str] = &[
+    "announced",
+    "enqueue_one",
     "fail_schedule",
     "payloads_of",
     "right_schedules",

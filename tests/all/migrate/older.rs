@@ -193,7 +193,7 @@ async fn enqueue_and_its_check_find_no_name_of_others() {
         sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
     }
     for bad in [
-        "(1, array[null::int8])",
+        "(1, array[null::pg_catalog.int8])",
         "(1, array[7, 8])",
         "(2, array[7])",
         "(1, array[[7]])",
