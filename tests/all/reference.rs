@@ -69,7 +69,9 @@ const SECTIONS: [(&str, &[&str]); 10] = [
 /// Internal functions, which come last and may change with every version.
 const INTERNAL: &[&str] = &[
     "fail_schedule",
+    "parts_of",
     "payloads_of",
+    "tokens",
     "right_schedules",
     "due_from",
     "forget_relays",
