@@ -325,3 +325,18 @@ async fn new_sessions_and_processes_find_messages_below_a_kept_floor() {
     })
     .await;
 }
+
+/// A session that stores a floor has locked the floor's row when it reads the queue's table.
+#[tokio::test]
+async fn queue_is_dropped_after_a_floor_is_stored() {
+    let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;
+    let dropping = connect(&url).await;
+    sql.batch_execute("begin; select from trunkline.floor where queue = 'q' for update").await.expect("locked");
+    let dropped = tokio::spawn(async move { dropping.batch_execute("select trunkline.drop_queue('q')").await });
+    let waits =
+        "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database())";
+    let sees = connect(&url).await;
+    eventually("the drop waits", || async { sees.query_one(waits, &[]).await.expect("read").get(0) }).await;
+    sql.batch_execute("select count(*) from trunkline.queue_q; commit").await.expect("read without a deadlock");
+    timeout(SOON, dropped).await.expect("soon").expect("no panic").expect("dropped");
+}

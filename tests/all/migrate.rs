@@ -185,7 +185,9 @@ async fn the_schema_is_what_the_golden_file_says() {
     db.create_queue("emails", &Settings::new("jsonb")).await.expect("created");
     db.create_queue("tasks", &Settings::new("text").priorities(4).uniqueness(true)).await.expect("created");
     db.create_queue("orders", &Settings::new("int8[]").partitions(64)).await.expect("created");
-    sql.batch_execute("select trunkline.limit_queue('orders', max_leased => 100, per_second => 50)").await.expect("limited");
+    sql.batch_execute("select trunkline.limit_queue('orders', max_leased => 100, per_second => 50)")
+        .await
+        .expect("limited");
     let found = format!(
         "-- What the files in this folder lead to, with one queue of each kind: `emails` is plain, `tasks` has priorities and uniqueness, `orders`\n\
          -- has partitions and limits. A test reads it off the catalog, and writes it with TRUNKLINE_BLESS=1. It is not to be run. Bodies are those\n\

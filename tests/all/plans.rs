@@ -71,8 +71,11 @@ fn every_sql_file_has_a_plan_or_a_reason() {
     for (folder, listed, reasons) in
         [("sql/statements", STATEMENTS, STATEMENTS_APART), ("sql/functions", VERBS, FUNCTIONS_APART)]
     {
-        let more =
-            if folder == "sql/statements" { [WITH_PRIORITIES, WITH_UNIQUENESS, keys::STATEMENTS] } else { [&[], &[], VERBS_WITH_UNIQUENESS] };
+        let more = if folder == "sql/statements" {
+            [WITH_PRIORITIES, WITH_UNIQUENESS, keys::STATEMENTS]
+        } else {
+            [&[], &[], VERBS_WITH_UNIQUENESS]
+        };
         let listed: BTreeSet<_> =
             listed.iter().chain(more.into_iter().flatten()).map(|(name, ..)| (*name).to_owned()).collect();
         let reasons = apart(reasons);

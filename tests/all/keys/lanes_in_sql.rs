@@ -113,3 +113,22 @@ async fn message_behind_its_keys_failure_is_not_acknowledged_first() {
     }
     assert!(leased(&sql, "lease_partition('q', 9)").await.is_empty());
 }
+
+/// Postgres has no arrays of arrays, so such payloads are a domain, and no aggregate collects them.
+#[tokio::test]
+async fn arrays_are_enqueued_in_the_rows_of_their_keys() {
+    let Place { sql, .. } = place::<i64>(settings()).await;
+    sql.batch_execute("select trunkline.create_queue('arrays', 'int8[]', partitions => 2)").await.expect("created");
+    // The keys "a" and "c" are in different partitions, and their messages alternate.
+    let enqueue = "select * from trunkline.enqueue_many('arrays', array['{1}', '{2,3}', '{4}', '{}', '{5,6,7}', '{8}'],
+                       keys => array['a', 'c', 'a', 'c', 'a', 'b'])";
+    let ids: Vec<i64> = sql.query(enqueue, &[]).await.expect("enqueued").iter().map(|row| row.get(0)).collect();
+    let rows = "select count(*) from trunkline.queue_arrays";
+    assert_eq!(sql.query_one(rows, &[]).await.expect("counted").get::<_, i64>(0), 2);
+    let stored = "select m.payload, m.key from trunkline.messages('arrays') m where m.id = $1";
+    let wanted = [("{1}", "a"), ("{2,3}", "c"), ("{4}", "a"), ("{}", "c"), ("{5,6,7}", "a"), ("{8}", "b")];
+    for (id, wanted) in ids.iter().zip(wanted) {
+        let row = sql.query_one(stored, &[id]).await.expect("stored");
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), wanted);
+    }
+}

@@ -37,7 +37,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_extend_q('{2048}', '{1}', '{1}', '1 second')", &["key_q"]),
     ("select * from trunkline.do_cancel_q('{2048,2049}')", &["key_q"]),
     ("select * from trunkline.do_reschedule_q('{2048,2049}', now() + interval '1 hour')", &["key_q"]),
-    ("select trunkline.do_back_q(7, now(), 1, 0, '', 1, '{1}', null, '{\"keys\": [\"a\"]}')", &[]),
+    ("select trunkline.do_back_q(7, now(), 1, 0, '', 1, '{1}', null, '{\"keys\": \"{a}\"}')", &[]),
     ("select * from trunkline.do_find_q(2048)", &["key_q"]),
     ("select * from trunkline.do_within_q(2048, 4096, '-infinity', 'infinity')", &["key_q"]),
     ("select * from trunkline.do_look_q('-infinity')", &["due_q"]),

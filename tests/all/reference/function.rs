@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::root;
+use crate::house::files;
 
 pub struct Function {
     pub name: String,
@@ -44,11 +44,9 @@ fn paragraphs(lines: &[&str]) -> String {
     paragraphs.join("\n\n").trim_end().to_owned()
 }
 
-/// Returns the names of a folder's files, in order, with their contents.
+/// Returns the names of a folder's SQL files, in order, with their contents.
 pub fn texts(folder: &str) -> Vec<(String, String)> {
-    let files = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    let mut files: Vec<_> = files.map(|entry| entry.expect("readable").path()).collect();
-    files.sort();
+    let files = files(folder, "sql");
     let name = |file: &std::path::Path| file.file_stem().expect("a name").to_string_lossy().into_owned();
     files.iter().map(|file| (name(file), fs::read_to_string(file).expect("readable"))).collect()
 }
