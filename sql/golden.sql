@@ -556,6 +556,8 @@ function along_lanes(queue text, holder bigint, n integer, lease interval, most 
 
 function alter_queue(queue text, max_attempts integer DEFAULT NULL::integer, lease interval DEFAULT NULL::interval, max_batch integer DEFAULT NULL::integer, aging interval DEFAULT NULL::interval, per_key integer DEFAULT NULL::integer, partitions integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function announced(channel text) returns boolean language sql volatile;
+
 function apply_rights(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function apply_shared_rights() returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -751,7 +753,8 @@ begin
     end if;
     if 50 is not null then
         clock := clock_timestamp();
-        select trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock) as tokens, b.filled_at > clock as ahead into seen from trunkline.bucket b where b.queue = 'orders';
+        select trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock) as tokens, b.filled_at > clock as ahead
+        into seen from trunkline.bucket b where b.queue = 'orders';
         if locks and seen.ahead then
             update trunkline.bucket b set tokens = seen.tokens, filled_at = clock where b.queue = 'orders';
         end if;
@@ -775,7 +778,8 @@ begin
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if 50 is not null then
-        token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock)) / 50::float8 from trunkline.bucket b where b.queue = 'orders');
+        token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, 50, 50, clock)) / 50::float8
+                  from trunkline.bucket b where b.queue = 'orders');
     end if;
     return greatest(room, case when token > 0 then token end);
 end ;
@@ -874,11 +878,14 @@ begin
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
+                      trunkline."do_kept_emails"(q) as own, d.attempt as under
         ), kept as (
             insert into trunkline."archive_emails" (id, enqueued_at, attempt, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata, trunkline."do_keptof_emails"(h.own, m.k)
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata,
+                   trunkline."do_keptof_emails"(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
+            where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -904,11 +911,14 @@ begin
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
+                      trunkline."do_kept_orders"(q) as own, d.attempt as under
         ), kept as (
             insert into trunkline."archive_orders" (id, enqueued_at, attempt, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata, trunkline."do_keptof_orders"(h.own, m.k)
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata,
+                   trunkline."do_keptof_orders"(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
+            where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -934,11 +944,14 @@ begin
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts) with ordinality d(id, size, attempt, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt - q.released as charged, q.size, q.payload, q.metadata,
+                      trunkline."do_kept_tasks"(q) as own, d.attempt as under
         ), kept as (
             insert into trunkline."archive_tasks" (id, enqueued_at, attempt, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata, trunkline."do_keptof_tasks"(h.own, m.k)
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+            select h.id + m.k, h.enqueued_at, h.charged, m.payload, m.metadata,
+                   trunkline."do_keptof_tasks"(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
+            where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -1093,7 +1106,7 @@ begin
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
-    if cardinality(payloads) > 0 then
+    if cardinality(payloads) > 0 and trunkline.announced('trunkline.emails') then
         perform pg_notify('trunkline.emails', '');
     end if;
 end ;
@@ -1138,7 +1151,7 @@ begin
             returning id, size
         )
         select b.id + k from batch b, generate_series(0, b.size - 1) k order by b.id, k;
-    if cardinality(payloads) > 0 then
+    if cardinality(payloads) > 0 and trunkline.announced('trunkline.tasks') then
         perform pg_notify('trunkline.tasks', '');
     end if;
 end ;
@@ -1176,11 +1189,14 @@ begin
             delete from trunkline."queue_emails" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own, d.reason, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
+                      trunkline."do_kept_emails"(q) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata, trunkline."do_keptof_emails"(h.own, m.k)
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,
+                   trunkline."do_keptof_emails"(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
+            where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -1207,11 +1223,14 @@ begin
             delete from trunkline."queue_orders" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own, d.reason, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
+                      trunkline."do_kept_orders"(q) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata, trunkline."do_keptof_orders"(h.own, m.k)
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,
+                   trunkline."do_keptof_orders"(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
+            where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -1238,11 +1257,14 @@ begin
             delete from trunkline."queue_tasks" q using unnest(ids, sizes, attempts, reasons) with ordinality d(id, size, attempt, reason, nr)
             where q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size
               and q.attempt = d.attempt and q.error is null and q.due_at > clock_timestamp()
-            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own, d.reason, d.attempt as under
+            returning d.nr, q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata,
+                      trunkline."do_kept_tasks"(q) as own, d.reason, d.attempt as under
         ), dead as (
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata, trunkline."do_keptof_tasks"(h.own, m.k)
-            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m where m.k is not null)
+            select h.id + m.k, h.enqueued_at, h.attempt - h.released, h.released, coalesce(h.reason, ''), m.payload, m.metadata,
+                   trunkline."do_keptof_tasks"(h.own, m.k)
+            from held h, lateral (select generate_series(0, h.size - 1) as k, unnest(h.payload) as payload, unnest(h.metadata) as metadata) m
+            where m.k is not null)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
                coalesce(sum(h.size), 0) as size
         into met from held h;
@@ -1496,11 +1518,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -1544,11 +1568,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_orders" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -1592,11 +1618,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_tasks" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -1695,6 +1723,39 @@ begin
         ids := array(select d.id from trunkline."dead_tasks" d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
     return query delete from trunkline."dead_tasks" d where d.id = any (ids) returning d.id;
+end ;
+
+function do_enqueue_emails(payload anyelement) returns bigint language plpgsql volatile as 
+declare
+    id pg_catalog.int8;
+begin
+    if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
+        perform trunkline.payload_bytes('emails', pg_catalog.pg_column_size(payload)); -- fails, with a hint
+    end if;
+    insert into trunkline."queue_emails" as q (size, payload) values (1, array[payload::pg_catalog.jsonb]) returning q.id into id;
+    if trunkline.announced('trunkline.emails') then
+        perform pg_catalog.pg_notify('trunkline.emails', '');
+    end if;
+    return id;
+end ;
+
+function do_enqueue_orders(payload anyelement) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp as 
+begin
+    perform trunkline.check_keys('orders', null, 1);
+end ;
+
+function do_enqueue_tasks(payload anyelement) returns bigint language plpgsql volatile as 
+declare
+    id pg_catalog.int8;
+begin
+    if (pg_catalog.pg_column_size(payload) operator(pg_catalog.<=) 67108868) is not true then
+        perform trunkline.payload_bytes('tasks', pg_catalog.pg_column_size(payload)); -- fails, with a hint
+    end if;
+    insert into trunkline."queue_tasks" as q (size, payload) values (1, array[payload::pg_catalog.text]) returning q.id into id;
+    if trunkline.announced('trunkline.tasks') then
+        perform pg_catalog.pg_notify('trunkline.tasks', '');
+    end if;
+    return id;
 end ;
 
 function do_extend_emails(ids bigint[], sizes integer[], attempts integer[], lease interval) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
@@ -1819,11 +1880,13 @@ begin
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
         where message - q.id < q.size;
     if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata, 0, null::text
+        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+                            0, null::text
             from trunkline."dead_emails" q where q.id = message;
     end if;
     if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata, 0, null::text
+        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
+                            0, null::text
             from trunkline."archive_emails" q where q.id = message;
     end if;
 end ;
@@ -1842,11 +1905,13 @@ begin
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
         where message - q.id < q.size;
     if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata, 0, ((q.own ->> 'keys')::text[])[1]
+        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+                            0, ((q.own ->> 'keys')::text[])[1]
             from trunkline."dead_orders" q where q.id = message;
     end if;
     if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata, 0, ((q.own ->> 'keys')::text[])[1]
+        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
+                            0, ((q.own ->> 'keys')::text[])[1]
             from trunkline."archive_orders" q where q.id = message;
     end if;
 end ;
@@ -1865,11 +1930,13 @@ begin
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
         where message - q.id < q.size;
     if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata, coalesce((q.own ->> 'lane')::int, 0), null::text
+        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+                            coalesce((q.own ->> 'lane')::int, 0), null::text
             from trunkline."dead_tasks" q where q.id = message;
     end if;
     if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata, coalesce((q.own ->> 'lane')::int, 0), null::text
+        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
+                            coalesce((q.own ->> 'lane')::int, 0), null::text
             from trunkline."archive_tasks" q where q.id = message;
     end if;
 end ;
@@ -2004,7 +2071,8 @@ begin
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
                    trunkline."do_keptof_emails"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;
@@ -2154,7 +2222,8 @@ begin
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
                    trunkline."do_keptof_orders"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;
@@ -2294,7 +2363,8 @@ begin
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
                    trunkline."do_keptof_tasks"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;
@@ -2487,7 +2557,7 @@ begin
     end if;
     return query
         with message as (
-            select m.nr, m.payload, m.metadata, m.key, 0 + trunkline.lane_of(m.key, 64) as lane,
+            select m.nr, m.metadata, m.key, 0 + trunkline.lane_of(m.key, 64) as lane,
                    trunkline.payload_bytes('orders', pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
             from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata,
                          unnest(keys) as key) m
@@ -2495,7 +2565,8 @@ begin
             select m.*, row_number() over w as at, (sum(m.bytes) over w - m.bytes)::bigint / 65536 as page
             from message m window w as (partition by m.lane order by m.nr)
         ), batch as (
-            select array_agg(p.nr order by p.nr) as nrs, count(*)::int as size, array(select payloads[u.nr] from unnest(array_agg(p.nr order by p.nr)) u(nr)) as payload, p.lane,
+            select array_agg(p.nr order by p.nr) as nrs, count(*)::int as size, p.lane,
+                   array(select payloads[u.nr] from unnest(array_agg(p.nr order by p.nr)) u(nr)) as payload,
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) end as metadata, array_agg(p.key order by p.nr) as keys,
                    row_number() over (order by min(p.nr)) as batch
             from placed p group by p.lane, p.page, p.bytes > 65536, (p.at - 1) / 1024
@@ -2507,7 +2578,7 @@ begin
             select s.id, row_number() over (order by s.id) as batch from stored s
         )
         select n.id + m.at - 1 from numbered n join batch b on b.batch = n.batch, unnest(b.nrs) with ordinality m(nr, at) order by m.nr;
-    if cardinality(payloads) > 0 then
+    if cardinality(payloads) > 0 and trunkline.announced('trunkline.orders') then
         perform pg_notify('trunkline.orders', '');
     end if;
 end ;
@@ -3342,7 +3413,7 @@ declare
     at int;
     nr int;
     due timestamptz;
-    part text[];
+    part pg_catalog.text[];
     beside jsonb[];
     size int;
 begin
@@ -3622,11 +3693,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_emails" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline."do_keptof_emails"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -3670,11 +3743,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_orders" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline."do_keptof_orders"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -3718,11 +3793,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline."queue_tasks" q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline."do_keptof_tasks"(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
@@ -4014,7 +4091,7 @@ function do_split_emails(row_id bigint, cuts integer[], lined text[] DEFAULT '{}
 #variable_conflict use_variable
 declare
     r trunkline."queue_emails"%rowtype;
-    whole jsonb[];
+    whole pg_catalog.jsonb[];
     whole_metadata jsonb[];
     whole_keys text[];
     whole_line text;
@@ -4166,7 +4243,7 @@ function do_split_tasks(row_id bigint, cuts integer[], lined text[] DEFAULT '{}'
 #variable_conflict use_variable
 declare
     r trunkline."queue_tasks"%rowtype;
-    whole text[];
+    whole pg_catalog.text[];
     whole_metadata jsonb[];
     whole_keys text[];
     whole_line text;
@@ -4375,7 +4452,7 @@ begin
             exception when sqlstate 'TL000' then
                 rows := sqlerrm::int;
                 continue when rows > 0;
-                return query select null::bigint, 0, 0, null::timestamptz, null::jsonb[], null::jsonb[], 0, null::text, null::jsonb;
+                return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.jsonb[], null::jsonb[], 0, null::text, null::jsonb;
                 return;
             end;
         end if;
@@ -4440,7 +4517,7 @@ begin
                 exception when sqlstate 'TL000' then
                     rows := sqlerrm::int;
                     continue when rows > 0;
-                    return query select null::bigint, 0, 0, null::timestamptz, null::text[], null::jsonb[], 0, null::text, null::jsonb;
+                    return query select null::bigint, 0, 0, null::timestamptz, null::pg_catalog.text[], null::jsonb[], 0, null::text, null::jsonb;
                     return;
                 end;
             end if;
@@ -4518,7 +4595,7 @@ declare
     ahead bool;
     line record;
     nrs int[];
-    part text[];
+    part pg_catalog.text[];
     beside jsonb[];
     row_id bigint;
     ids bigint[];
@@ -4623,7 +4700,7 @@ begin
                case when o.stays then 0 when not o.replaces then 1 when o.holder is null or done[o.last] then 2 else 1 end
         from unnest(stays, firsts, holders, lasts, replaces) with ordinality o(stays, first, holder, last, replaces, nr) order by o.nr;
     if not alone then
-        perform pg_notify('trunkline.tasks', '') where cardinality(payloads) > 0;
+        perform pg_notify('trunkline.tasks', '') where cardinality(payloads) > 0 and trunkline.announced('trunkline.tasks');
     elsif exists (select from unnest(terms) t where t is not null) then
         perform trunkline."do_forget_tasks"(1 + cardinality(terms) / 32);
     end if;
@@ -4751,15 +4828,17 @@ function due_from(seconds double precision) returns timestamp with time zone lan
 
 function due_of(delay interval) returns double precision language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function enqueue(queue text, payload anyelement, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile;
 
-function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function enqueue(queue text, payload text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, unique_key text DEFAULT NULL::text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, key text DEFAULT NULL::text) returns bigint language plpgsql volatile;
 
 function enqueue_many(queue text, payloads anyarray, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_one(queue text, payload anyelement, delay interval, metadata jsonb, priority integer, unique_key text, unique_for interval, replace boolean, key text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4816,6 +4895,8 @@ function lease(queue text, n integer DEFAULT 1, lease interval DEFAULT NULL::int
 function lease_partition(queue text, n integer DEFAULT 100, lease interval DEFAULT NULL::interval) returns TABLE(holder bigint, id bigint, attempt integer, key text, enqueued_at timestamp with time zone, due_at timestamp with time zone, payload text, metadata jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_second double precision DEFAULT NULL::double precision, burst integer DEFAULT NULL::integer, key_per_second double precision DEFAULT NULL::double precision, key_burst integer DEFAULT NULL::integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=3s client_min_messages=warning;
+
+function listen(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4910,6 +4991,8 @@ function tick(tids tid[], ticks timestamp with time zone[]) returns SETOF bigint
 function time_of(epoch bigint) returns timestamp with time zone language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function tokens(tokens double precision, filled_at timestamp with time zone, burst double precision, per_second double precision, clock timestamp with time zone) returns double precision language sql immutable;
+
+function unlisten(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp client_min_messages=error;
 
 function wait_no_more(consumer text) returns SETOF text language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
