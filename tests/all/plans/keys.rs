@@ -77,14 +77,14 @@ async fn queues_with_keys_are_read_along_their_lanes() {
         let of_statements = STATEMENTS.iter().filter_map(|(file, params, way)| {
             let text = read("sql/statements", file).replace('{', "\"").replace("_}", "_q\"");
             match way {
-                Way::Either(may_use) => Some((format!("prepare s as {text}; execute s({params})"), *may_use)),
-                Way::NoRows => Some((format!("prepare s as {text}; execute s({params})"), &[][..])),
+                Way::Either(may_use) => Some((*file, format!("prepare s as {text}; execute s({params})"), *may_use)),
+                Way::NoRows => Some((*file, format!("prepare s as {text}; execute s({params})"), &[][..])),
                 Way::Along(_) | Way::All(_) => None,
             }
         });
-        let calls = of_statements.chain(CALLS.iter().map(|(call, may_use)| ((*call).to_owned(), *may_use)));
+        let calls = of_statements.chain(CALLS.iter().map(|(call, may_use)| (*call, (*call).to_owned(), *may_use)));
         // A rate per key changes only the calls along lanes.
-        for (call, may_use) in calls.filter(|(call, _)| state != "limited" || call.contains("lanes")) {
+        for (_, call, may_use) in calls.filter(|(name, ..)| state != "limited" || name.contains("lanes")) {
             let planned = Planner::connect(&url, "auto").await.plan(&call, &relations).await;
             called.extend(&planned.calls);
             let scans = planned.plans.iter().flat_map(Node::all).filter(|node| node.is_scan());
