@@ -212,7 +212,11 @@ const PAGES: f64 = 20.0 * 60.0;
 /// the disk.
 fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
-        let around = if plan.contender.is_own() { 1.5 } else { 2.0 };
+        let around = match plan.contender.is_one_caller() {
+            true => 2.0 + 0.2 * plan.told.producers as f64,
+            false if plan.contender.is_own() => 1.5,
+            false => 2.0,
+        };
         let counting = if plan.allocations { plan.told.seconds + around } else { 0.0 };
         let dead = plan.told.dead as f64 / 100_000.0;
         let seeding = dead + plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };

@@ -52,6 +52,7 @@ impl Server {
             programs: self.programs.clone(),
             tcp: self.tcp,
             slow_disk: false,
+            standby: false,
         }
     }
 }
