@@ -25,7 +25,8 @@ class Caller:
         self.connection = psycopg.connect(self.options.url, autocommit=True, prepare_threshold=0)
 
     async def send(self, message: load_protocol.Message) -> None:
-        await asyncio.sleep(0)  # the call blocks, so the tasks of the protocol have their turn before it
+        # The call blocks, so the tasks of the protocol have their turn before it.
+        await asyncio.sleep(0)
         self.connection.execute("select trunkline.enqueue(%s, %s)", ("bench", message.text()))
 
     async def close(self) -> None:

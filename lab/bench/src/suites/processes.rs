@@ -8,7 +8,7 @@ use crate::Choice;
 const CALLERS: [&str; 5] = ["library-process", "psycopg", "pgx", "node-postgres", "jdbc"];
 const PLAIN: &str = "plain-insert";
 const NOTIFIED: &str = "plain-insert-and-notify";
-/// Ours whose callers share a process. The nearest peers run beside them.
+/// Contenders of ours whose callers share a process. The nearest peers run beside them.
 const SHARED: [&str; 2] = ["trunkline", "trunkline-bytea"];
 /// The number of processes in rows with a condition.
 const SOME: usize = 8;
