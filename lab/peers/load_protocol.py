@@ -275,7 +275,7 @@ async def produce(peer: Peer, options: Options, tally: "Tally") -> None:
             await send(peer, [Message(at, options.pad) for at in ats])
             tally.send(called)
 
-    producer = as_answered if options.rate is None or options.case == "send" else as_due
+    producer = as_answered if options.rate is None else as_due
     await asyncio.gather(*(producer(caller) for caller in range(options.producers)))
 
 

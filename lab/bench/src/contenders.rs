@@ -11,6 +11,11 @@ pub enum Language {
     Go(&'static str),
     Node(&'static str),
     Python(&'static str),
+    Java(&'static str),
+    /// A program in this language that calls our functions as one caller, in a process per caller.
+    Caller(&'static Language),
+    /// The same with a program of ours that uses a plain table instead; its arguments.
+    Plain(&'static [&'static str]),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +42,12 @@ const fn peer(name: &'static str, language: Language, callers: usize) -> Contend
     Contender { name, language, callers, is_quick: false }
 }
 
-/// Trunkline's own contenders, followed by the peers, grouped by language.
+const fn caller(name: &'static str, language: &'static Language) -> Contender {
+    Contender { name, language: Language::Caller(language), callers: 8, is_quick: true }
+}
+
+/// Trunkline's own contenders, followed by the peers, grouped by language, and by callers that are
+/// processes of their own.
 pub const CONTENDERS: &[Contender] = &[
     own("trunkline", &["coalesced"], &["queue"], 1024),
     own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
@@ -70,6 +80,13 @@ pub const CONTENDERS: &[Contender] = &[
     peer("awa", Language::Python("awa"), 4),
     peer("pgqueuer", Language::Python("pgqueuer"), 4),
     peer("procrastinate", Language::Python("procrastinate"), 16),
+    caller("library-process", &Language::Own(&["caller", "library"], &[])),
+    caller("psycopg", &Language::Python("psycopg")),
+    caller("pgx", &Language::Go("pgx")),
+    caller("node-postgres", &Language::Node("node-postgres")),
+    caller("jdbc", &Language::Java("jdbc")),
+    peer("plain-insert", Language::Plain(&["caller", "insert"]), 8),
+    peer("plain-insert-and-notify", Language::Plain(&["caller", "insert-and-notify"]), 8),
 ];
 
 /// Returns the contender with that name.
@@ -78,7 +95,12 @@ pub fn named(name: &str) -> Contender {
 }
 
 impl Contender {
+    /// Returns true if each caller is a process of its own.
+    pub fn is_one_caller(&self) -> bool {
+        matches!(self.language, Language::Caller(_) | Language::Plain(_))
+    }
+
     pub fn is_own(&self) -> bool {
-        matches!(self.language, Language::Own(..))
+        matches!(self.language, Language::Own(..) | Language::Caller(_))
     }
 }

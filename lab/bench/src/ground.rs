@@ -1,6 +1,7 @@
 //! The server on which everything is measured, and its description.
 
 mod private;
+mod standby;
 
 use std::{
     path::PathBuf,
@@ -12,7 +13,10 @@ use std::{
 use tokio_postgres::{Client, Config, NoTls, config::Host};
 use trunkline_embedded::{Cluster, DelayProxy, Upstream};
 
-use self::private::private;
+use self::{
+    private::private,
+    standby::{standby, synchronous},
+};
 use crate::{
     Failure,
     disk::{self, SlowDisk},
@@ -23,6 +27,9 @@ use crate::{
 
 /// The server, its address, and a session for administration.
 pub struct Ground {
+    /// The standby of the private cluster, or the reason why there is none. It ends before the
+    /// cluster does.
+    pub standby: Result<Cluster, String>,
     /// The private cluster; `None` if another server was named.
     cluster: Option<Cluster>,
     address: Address,
@@ -102,7 +109,15 @@ impl Ground {
             }
             Some(url) => (None, address(url)?),
         };
+        let standby = match &cluster {
+            Some(cluster) if where_to.standby => Ok(standby(cluster, settings)?),
+            Some(_) => Err("this server was started without a standby".to_owned()),
+            None => Err("only the private cluster has a standby; leave out --database-url".to_owned()),
+        };
         let admin = connect(&address.url("postgres")).await?;
+        if standby.is_ok() {
+            synchronous(&admin).await?;
+        }
         let server = server(&admin, *tcp || !address.host.starts_with('/')).await?;
         let disk = disk::proven(disk, cluster.as_ref(), &server.fsync);
         let preloaded: String = admin.query_one("show shared_preload_libraries", &[]).await?.get(0);
@@ -111,6 +126,7 @@ impl Ground {
             admin.batch_execute("create extension if not exists pg_stat_statements").await?;
         }
         Ok(Self {
+            standby,
             cluster,
             address,
             admin,
@@ -264,6 +280,13 @@ pub struct Database {
 }
 
 impl Database {
+    /// Opens another session, which listens to the queue `bench` until the session ends.
+    pub async fn sleep(&self) -> Result<Client, Failure> {
+        let sleeper = connect(&self.address.url(&self.name)).await?;
+        sleeper.batch_execute("select trunkline.listen('bench')").await?;
+        Ok(sleeper)
+    }
+
     /// Opens another session, which holds a snapshot until the session ends.
     pub async fn hold_snapshot(&self) -> Result<Client, Failure> {
         let holder = connect(&self.address.url(&self.name)).await?;

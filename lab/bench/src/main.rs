@@ -153,6 +153,9 @@ struct Run {
     /// target/bench/WHEN/results.json]
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
+    /// Fail if a row was skipped because this machine lacks a program that it needs
+    #[arg(long)]
+    require_all: bool,
     /// Write this run's rows as CSV, too
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,

@@ -56,13 +56,14 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Gives every row the turns that it still lacks. Rows with a slow disk have a separate server,
-    /// so that no other row runs on a server with a preloaded library.
+    /// Gives every row the turns that it still lacks. Rows with a slow disk or a standby have a
+    /// separate server, so that no other row runs on a server with a preloaded library, or waits
+    /// for a standby.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
-        for slow_disk in [false, true] {
-            let of: Vec<Plan> =
-                plans.iter().filter(|plan| plan.told.fsync_ms.is_some() == slow_disk).cloned().collect();
-            self.turns_on(&of, &Wanted { slow_disk, ..wanted.clone() }, keep_databases).await?;
+        for (slow_disk, standby) in [(false, false), (false, true), (true, false)] {
+            let is_on = |plan: &&Plan| (plan.told.fsync_ms.is_some(), plan.told.standby) == (slow_disk, standby);
+            let of: Vec<Plan> = plans.iter().filter(is_on).cloned().collect();
+            self.turns_on(&of, &Wanted { slow_disk, standby, ..wanted.clone() }, keep_databases).await?;
         }
         Ok(())
     }
@@ -187,6 +188,9 @@ impl Making {
             bar.set_message(format!("{}: {sent} sent, {received} received", name(plan)));
         };
         if let (Some(_), Err(why)) = (plan.told.fsync_ms, &ground.disk) {
+            return Ok(Err(Outcome::Missing(why.clone())));
+        }
+        if let (true, Err(why)) = (plan.told.standby, &ground.standby) {
             return Ok(Err(Outcome::Missing(why.clone())));
         }
         let program = match self.programs.of(plan, LAYERS) {

@@ -174,9 +174,11 @@ fn plans(asked: &Publication) -> Vec<Plan> {
     plans
 }
 
-/// Returns our own rows, planned for another version of PostgreSQL.
+/// Returns our own rows, planned for another version of PostgreSQL. Callers in processes of their
+/// own take too long for that, because many processes start for each turn.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
-    let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && plan.contender.is_own();
+    let is_short = |plan: &Plan| plan.contender.is_own() && !plan.contender.is_one_caller();
+    let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && is_short(plan);
     plans.iter().filter(ours).map(|plan| Plan { major: Some(major), rounds: 1, ..plan.clone() }).collect()
 }
 
@@ -212,7 +214,11 @@ const PAGES: f64 = 20.0 * 60.0;
 /// the disk.
 fn estimate(plans: &[Plan]) -> Duration {
     let turn = |plan: &Plan| {
-        let around = if plan.contender.is_own() { 1.5 } else { 2.0 };
+        let around = match plan.contender.is_one_caller() {
+            true => 2.0 + 0.2 * plan.told.producers as f64,
+            false if plan.contender.is_own() => 1.5,
+            false => 2.0,
+        };
         let counting = if plan.allocations { plan.told.seconds + around } else { 0.0 };
         let dead = plan.told.dead as f64 / 100_000.0;
         let seeding = dead + plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };

@@ -94,6 +94,12 @@ pub struct Told {
     pub delay_ms: f64,
     /// Set if another session holds a snapshot during the whole row.
     pub held_snapshot: bool,
+    /// Set if a session listens to the queue as a sleeping consumer does, and does nothing else.
+    #[serde(default)]
+    pub sleeper: bool,
+    /// Set if each commit waits for a standby of the server.
+    #[serde(default)]
+    pub standby: bool,
     /// The number of rows that were deleted under that snapshot before the clock starts.
     #[serde(default)]
     pub dead: u64,
@@ -315,6 +321,12 @@ impl Round {
 
     pub fn sent_per_second(&self) -> Option<f64> {
         (self.seconds > 0.0 && self.sent > 0).then(|| self.sent as f64 / self.seconds)
+    }
+
+    /// Returns the bytes of payloads that were sent per second, if a payload has a kilobyte or more.
+    pub fn payloads_per_second(&self, told: &Told) -> Option<f64> {
+        let bytes = (told.payload >= 1_000).then_some(told.payload as f64)?;
+        self.sent_per_second().map(|rate| rate * bytes)
     }
 
     pub fn received_per_second(&self) -> Option<f64> {

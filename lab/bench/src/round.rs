@@ -74,6 +74,10 @@ async fn measured(
         database.client.batch_execute("analyze").await.map_err(Failure::from)?;
     }
     let _holder = hold(plan.told.held_snapshot && plan.told.dead == 0).await?;
+    let _sleeper = match plan.told.sleeper {
+        true => Some(database.sleep().await?),
+        false => None,
+    };
     if plan.told.settle > 0.0 {
         // The consumers fall asleep during this time.
         tokio::time::sleep(Duration::try_from_secs_f64(plan.told.settle).map_err(Failure::from)?).await;

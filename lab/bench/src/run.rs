@@ -7,7 +7,9 @@ use crate::{
     choose::chosen,
     drivers,
     making::Making,
-    report, show,
+    report,
+    results::Outcome,
+    show,
     tree::{self, outside},
     wanted::Wanted,
 };
@@ -41,7 +43,11 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
     if let Some(path) = &asked.csv {
         std::fs::write(path, report::csv(&making.results))?;
     }
-    Ok(())
+    let skipped = making.results.rows.iter().filter(|row| matches!(row.outcome, Outcome::Missing(_))).count();
+    match asked.require_all && skipped > 0 {
+        true => Err(format!("{skipped} rows were skipped, and all are required").into()),
+        false => Ok(()),
+    }
 }
 
 impl Server {
@@ -52,6 +58,7 @@ impl Server {
             programs: self.programs.clone(),
             tcp: self.tcp,
             slow_disk: false,
+            standby: false,
         }
     }
 }

@@ -48,6 +48,7 @@ pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
     for (what, value) in [("sent/s", round.sent_per_second()), ("received/s", round.received_per_second())] {
         words.extend(value.map(|value| format!("{} {what}", short(value))));
     }
+    words.extend(round.payloads_per_second(&plan.told).map(|bytes| format!("{:.2} MB/s", bytes / 1e6)));
     if let Some(latency) = round.latency {
         let p99 = latency.p99().map_or_else(|| "-".to_owned(), |p99| short(p99 as f64));
         words.push(format!("p50 {} µs, p99 {p99} µs", short(latency.p50 as f64)));
@@ -68,7 +69,7 @@ pub fn round(plan: &Plan, turn: u32, round: &Round) -> String {
 pub fn row(row: &Row) -> String {
     let name = format!("{}/{}/{}", row.suite, row.case, row.contender);
     match &row.outcome {
-        Outcome::Missing(why) => format!("{name:60}  not here: {why}"),
+        Outcome::Missing(why) => format!("{name:60}  SKIPPED: {why}"),
         Outcome::Stalled(why) => format!("{name:60}  STALLED: {why}"),
         Outcome::Failed(why) => format!("{name:60}  FAILED: {why}"),
         Outcome::Measured => format!(

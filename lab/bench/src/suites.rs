@@ -5,6 +5,7 @@ mod steps;
 mod fsync;
 mod lanes;
 mod stripes;
+mod processes;
 
 use self::{
     fsync::fsync,
@@ -66,7 +67,7 @@ fn racers() -> impl Iterator<Item = Contender> {
         "exactly-once-sql",
     ];
     let others = |name| OTHERS.contains(&name) || WORKERS.contains(&name);
-    CONTENDERS.iter().copied().filter(move |contender| !others(contender.name))
+    CONTENDERS.iter().copied().filter(move |contender| !contender.is_one_caller() && !others(contender.name))
 }
 
 /// The contenders that call a function for each message. They take part if the rate or the delay of
@@ -86,6 +87,8 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         wait: "best".to_owned(),
         delay_ms: 0.0,
         held_snapshot: false,
+        sleeper: false,
+        standby: false,
         dead: 0,
         windows: 0,
         dequeue_batch: 0,
@@ -137,8 +140,10 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
     if choice.throughput {
         plans.extend(throughput(choice));
+        plans.extend(processes::throughput(choice));
     }
     plans.extend(latency(choice));
+    plans.extend(processes::latency(choice));
     plans.extend(old_snapshot(choice));
     plans.extend(layer_comparison(choice));
     plans.extend(send(choice));

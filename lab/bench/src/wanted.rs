@@ -13,4 +13,6 @@ pub struct Wanted {
     pub tcp: bool,
     /// Set if the disk of the cluster can be slowed down.
     pub slow_disk: bool,
+    /// Set if each commit waits for a standby of the cluster.
+    pub standby: bool,
 }

@@ -15,6 +15,7 @@ mod send;
 mod drain;
 mod cycle;
 mod step;
+mod processes;
 
 use std::{future::Future, process::ExitCode, sync::Arc, time::Duration};
 
@@ -146,20 +147,33 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Runs a contender from start to end. The contender's `main` returns the result.
 #[must_use]
 pub fn run<C: Contender>(measure: Measure) -> ExitCode {
-    let runtime = match runtime() {
-        Ok(runtime) => runtime,
-        Err(failure) => return say::failure(&failure),
-    };
-    // The race is spawned, because work on the thread of `block_on` would cost twice as much.
-    let race = runtime.spawn(async move {
-        let settings = Settings::from_environment()?;
+    race(move |settings: Settings| async move {
         match settings.case.as_str() {
             "send" => send::run::<C>(settings).await,
             "drain" | "ledger" => drain::run::<C>(settings).await,
             "cycle" => cycle::run::<C>(settings).await,
             _ => step::run::<C>(settings, measure).await,
         }
-    });
+    })
+}
+
+/// Runs `program` in a process per caller, on a database that the contender `C` prepares. The
+/// program is a contender that sends as one caller. In a cycle, `C` consumes.
+#[must_use]
+pub fn run_processes<C: Contender>(program: Vec<String>) -> ExitCode {
+    race(move |settings| async move { processes::run::<C>(settings, &program).await })
+}
+
+fn race<F>(measure: impl FnOnce(Settings) -> F + Send + 'static) -> ExitCode
+where
+    F: Future<Output = Result<(), Failure>> + Send,
+{
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(failure) => return say::failure(&failure),
+    };
+    // The race is spawned, because work on the thread of `block_on` would cost twice as much.
+    let race = runtime.spawn(async move { measure(Settings::from_environment()?).await });
     let outcome = runtime.block_on(race).unwrap_or_else(|panic| Err(panic.into()));
     // The shutdown does not wait for connections that are still busy.
     runtime.shutdown_background();

@@ -1,6 +1,7 @@
 //! Trunkline's own layers as contenders. The command line is one of `layers sql`, `layers queue
 //! [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`,
-//! `layers keys [4]`, `layers priorities`, `layers unique`, `layers sharded [jobs | round-robin]`.
+//! `layers keys [4]`, `layers priorities`, `layers unique`, `layers sharded [jobs | round-robin]`,
+//! `layers processes PROGRAM`, `layers caller library | insert | insert-and-notify`.
 
 mod sql;
 mod payload;
@@ -14,10 +15,11 @@ mod worker;
 mod sharded;
 mod drafted;
 mod keyed;
+mod processes;
 
 use std::process::ExitCode;
 
-use trunkline_contender::{Measure, run};
+use trunkline_contender::{Measure, run, run_processes};
 
 use crate::{
     coalesced::Coalesced,
@@ -25,6 +27,7 @@ use crate::{
     drafted::{Drafted, Priorities, Unique},
     keyed::Keyed,
     payload::{Bytes, Document},
+    processes::{Library, Plain, Processes},
     queue::Queue,
     sharded::OnShards,
     sql::Sql,
@@ -52,9 +55,13 @@ pub fn main(measure: Measure) -> ExitCode {
         ["priorities"] => run::<Drafted<Document, Priorities>>(measure),
         ["unique"] => run::<Drafted<Document, Unique>>(measure),
         ["worker", "bytea"] => run::<Worker<Bytes>>(measure),
+        ["processes", ..] => run_processes::<Processes>(words[1..].to_vec()),
+        ["caller", "library"] => run::<Library>(measure),
+        ["caller", "insert"] => run::<Plain<false>>(measure),
+        ["caller", "insert-and-notify"] => run::<Plain<true>>(measure),
         _ => {
             eprintln!(
-                "usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | sharded [jobs | round-robin]"
+                "usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | sharded [jobs | round-robin] | processes PROGRAM | caller library | caller insert | caller insert-and-notify"
             );
             ExitCode::FAILURE
         }

@@ -20,6 +20,8 @@ fn told() -> Told {
         wait: "notify".into(),
         delay_ms: 0.0,
         held_snapshot: false,
+        sleeper: false,
+        standby: false,
         dead: 0,
         windows: 0,
         dequeue_batch: 9,

@@ -15,6 +15,7 @@ pub struct Column {
 }
 
 const RATE: Column = Column { title: "messages/s", cell: |_, row| measure::RATE.spread(row) };
+const PAYLOADS: Column = Column { title: "payload/s", cell: |_, row| measure::PAYLOADS.told(row) };
 const RATIO: Column = Column { title: "to the best of ours", cell: ratio };
 const MEAN: Column = Column { title: "mean", cell: |_, row| measure::MEAN.spread(row) };
 const OVERHEAD: Column = Column { title: "to `sql`", cell: overhead };
@@ -44,6 +45,7 @@ const CLIENT_MEMORY: Column = Column { title: "client memory", cell: |_, row| me
 
 const RACE: &[Column] = &[
     RATE,
+    PAYLOADS,
     RATIO,
     MEAN,
     P50,

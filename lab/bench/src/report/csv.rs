@@ -28,6 +28,8 @@ const COLUMNS: &[Column] = &[
     ("stripes", |row, _| row.told.stripes.to_string()),
     ("keys", |row, _| row.told.keys.to_string()),
     ("timed", |row, _| row.told.timed.clone()),
+    ("sleeper", |row, _| row.told.sleeper.to_string()),
+    ("standby", |row, _| row.told.standby.to_string()),
     ("told_seconds", |row, _| figure(row.told.seconds.into())),
     ("sent", |_, round| round.sent.to_string()),
     ("received", |_, round| round.received.to_string()),

@@ -61,6 +61,8 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
             wait: "best".into(),
             delay_ms: 0.0,
             held_snapshot: false,
+            sleeper: false,
+            standby: false,
             dead: 0,
             windows: 0,
             dequeue_batch: 0,

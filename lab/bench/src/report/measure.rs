@@ -32,6 +32,9 @@ pub const TRANSACTIONS: Measure = count(|row| over(row, |round| round.transactio
 pub const STATEMENTS: Measure = count(|row| over(row, |round| round.statements));
 pub const ALLOCATIONS: Measure = count(|row| over(row, |round| round.allocations));
 pub const ALLOCATED: Measure = bytes(|row| over(row, |round| round.allocated_bytes));
+/// The bytes of payloads per second. Rows with small payloads have none, because their calls count.
+pub const PAYLOADS: Measure =
+    Measure { of: |row| over(row, |round| round.payloads_per_second(&row.told)), show: number::bytes, more: true };
 pub const SENT: Measure = Measure { of: |row| over(row, Round::sent_per_second), show: number::rate, more: true };
 pub const RECEIVED: Measure =
     Measure { of: |row| over(row, Round::received_per_second), show: number::rate, more: true };

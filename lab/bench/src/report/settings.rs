@@ -35,6 +35,8 @@ const SETTINGS: &[Setting] = &[
         of: |row| if row.told.timed.is_empty() { UNSAID.into() } else { row.told.timed.replace('-', " ") },
     },
     Setting { name: "held snapshot", of: |row| if row.told.held_snapshot { "yes" } else { UNSAID }.into() },
+    Setting { name: "sleeping consumer", of: |row| if row.told.sleeper { "yes" } else { UNSAID }.into() },
+    Setting { name: "synchronous standby", of: |row| if row.told.standby { "yes" } else { UNSAID }.into() },
     Setting { name: "PostgreSQL", of: |row| row.server.version.clone() },
     Setting { name: "fsync", of: |row| row.server.fsync.clone() },
     Setting { name: "synchronous_commit", of: |row| row.server.synchronous_commit.clone() },

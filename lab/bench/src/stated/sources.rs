@@ -12,6 +12,7 @@ const MEASURES: &[(&str, &measure::Measure, Unit)] = &[
     ("messages_per_s", &measure::RATE, Unit::Count),
     ("sent_per_s", &measure::SENT, Unit::Count),
     ("received_per_s", &measure::RECEIVED, Unit::Count),
+    ("payload_per_s", &measure::PAYLOADS, Unit::Bytes),
     ("statements_per_s", &measure::STATEMENTS_PER_SECOND, Unit::Count),
     ("mean", &measure::MEAN, Unit::Time),
     ("p50", &measure::P50, Unit::Time),

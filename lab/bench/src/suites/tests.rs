@@ -170,6 +170,27 @@ fn fsyncs_take_longer_for_all_contenders_alike() {
 }
 
 #[test]
+fn each_language_calls_from_one_to_64_processes_under_each_condition() {
+    let plans = all(&choice());
+    let ours = |told: &Told| (told.producers, told.sleeper, told.payload, told.standby, told.delay_ms > 0.0);
+    let awake = [1, 8, 64].map(|callers| (callers, false, PAYLOAD, false, false));
+    let beside = [1, 8, 64].map(|callers| (callers, true, PAYLOAD, false, false));
+    let under = [(1_000, false, false), (10_000, false, false), (PAYLOAD, true, false), (PAYLOAD, false, true)]
+        .map(|(payload, standby, far)| (8, false, payload, standby, far));
+    for contender in ["library-process", "psycopg", "pgx", "node-postgres", "jdbc"] {
+        let of = |suite: &'static str| {
+            plans.iter().filter(move |plan| plan.suite == suite && plan.contender.name == contender)
+        };
+        let mut found: Vec<_> = of("throughput").map(|plan| ours(&plan.told)).collect();
+        found.sort_unstable();
+        let mut expected = [&awake[..], &beside[..], &under[..]].concat();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{contender}");
+        assert_eq!(of("latency").count(), 2, "{contender}");
+    }
+}
+
+#[test]
 fn a_grid_of_ones_own_has_what_was_asked_for() {
     let asked = Choice {
         producers: vec![8],

@@ -3,6 +3,7 @@
 mod fixture;
 mod fsync;
 mod stripes;
+mod processes;
 mod rows;
 mod layers;
 mod settings;

@@ -167,6 +167,24 @@ impl Sources {
         Ok(Program { path: folder.join(".venv/bin/python"), arguments: vec![format!("{}.py", entry.name())], folder })
     }
 
+    /// Compiles the class `Load` or `History`, with the packages of `pom.xml`.
+    ///
+    /// # Errors
+    /// If Maven is missing, or the build fails.
+    pub fn java(&self, name: &str, entry: Entry) -> Result<Program, Unfit> {
+        let folder = self.copied(name)?;
+        let mut build = Command::new("mvn");
+        let words = ["--quiet", "--batch-mode", "--strict-checksums", "compile", "dependency:copy-dependencies"];
+        build.args(words).current_dir(&folder);
+        ran(build, "Java with Maven (maven.apache.org)")?;
+        let class = match entry {
+            Entry::Load => "Load",
+            Entry::History => "History",
+        };
+        let arguments = ["-cp", "target/classes:target/dependency/*", class].map(str::to_owned).into();
+        Ok(Program { path: "java".into(), arguments, folder })
+    }
+
     /// Updates the copy of a program's folder, and of the files next to that folder.
     fn copied(&self, name: &str) -> Result<PathBuf, Unfit> {
         let to = self.copy.join(name);

@@ -1,0 +1,73 @@
+//! Plans rows for programs as they are: many processes with one caller each, which send one message
+//! per call, and the conditions under which programs run.
+
+use super::{NEAREST, Plan, Told, named, plan};
+use crate::Choice;
+
+/// The callers of our functions, one language each.
+const CALLERS: [&str; 5] = ["library-process", "psycopg", "pgx", "node-postgres", "jdbc"];
+const PLAIN: &str = "plain-insert";
+const NOTIFIED: &str = "plain-insert-and-notify";
+/// Contenders of ours whose callers share a process. The nearest peers run beside them.
+const SHARED: [&str; 2] = ["trunkline", "trunkline-bytea"];
+/// The number of processes in rows with a condition.
+const SOME: usize = 8;
+
+/// A condition: its name in a case, and how it changes the settings.
+type Condition = (&'static str, fn(&mut Told));
+const CONDITIONS: [Condition; 4] = [
+    ("1 kB", |told| told.payload = 1_000),
+    ("10 kB", |told| told.payload = 10_000),
+    ("a synchronous standby", |told| told.standby = true),
+    ("1 ms each way", |told| told.delay_ms = 1.0),
+];
+
+pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for processes in [1, SOME, 64] {
+        let case = if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") };
+        for contender in CALLERS.into_iter().chain([PLAIN]) {
+            plans.push(sending(case.clone(), contender, processes, choice));
+        }
+        for contender in CALLERS.into_iter().chain([NOTIFIED]) {
+            let mut plan = sending(format!("{case}, a sleeping consumer"), contender, processes, choice);
+            plan.told.sleeper = true;
+            plans.push(plan);
+        }
+    }
+    for (name, apply) in CONDITIONS {
+        let apart = CALLERS.into_iter().chain([PLAIN]);
+        let mut of: Vec<Plan> =
+            apart.map(|contender| sending(format!("{SOME} processes, {name}"), contender, SOME, choice)).collect();
+        // The suite `distance` has the network for contenders whose callers share a process.
+        let shared = SHARED.into_iter().chain(NEAREST).filter(|_| !name.ends_with("each way"));
+        of.extend(
+            shared
+                .map(|contender| sending(format!("one process, {name}"), contender, named(contender).callers, choice)),
+        );
+        of.iter_mut().for_each(|plan| apply(&mut plan.told));
+        plans.extend(of);
+    }
+    plans
+}
+
+fn sending(case: String, contender: &str, callers: usize, choice: &Choice) -> Plan {
+    let mut plan = plan("throughput", case, named(contender), "send", choice);
+    plan.told.producers = callers;
+    plan
+}
+
+/// Plans messages that processes send at a rate, and that one consumer of the library receives.
+pub(super) fn latency(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for rate in [100.0, 1000.0] {
+        for contender in CALLERS {
+            let case = format!("{rate:.0}-a-second, {SOME} processes");
+            let mut plan = plan("latency", case, named(contender), "cycle", choice);
+            (plan.told.rate, plan.told.producers) = (Some(rate), SOME);
+            plan.told.seconds = if choice.quick { 5.0 } else { 10.0 };
+            plans.push(plan);
+        }
+    }
+    plans
+}
