@@ -4049,7 +4049,7 @@ begin
     select coalesce(sum(m.size), 0) into messages from moved m;
     update trunkline."dead_orders" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
     update trunkline."archive_orders" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
-    update trunkline."line_orders" l set until = l.until - passed where isfinite(l.until);
+    with lines as (update trunkline."line_orders" l set until = l.until - passed where isfinite(l.until))
     update trunkline."lane_orders" h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed;
     return messages;
 end ;

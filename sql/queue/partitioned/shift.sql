@@ -33,7 +33,7 @@ begin
     select coalesce(sum(m.size), 0) into messages from moved m;
     update trunkline.{dead_} d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
     update trunkline.{archive_} a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
-    update trunkline.{line_} l set until = l.until - passed where isfinite(l.until);
+    with lines as (update trunkline.{line_} l set until = l.until - passed where isfinite(l.until))
     update trunkline.{lane_} h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed;
     return messages;
 end $f$;
