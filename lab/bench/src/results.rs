@@ -323,7 +323,7 @@ impl Round {
         (self.seconds > 0.0 && self.sent > 0).then(|| self.sent as f64 / self.seconds)
     }
 
-    /// Returns the bytes of payloads that were sent per second, if a payload has a kilobyte or more.
+    /// Returns the bytes of payloads that were sent per second, if each has at least a kilobyte.
     pub fn payloads_per_second(&self, told: &Told) -> Option<f64> {
         let bytes = (told.payload >= 1_000).then_some(told.payload as f64)?;
         self.sent_per_second().map(|rate| rate * bytes)

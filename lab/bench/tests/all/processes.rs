@@ -1,5 +1,5 @@
-//! Callers that are processes of their own run in each language, and under the conditions that their
-//! rows name.
+//! Callers in processes of their own run in each language, and under the conditions that their rows
+//! name.
 
 use serde_json::Value;
 
