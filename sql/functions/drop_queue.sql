@@ -13,18 +13,30 @@ declare
     next_id bigint;
     along text := case when cascade then ' cascade' else '' end;
     others text;
+    tables text;
 begin
     perform trunkline.lock_queue(queue);
     perform trunkline.check_queue(queue);
-    begin
-        -- In this order: trunkline.keep_floor has locked the row when it reads the table.
-        perform from trunkline.floor f where f.queue = drop_queue.queue for update;
-        execute format('lock table trunkline.%I in access exclusive mode', 'queue_' || queue);
-    exception when lock_not_available then
-        -- A session that waits for this lock makes all later ones wait.
-        raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
-            hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
-    end;
+    select string_agg(format('trunkline.%I', c.relname), ', ' order by c.relname) into tables
+    from pg_class c
+    where c.relname = any (array['queue_' || queue, 'lane_' || queue, 'line_' || queue, 'unique_' || queue]) and c.relkind = 'r'
+      and c.relnamespace = (select s.relnamespace from pg_class s where s.oid = 'trunkline.queue'::regclass);
+    -- Other calls lock these tables in different orders. So each try gives up before the server would look for a deadlock.
+    perform set_config('lock_timeout', '500ms', true);
+    for try in 1 .. 20 loop
+        begin
+            perform from trunkline.floor f where f.queue = drop_queue.queue for update;
+            execute format('lock table %s in access exclusive mode', tables);
+            exit;
+        exception when lock_not_available or deadlock_detected then
+            -- A session that waits for this lock makes all later ones wait.
+            if try = 20 then
+                raise exception 'queue % is in use', quote_literal(queue) using errcode = 'lock_not_available',
+                    hint = 'A transaction that touched it has been open for ten seconds. End it (see pg_stat_activity), then try again.';
+            end if;
+        end;
+    end loop;
+    perform set_config('lock_timeout', '10s', true);
     next_id := trunkline.repair_sequence(queue);
     insert into trunkline.dropped as d (queue, next_id) values (drop_queue.queue, next_id)
     on conflict on constraint pk_dropped do update set next_id = excluded.next_id;

@@ -7,6 +7,7 @@ declare
     is_ordered bool;
     is_limited bool;
     lost bigint[];
+    settled bigint;
 begin
     perform trunkline.check_queue(queue);
     if ids is null or cardinality(ids) is distinct from cardinality(attempts) or array_position(ids, null) is not null
@@ -27,28 +28,40 @@ begin
                       hint = 'Roll back what was done for it, and give it back with trunkline.release: it comes again, in order.';
         end if;
     end if;
-    execute format($q$
-        with asked as materialized (
-            select distinct i.id, i.attempt from unnest($1::bigint[], $2::int[]) i(id, attempt)
-        ), range as (
-            select min(i.id) as id, count(*)::int as size, i.attempt
-            from (select a.id, a.attempt, a.id - row_number() over (partition by a.attempt order by a.id) as island
-                  from asked a where a.id between 1024 and 9223372036854774783) i
-            group by i.attempt, i.island
-        ), settled as materialized (
-            select d.id + k as id, d.attempt
-            from (select array_agg(id order by id, attempt) as ids, array_agg(size order by id, attempt) as sizes,
-                         array_agg(attempt order by id, attempt) as attempts from range) r,
-                 trunkline.%I(r.ids, r.sizes, r.attempts %s) d, generate_series(0, d.size - 1) k
-            where r.ids is not null
-        )
-        select array_agg(l.id order by l.id) from (select id, attempt from asked except select id, attempt from settled) l $q$,
-        'do_' || verb || '_' || queue,
-        case verb when 'retry' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
-                  when 'charge' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
-                  when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
-                  when 'extend' then ', $3' else '' end)
-        into lost using ids, attempts, span, reason;
+    if cardinality(ids) = 1 and array_ndims(ids) = 1 and array_ndims(attempts) = 1 then
+        -- The usual case, at a third of the cost: a message is a range of its own.
+        ids := ids[:];
+        if ids[1] between 1024 and 9223372036854774783 then
+            execute format('select d.id from trunkline.%I($1, array[1], $2[:]%s) d', 'do_' || verb || '_' || queue,
+                           case verb when 'retry' then ', array[$3], array[$4]' when 'charge' then ', array[$3], array[$4]'
+                                     when 'bury' then ', array[$4]' when 'extend' then ', $3' else '' end)
+                into settled using ids, attempts, span, reason;
+        end if;
+        lost := case when settled is null then ids end;
+    else
+        execute format($q$
+            with asked as materialized (
+                select distinct i.id, i.attempt from unnest($1::bigint[], $2::int[]) i(id, attempt)
+            ), range as (
+                select min(i.id) as id, count(*)::int as size, i.attempt
+                from (select a.id, a.attempt, a.id - row_number() over (partition by a.attempt order by a.id) as island
+                      from asked a where a.id between 1024 and 9223372036854774783) i
+                group by i.attempt, i.island
+            ), settled as materialized (
+                select d.id + k as id, d.attempt
+                from (select array_agg(id order by id, attempt) as ids, array_agg(size order by id, attempt) as sizes,
+                             array_agg(attempt order by id, attempt) as attempts from range) r,
+                     trunkline.%I(r.ids, r.sizes, r.attempts %s) d, generate_series(0, d.size - 1) k
+                where r.ids is not null
+            )
+            select array_agg(l.id order by l.id) from (select id, attempt from asked except select id, attempt from settled) l $q$,
+            'do_' || verb || '_' || queue,
+            case verb when 'retry' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
+                      when 'charge' then ', array_fill($3, array[cardinality(r.ids)]), array_fill($4, array[cardinality(r.ids)])'
+                      when 'bury' then ', array_fill($4, array[cardinality(r.ids)])'
+                      when 'extend' then ', $3' else '' end)
+            into lost using ids, attempts, span, reason;
+    end if;
     if is_limited then
         -- Other consumers may be waiting for the limit.
         perform pg_notify('trunkline.' || queue, '') where trunkline.announced('trunkline.' || queue);

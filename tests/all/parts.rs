@@ -152,7 +152,11 @@ async fn functions(sql: &Client, queue: &str) -> BTreeSet<String> {
 fn functions_of(queue: &str, parts: &[&str]) -> BTreeSet<String> {
     let ours = templates().into_iter().filter(|template| parts.contains(&&*template.part));
     let functions = ours.filter(|template| template.text.contains("create or replace function"));
-    functions.map(|template| format!("do_{}_{queue}", template.name)).collect()
+    let mut names = BTreeSet::new();
+    for Template { part, name, .. } in functions {
+        assert!(names.insert(format!("do_{name}_{queue}")), "{part}/{name} is in two parts of one queue");
+    }
+    names
 }
 
 #[tokio::test]

@@ -24,11 +24,13 @@ begin
             returning f.nr, q.id, q.size, f.under
         ), gone as (
             delete from trunkline.{queue_} q using failed f where q.ctid = f.tid and f.spent
-            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own, f.under, f.attempt - q.released as charged, q.released, f.error as reason
+            returning f.nr, q.id, q.enqueued_at, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own,
+                      f.under, f.attempt - q.released as charged, q.released, f.error as reason
         ), dead as (
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.charged, g.released, coalesce(g.reason, ''), m.payload, m.metadata, trunkline.{do_keptof_}(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null
         ), held as (
             select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,

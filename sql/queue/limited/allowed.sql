@@ -14,7 +14,8 @@ begin
     end if;
     if {per_second} is not null then
         clock := clock_timestamp();
-        select trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock) as tokens, b.filled_at > clock as ahead into seen from trunkline.bucket b where b.queue = {literal};
+        select trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock) as tokens, b.filled_at > clock as ahead
+        into seen from trunkline.bucket b where b.queue = {literal};
         if locks and seen.ahead then
             update trunkline.bucket b set tokens = seen.tokens, filled_at = clock where b.queue = {literal};
         end if;

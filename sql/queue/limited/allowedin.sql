@@ -14,7 +14,8 @@ begin
                  where q.attempt > 0 and q.error is null and q.due_at > clock);
     end if;
     if {per_second} is not null then
-        token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock)) / {per_second}::float8 from trunkline.bucket b where b.queue = {literal});
+        token := (select (1 - trunkline.tokens(b.tokens, b.filled_at, {burst}, {per_second}, clock)) / {per_second}::float8
+                  from trunkline.bucket b where b.queue = {literal});
     end if;
     return greatest(room, case when token > 0 then token end);
 end $f$;

@@ -19,11 +19,13 @@ begin
               where r.id <= message and r.id >= message / 1024 * 1024 order by r.id desc limit 1) q
         where message - q.id < q.size;
     if not found then
-        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata, 0, ((q.own ->> 'keys')::text[])[1]
+        return query select 'dead', q.attempt, null::timestamptz, q.dead_at, q.enqueued_at, q.error, q.payload, q.metadata,
+                            0, ((q.own ->> 'keys')::text[])[1]
             from trunkline.{dead_} q where q.id = message;
     end if;
     if not found then
-        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata, 0, ((q.own ->> 'keys')::text[])[1]
+        return query select 'archived', q.attempt, null::timestamptz, q.archived_at, q.enqueued_at, null, q.payload, q.metadata,
+                            0, ((q.own ->> 'keys')::text[])[1]
             from trunkline.{archive_} q where q.id = message;
     end if;
 end $f$;

@@ -27,7 +27,7 @@ begin
     end if;
     return query
         with message as (
-            select m.nr, m.payload, m.metadata, m.key, {first_lane} + trunkline.lane_of(m.key, {key_lanes}) as lane,
+            select m.nr, m.metadata, m.key, {first_lane} + trunkline.lane_of(m.key, {key_lanes}) as lane,
                    trunkline.payload_bytes({literal}, pg_column_size(m.payload)) + coalesce(pg_column_size(m.metadata), 0) as bytes
             from (select generate_series(1, cardinality(payloads)) as nr, unnest(payloads) as payload, unnest(metadata) as metadata,
                          unnest(keys) as key) m
@@ -35,7 +35,8 @@ begin
             select m.*, row_number() over w as at, (sum(m.bytes) over w - m.bytes)::bigint / 65536 as page
             from message m window w as (partition by m.lane order by m.nr)
         ), batch as (
-            select array_agg(p.nr order by p.nr) as nrs, count(*)::int as size, array(select payloads[u.nr] from unnest(array_agg(p.nr order by p.nr)) u(nr)) as payload, p.lane,
+            select array_agg(p.nr order by p.nr) as nrs, count(*)::int as size, p.lane,
+                   array(select payloads[u.nr] from unnest(array_agg(p.nr order by p.nr)) u(nr)) as payload,
                    case when count(p.metadata) > 0 then array_agg(p.metadata order by p.nr) end as metadata, array_agg(p.key order by p.nr) as keys,
                    row_number() over (order by min(p.nr)) as batch
             from placed p group by p.lane, p.page, p.bytes > 65536, (p.at - 1) / {max_batch}

@@ -107,7 +107,8 @@ begin
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
             select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
                    trunkline.{do_keptof_}(g.own, m.k)
-            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m where m.k is not null;
+            from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
+            where m.k is not null;
             rows := case when cardinality(seen.spent_tids) < seen.locked then wanted else least(greatest(rows, 8) * 2, 1024) end;
             due := seen.next_due;
             id := seen.next_id;

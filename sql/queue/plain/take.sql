@@ -20,6 +20,7 @@ begin
     if cut and n between 1 and rows and not {limited} and not {paused} then
         -- The usual case if messages are few: everything that is due fits as it is, and one statement takes it.
         if n = 1 then
+            -- Neither a total nor an order: the statement below takes 30 % longer for one message.
             return query
                 with head as materialized (
                     select q.ctid as tid, q.size > 1 or q.attempt - q.released >= {max_attempts} as awkward

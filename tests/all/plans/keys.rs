@@ -44,6 +44,8 @@ const CALLS: &[(&str, &[&str])] = &[
     ("select * from trunkline.do_sweep_q(now(), 0)", &["due_q", "place_q", "TIDRANGESCAN"]),
     ("select * from trunkline.do_sweep_q(now(), 1)", &["TIDRANGESCAN"]),
     ("select trunkline.do_right_q(0)", &["due_q"]),
+    ("select trunkline.do_part_q(2048, '{key 1,key 2}')", &["key_q"]),
+    ("select trunkline.do_want_q(2, 0, 2, now() + interval '1 hour')", &[]),
 ];
 
 #[tokio::test]

@@ -349,4 +349,4 @@ pub const TEMPLATES_APART: &[(&str, &[&str])] = &[
 ];
 
 /// The functions of queues with keys that read no rows: they refuse the call.
-pub const REFUSALS: &[&str] = &["batch", "cut", "lease", "take"];
+pub const REFUSALS: &[&str] = &["batch", "cut", "enqueue", "lease", "take"];
