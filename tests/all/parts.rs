@@ -183,7 +183,8 @@ async fn queue_has_exactly_the_functions_of_its_parts() {
     assert_eq!(functions(&sql, "limited").await, functions_of("limited", kinds()[0].2), "no limits are left");
 }
 
-/// Each queue adds its functions to a dump of the schema, and a database may have hundreds of queues.
+/// Each queue adds its functions to a dump of the schema, and a database may have hundreds of
+/// queues.
 #[tokio::test]
 async fn plain_queue_adds_little_to_the_schema() {
     let url = database().await;

@@ -71,8 +71,8 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
     }
     let mut found = Vec::with_capacity(names.len());
     for page in names.chunks(PAGE) {
-        // A queue that does not exist, or that the role may not read, fails its whole page. Asked for
-        // alone, it fails with its own error.
+        // A queue that the role may not read fails its whole page. Asked for alone, it fails with
+        // its own error.
         let counted = match page.iter().all(|name| known.contains(name)) {
             true => of_page(page, db).await.ok(),
             false => None,
@@ -93,7 +93,7 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
 /// A queue's name and its counts, in the order of the fields of [`Stats`].
 type Counted = (String, i64, i64, i64, i64, i64, i64, i64, i64, Option<f64>);
 
-/// Counts existing queues with one statement, and returns them in the order of their names in `page`.
+/// Counts existing queues with one statement. Returns them in the order of `page`.
 async fn of_page(page: &[String], db: &Db) -> trunkline::Result<Vec<Line>> {
     let count = include_str!("../sql/stats.sql").replace("trunkline.", &format!("{}.", db.schema_name()));
     let counts = page.iter().map(|name| count.replace("{name}", name));

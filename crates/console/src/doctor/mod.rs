@@ -131,7 +131,11 @@ impl Doctor {
 
     /// Returns the names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
-        OF_DATABASE.iter().chain(OF_QUEUES.iter().flat_map(|some| *some)).map(|(name, _)| *name).chain([plans::NAME, LISTENING, STANDBY])
+        OF_DATABASE.iter().chain(OF_QUEUES.iter().flat_map(|some| *some)).map(|(name, _)| *name).chain([
+            plans::NAME,
+            LISTENING,
+            STANDBY,
+        ])
     }
 
     fn wants(&self, check: &str) -> bool {
@@ -203,7 +207,8 @@ impl Doctor {
             }
         }
         // The sort is stable.
-        findings.sort_by_key(|finding: &Finding| page.iter().position(|queue| Some(&queue.name) == finding.queue.as_ref()));
+        findings
+            .sort_by_key(|finding: &Finding| page.iter().position(|queue| Some(&queue.name) == finding.queue.as_ref()));
         Ok(findings)
     }
 

@@ -11,12 +11,18 @@ use trunkline::{
 use super::{ANSWER, Finding, SERVER, Severity};
 use crate::schema::Text;
 
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("../../sql/doctor/", $name, ".sql"))
+    };
+}
+
 pub const NAME: &str = "plans";
 
 /// A setting of the function that dequeues: its name and its value.
 type Setting = (String, String);
 
-/// How due messages of a queue are found: by which function, along which index, by which condition.
+/// The function that finds a queue's due messages, its index, and its condition and order.
 fn path(queue: &Description) -> (String, String, &'static str) {
     let name = &queue.name;
     let (verb, index, line) = match (queue.partitions > 0, queue.priorities > 1) {
@@ -57,16 +63,16 @@ async fn planned(db: &Db, queues: &[&Description]) -> Result<HashSet<String>> {
     let functions: Vec<String> = queues.iter().map(|queue| path(queue).0).collect();
     let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
     let transaction = begin(db).await?;
-    let all: Statement<(&str, &[&str]), Vec<(String, Vec<String>)>> =
-        Statement::new(include_str!("../../sql/doctor/plans_of.sql"));
-    let all: HashMap<String, Vec<String>> = transaction.run(&all, (db.schema_name(), &*functions)).await?.into_iter().collect();
+    let all: Statement<(&str, &[&str]), Vec<(String, Vec<String>)>> = Statement::new(sql!("plans_of"));
+    let all: HashMap<String, Vec<String>> =
+        transaction.run(&all, (db.schema_name(), &*functions)).await?.into_iter().collect();
     let settings = functions.first().and_then(|function| all.get(*function)).cloned().unwrap_or_default();
     if !settings.iter().any(|setting| setting == "enable_seqscan=off") {
         return Ok(HashSet::new());
     }
     let queues = queues.iter().zip(&functions).filter(|(_, function)| all.get(**function) == Some(&settings));
     let queues: Vec<&Description> = queues.map(|(queue, _)| *queue).collect();
-    let set: Statement<(&[String],), (i64,)> = Statement::new(include_str!("../../sql/doctor/set.sql"));
+    let set: Statement<(&[String],), (i64,)> = Statement::new(sql!("set"));
     let (_,) = transaction.run(&set, (&*settings,)).await?;
     let Some(explain) = Text::all_of(queues.iter().map(|queue| next_due(db, queue))) else { return Ok(HashSet::new()) };
     let plan: Vec<(String,)> = explain.explained().run_in(&transaction, ()).await?;
@@ -93,7 +99,7 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let name = &queue.name;
     let (function, index, _) = path(queue);
     let transaction = begin(db).await?;
-    let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
+    let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(sql!("plans"));
     let settings = transaction.run(&settings, (db.schema_name(), &*function)).await?;
     let set: Statement<(&str, &str), (String,)> = Statement::new("select pg_catalog.set_config($1, $2, true)");
     for (setting, value) in &settings {
