@@ -49,6 +49,18 @@ impl Text {
             .with("name", &format!("'{queue}'"))
     }
 
+    /// Returns one query with the rows of all queries; `None` if there are none.
+    pub fn all_of(texts: impl Iterator<Item = Self>) -> Option<Self> {
+        let all: Vec<String> = texts.map(|text| format!("(\n{}\n)", text.0)).collect();
+        (!all.is_empty()).then(|| Self(all.join(" union all ")))
+    }
+
+    /// Returns the statement that shows the query's plan.
+    #[must_use]
+    pub fn explained(self) -> Self {
+        Self(format!("explain {}", self.0))
+    }
+
     pub fn into_string(self) -> String {
         self.0
     }

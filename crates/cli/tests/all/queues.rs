@@ -1,4 +1,4 @@
-use crate::fixture::{Trunkline, failed, sql};
+use crate::fixture::{Trunkline, eventually, failed, rows, sql};
 
 #[test]
 fn a_queue_is_created_listed_described_and_dropped() {
@@ -199,4 +199,29 @@ fn unique_message_is_there_once_from_arguments_and_from_lines() {
     assert!(failed(&output, &["enqueue"]).1.contains("a string is wanted"));
     trunkline.ok(&["queue", "create", "plain", "--type", "text"]);
     assert!(trunkline.fails(&["enqueue", "plain", "--unique", "a", "x"]).1.contains("keeps no unique keys"));
+}
+
+#[test]
+fn sixty_queues_are_counted_with_few_transactions() {
+    let trunkline = Trunkline::new();
+    sql(&trunkline.url, "select trunkline.create_queue('q' || n, 'int8') from generate_series(1, 60) n");
+    sql(&trunkline.url, "select trunkline.enqueue_many('q7', array[1, 2, 3]::int8[], delay => '1 hour')");
+    let others = "select count(*) = 1 from pg_stat_activity where datname = current_database()";
+    let transactions = "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()";
+    let number = || {
+        eventually("other sessions have ended", || rows(&trunkline.url, others) == ["t"]);
+        rows(&trunkline.url, transactions)[0].parse::<i64>().expect("a number")
+    };
+    let before = number();
+    let stats = trunkline.json(&["stats", "--json"]);
+    let used = number() - before;
+    let names: Vec<&str> = stats.iter().filter_map(|queue| queue["queue"].as_str()).collect();
+    assert!(names.len() == 60 && names.is_sorted(), "{names:?}");
+    let of = |name: &str| stats.iter().find(|queue| queue["queue"] == name).expect(name).clone();
+    assert_eq!((&of("q7")["delayed"], &of("q7")["rows"], &of("q8")["messages"]), (&3.into(), &1.into(), &0.into()));
+    assert!(used < 40, "{used} transactions");
+    let some = trunkline.json(&["stats", "q8", "q7", "q7", "--json"]);
+    assert_eq!(some.iter().map(|queue| &queue["messages"]).collect::<Vec<_>>(), [0, 3, 3]);
+    let (code, error) = trunkline.fails(&["stats", "q1", "nope"]);
+    assert!(code == 1 && error.contains("there is no queue \"nope\""), "{error}");
 }

@@ -33,17 +33,19 @@ pub const OF_DATABASE: &[(&str, &str)] = checks![
 pub const OF_PRIMARY: &[&str] = &["versions", "progress", "failures"];
 
 /// Checks of derived data, for queues with keys and for queues with uniqueness.
-pub const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
-pub const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
+const OF_KEYS: &[(&str, &str)] = checks!["derived_keys"];
+const OF_UNIQUENESS: &[(&str, &str)] = checks!["derived_claims"];
 
-/// Returns the checks that apply to a queue.
-pub fn of(queue: &Description) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    let keys = if queue.partitions > 0 { OF_KEYS } else { &[] };
-    let uniqueness = if queue.uniqueness { OF_UNIQUENESS } else { &[] };
-    OF_QUEUE.iter().chain(keys).chain(uniqueness)
+const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
+
+/// The checks of each queue, in their order.
+pub const OF_QUEUES: &[&[(&str, &str)]] = &[OF_QUEUE, OF_KEYS, OF_UNIQUENESS];
+
+/// Returns true if a check of [`OF_QUEUES`] applies to a queue.
+pub fn applies(check: &str, queue: &Description) -> bool {
+    let is_in = |checks: &[(&str, &str)]| checks.iter().any(|(name, _)| *name == check);
+    (queue.partitions > 0 || !is_in(OF_KEYS)) && (queue.uniqueness || !is_in(OF_UNIQUENESS))
 }
-
-pub const OF_QUEUE: &[(&str, &str)] = checks!["consumers", "floor", "sequence", "clocks", "dead_letters"];
 
 /// Returns the text of a check for one queue. Fills the placeholders of [`Text::with_tables`] and
 /// four more.

@@ -26,7 +26,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::timeout;
 use trunkline::{Db, Description, Result};
 
-use self::checks::{OF_DATABASE, OF_KEYS, OF_PRIMARY, OF_QUEUE, OF_UNIQUENESS};
+use self::checks::{OF_DATABASE, OF_PRIMARY, OF_QUEUES};
 use crate::{metrics::ask::within, reason::reason, schema::Text};
 
 /// The severity of a finding. The worst comes first.
@@ -93,8 +93,11 @@ impl Default for Doctor {
 /// does not answer is a finding.
 const SERVER: &str = "10s";
 const ANSWER: Duration = Duration::from_secs(15);
-/// The number of queues that are examined at the same time.
-const AT_A_TIME: usize = 4;
+/// The number of queues that one statement examines. It locks up to twenty tables and indexes per
+/// queue, and the server's table of locks has 64 entries for each connection.
+const PAGE: usize = 16;
+/// The number of pages that are examined at the same time.
+const AT_A_TIME: usize = 2;
 
 impl Doctor {
     /// Creates a doctor that has a patience of five minutes and skips nothing.
@@ -128,8 +131,11 @@ impl Doctor {
 
     /// Returns the names of all checks.
     pub fn checks() -> impl Iterator<Item = &'static str> {
-        let of_queues = OF_QUEUE.iter().chain(OF_KEYS).chain(OF_UNIQUENESS);
-        OF_DATABASE.iter().chain(of_queues).map(|(name, _)| *name).chain([plans::NAME, LISTENING, STANDBY])
+        OF_DATABASE.iter().chain(OF_QUEUES.iter().flat_map(|some| *some)).map(|(name, _)| *name).chain([
+            plans::NAME,
+            LISTENING,
+            STANDBY,
+        ])
     }
 
     fn wants(&self, check: &str) -> bool {
@@ -161,8 +167,10 @@ impl Doctor {
         let no_index: Vec<String> =
             findings.iter().filter(|one| one.check == "indexes").filter_map(|one| one.queue.clone()).collect();
         let queues = db.list_queues().await?.into_iter().filter(|queue| self.wants_queue(&queue.name));
-        let looks = queues.map(|queue| self.of_queue(db, queue, &no_index));
-        let of_queues: Vec<Vec<Finding>> = stream::iter(looks).buffered(AT_A_TIME).try_collect().await?;
+        let queues: Vec<Description> = queues.collect();
+        let pages: Vec<Vec<Description>> = queues.chunks(PAGE).map(<[_]>::to_vec).collect();
+        let pages = pages.into_iter().map(|page| self.of_page(db, page, &no_index));
+        let of_queues: Vec<Vec<Finding>> = stream::iter(pages).buffered(AT_A_TIME).try_collect().await?;
         findings.extend(of_queues.into_iter().flatten());
         if self.wants(LISTENING) && !is_standby {
             let arrive = timeout(ANSWER, db.notifications_arrive()).await.unwrap_or(false);
@@ -173,27 +181,55 @@ impl Doctor {
         Ok(together::together(findings))
     }
 
-    async fn of_queue(&self, db: &Db, queue: Description, no_index: &[String]) -> Result<Vec<Finding>> {
+    /// Examines a page of queues: one statement for each check, and one for all plans. Returns the
+    /// findings by queue, in the order of the checks.
+    async fn of_page(&self, db: &Db, page: Vec<Description>, no_index: &[String]) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        for (check, text) in checks::of(&queue).filter(|(check, _)| self.wants(check)) {
-            findings.extend(self.ask(db, check, Some(&queue.name), checks::of_queue(db, text, &queue)).await?);
+        for (check, text) in OF_QUEUES.iter().flat_map(|some| *some).filter(|(check, _)| self.wants(check)) {
+            let queues: Vec<&Description> = page.iter().filter(|queue| checks::applies(check, queue)).collect();
+            let texts = queues.iter().map(|queue| checks::of_queue(db, text, queue));
+            match self.found(db, check, Text::all_of(texts)).await {
+                Some(found) => findings.extend(found),
+                // The server refused something about one of the queues, or took too long.
+                None => {
+                    for queue in queues {
+                        let text = checks::of_queue(db, text, queue);
+                        findings.extend(self.ask(db, check, Some(&queue.name), text).await?);
+                    }
+                }
+            }
         }
-        if self.wants(plans::NAME) && !no_index.contains(&queue.name) {
-            let plan = async { Ok(plans::examine(db, &queue).await?.into_iter().collect()) };
-            findings.extend(answered(plans::NAME, Some(&queue.name), plan).await?);
+        if self.wants(plans::NAME) {
+            let queues: Vec<&Description> = page.iter().filter(|queue| !no_index.contains(&queue.name)).collect();
+            for queue in plans::suspects(db, queues).await {
+                let plan = async { Ok(plans::examine(db, queue).await?.into_iter().collect()) };
+                findings.extend(answered(plans::NAME, Some(&queue.name), plan).await?);
+            }
         }
+        // The sort is stable.
+        findings
+            .sort_by_key(|finding: &Finding| page.iter().position(|queue| Some(&queue.name) == finding.queue.as_ref()));
         Ok(findings)
     }
 
-    async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: Text) -> Result<Vec<Finding>> {
+    /// Returns the findings of a statement about several queues, or `None` if it did not succeed.
+    async fn found(&self, db: &Db, check: &'static str, text: Option<Text>) -> Option<Vec<Finding>> {
+        match text {
+            Some(text) => timeout(ANSWER, self.rows(db, check, text)).await.ok()?.ok(),
+            None => Some(Vec::new()),
+        }
+    }
+
+    async fn rows(&self, db: &Db, check: &'static str, text: Text) -> Result<Vec<Finding>> {
         let text = text
             .with("version", env!("CARGO_PKG_VERSION"))
             .with("patience", &format!("{} milliseconds", self.patience.as_millis()));
-        let found = async {
-            let rows: Vec<Row> = within(db, text, (), SERVER).await?;
-            Ok(rows.into_iter().map(|row| finding(check, row)).collect())
-        };
-        answered(check, queue, found).await
+        let rows: Vec<Row> = within(db, text, (), SERVER).await?;
+        Ok(rows.into_iter().map(|row| finding(check, row)).collect())
+    }
+
+    async fn ask(&self, db: &Db, check: &'static str, queue: Option<&str>, text: Text) -> Result<Vec<Finding>> {
+        answered(check, queue, self.rows(db, check, text)).await
     }
 }
 

@@ -1,48 +1,111 @@
 //! Checks that a queue's own functions find due messages through the index.
 
-use trunkline::{Db, Description, Result, postgres::Statement};
+use std::collections::{HashMap, HashSet};
 
-use super::{Finding, Severity};
+use tokio::time::timeout;
+use trunkline::{
+    Db, Description, Result,
+    postgres::{Statement, Transaction},
+};
+
+use super::{ANSWER, Finding, SERVER, Severity};
 use crate::schema::Text;
+
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("../../sql/doctor/", $name, ".sql"))
+    };
+}
 
 pub const NAME: &str = "plans";
 
 /// A setting of the function that dequeues: its name and its value.
 type Setting = (String, String);
 
-/// Asks the server for the query plan, under the settings of the function. The statement itself is
-/// not run.
-pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
+/// The function that finds a queue's due messages, its index, and its condition and order.
+fn path(queue: &Description) -> (String, String, &'static str) {
     let name = &queue.name;
     let (verb, index, line) = match (queue.partitions > 0, queue.priorities > 1) {
         (true, _) => (
             "do_lanes_",
-            format!("place_{name}"),
+            "place_",
             "q.lane = 0 and q.line = '' and (q.place, q.id + 0) >= (now(), 0) and q.place <= now() order by q.place",
         ),
         (_, true) => (
             "do_lease_",
-            format!("due_{name}"),
+            "due_",
             "q.lane = 0 and (q.due_at, q.id + 0) >= (now(), 0) and q.due_at <= now() order by q.due_at",
         ),
-        _ => (
-            "do_lease_",
-            format!("due_{name}"),
-            "(q.due_at, q.id + 0) >= (now(), 0) and q.due_at <= now() order by q.due_at",
-        ),
+        _ => ("do_lease_", "due_", "(q.due_at, q.id + 0) >= (now(), 0) and q.due_at <= now() order by q.due_at"),
     };
+    (format!("{verb}{name}"), format!("{index}{name}"), line)
+}
+
+/// Returns the queue's query for the next due message.
+fn next_due(db: &Db, queue: &Description) -> Text {
+    let (_, _, line) = path(queue);
+    let next = "select q.ctid from trunkline.{queue} q where {line}, q.id + 0 limit 1";
+    Text::of(db, next).with_text("line", &Text::of(db, line)).with_tables(&queue.name)
+}
+
+/// Returns the queues that [`examine`] has to look at: all whose function has other settings than
+/// most, or whose part of a common plan does not name the index.
+pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Description> {
+    match timeout(ANSWER, planned(db, &queues)).await {
+        Ok(Ok(planned)) => queues.into_iter().filter(|queue| !planned.contains(&queue.name)).collect(),
+        // The plan of one of them cannot be made: examining them one by one shows which, and why.
+        _ => queues,
+    }
+}
+
+/// Plans the queries of all queues as one statement. Returns the queues whose plans are right.
+async fn planned(db: &Db, queues: &[&Description]) -> Result<HashSet<String>> {
+    let functions: Vec<String> = queues.iter().map(|queue| path(queue).0).collect();
+    let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
+    let transaction = begin(db).await?;
+    let all: Statement<(&str, &[&str]), Vec<(String, Vec<String>)>> = Statement::new(sql!("plans_of"));
+    let all: HashMap<String, Vec<String>> =
+        transaction.run(&all, (db.schema_name(), &*functions)).await?.into_iter().collect();
+    let settings = functions.first().and_then(|function| all.get(*function)).cloned().unwrap_or_default();
+    if !settings.iter().any(|setting| setting == "enable_seqscan=off") {
+        return Ok(HashSet::new());
+    }
+    let queues = queues.iter().zip(&functions).filter(|(_, function)| all.get(**function) == Some(&settings));
+    let queues: Vec<&Description> = queues.map(|(queue, _)| *queue).collect();
+    let set: Statement<(&[String],), (i64,)> = Statement::new(sql!("set"));
+    let (_,) = transaction.run(&set, (&*settings,)).await?;
+    let Some(explain) = Text::all_of(queues.iter().map(|queue| next_due(db, queue))) else { return Ok(HashSet::new()) };
+    let plan: Vec<(String,)> = explain.explained().run_in(&transaction, ()).await?;
+    transaction.rollback().await?;
+    let uses = |index: &str| plan.iter().any(|(line,)| line.contains("Index") && words(line).any(|word| word == index));
+    Ok(queues.iter().filter(|queue| uses(&path(queue).1)).map(|queue| queue.name.clone()).collect())
+}
+
+/// Returns the words of a line of a plan, names without their quotes.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split_whitespace().map(|word| word.trim_matches('"'))
+}
+
+async fn begin(db: &Db) -> Result<Transaction> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let within: Statement<(&str,), ()> = Statement::new(include_str!("../../sql/metrics/within.sql"));
-    drop(transaction.send(&within, (super::SERVER,)).await?); // the next statement waits for both answers
-    let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(include_str!("../../sql/doctor/plans.sql"));
-    let settings = transaction.run(&settings, (db.schema_name(), &*format!("{verb}{name}"))).await?;
+    drop(transaction.send(&within, (SERVER,)).await?); // the next statement waits for both answers
+    Ok(transaction)
+}
+
+/// Asks the server for the query plan, under the settings of the function. The statement itself is
+/// not run.
+pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
+    let name = &queue.name;
+    let (function, index, _) = path(queue);
+    let transaction = begin(db).await?;
+    let settings: Statement<(&str, &str), Vec<Setting>> = Statement::new(sql!("plans"));
+    let settings = transaction.run(&settings, (db.schema_name(), &*function)).await?;
     let set: Statement<(&str, &str), (String,)> = Statement::new("select pg_catalog.set_config($1, $2, true)");
     for (setting, value) in &settings {
         let (_,) = transaction.run(&set, (setting, value)).await?;
     }
-    let line = Text::of(db, line);
-    let explain = "explain select q.ctid from trunkline.{queue} q where {line}, q.id + 0 limit 1";
-    let explain = Text::of(db, explain).with_text("line", &line).with_tables(name);
+    let explain = next_due(db, queue).explained();
     let plan: Vec<(String,)> = explain.run_in(&transaction, ()).await?;
     transaction.rollback().await?;
     let scan =
@@ -51,7 +114,7 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let has_settings = settings.iter().any(|(setting, value)| setting == "enable_seqscan" && value == "off");
     let what = match (scan.contains(&index), has_settings) {
         (true, true) => return Ok(None),
-        (true, false) => format!("function {verb}{name} has lost the settings by which it is planned"),
+        (true, false) => format!("function {function} has lost the settings by which it is planned"),
         (false, _) => format!("what is due is looked for by {scan}, and not along index {index}"),
     };
     let mend = match has_settings {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use trunkline::Settings;
+use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
 use super::{Ward, connect};
@@ -68,4 +68,31 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     assert!(found.len() == 1 && found[0].why.contains("something holds them"), "{found:?}");
     holder.batch_execute("commit").await.expect("let go");
     assert_eq!(of(long).await, []);
+}
+
+/// The doctor asks about many queues with one statement, so that the network costs little.
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_queues_need_few_transactions() {
+    let ward = Ward::with(&[("autovacuum", "off")]).await;
+    for n in 0..60 {
+        let settings = Settings::new("int8");
+        let settings = match n % 4 {
+            0 => settings.priorities(3),
+            1 => settings.partitions(2),
+            2 => settings.uniqueness(true),
+            _ => settings,
+        };
+        ward.db.create_queue(&format!("q{n:02}"), &settings).await.expect("created");
+    }
+    let own = Db::connect(&ward.server.url("postgres")).await.expect("connected");
+    let sessions = "select count(*)::int8 from pg_stat_activity where backend_type = 'client backend'";
+    let transactions = "select xact_commit + xact_rollback from pg_stat_database where datname = 'postgres'";
+    let number = async |query| ward.sql.query_one(query, &[]).await.expect("counted").get::<_, i64>(0);
+    let (before, open) = (number(transactions).await, number(sessions).await);
+    let found = Doctor::new().examine(&own).await.expect("examined");
+    assert!(!found.iter().any(|one| one.severity == Severity::Unchecked), "{found:#?}");
+    drop(own);
+    ward.until(&format!("select count(*) < {open} from pg_stat_activity where backend_type = 'client backend'")).await;
+    let used = number(transactions).await - before;
+    assert!(used < 100, "{used} transactions");
 }
