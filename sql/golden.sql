@@ -2725,8 +2725,8 @@ begin
 		  where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
 		  order by h.lane for update) h
 	where g.lane = h.lane
-	  and g.lane <> all (array( -- evaluated once, along the due times, where leases end; not along the lanes, which contain all waiting messages
-		select distinct q.lane from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
+	  and g.lane <> all (array( -- evaluated once, along the due times, where leases end; the sum hides the lanes, which contain all waiting messages
+		select distinct q.lane + 0 from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
 	if found then
 		perform pg_notify('trunkline.orders', '');
 	end if;
