@@ -100,5 +100,6 @@ async fn sixty_queues_need_few_transactions() {
         tokio::task::yield_now().await;
     }
     let used = number(transactions).await - before;
-    assert!(used < 120, "{used} transactions");
+    // One by one, sixty queues would need at least five transactions each.
+    assert!(used < 180, "{used} transactions");
 }
