@@ -98,8 +98,10 @@ async fn of_page(page: &[String], db: &Db) -> trunkline::Result<Vec<Line>> {
     let count = include_str!("../sql/stats.sql").replace("trunkline.", &format!("{}.", db.schema_name()));
     let counts = page.iter().map(|name| count.replace("{name}", name));
     let counts: Statement<(), Vec<Counted>> = Statement::of(counts.collect::<Vec<_>>().join("\nunion all\n"));
-    let counted = db.run_in_catalog(&counts, ()).await?;
-    Ok(counted.into_iter().map(line).collect())
+    let mut lines: Vec<Line> = db.run_in_catalog(&counts, ()).await?.into_iter().map(line).collect();
+    // Several processes of the server may count, so the rows come in any order.
+    let next = |name: &String| Some(lines.swap_remove(lines.iter().position(|line| line.queue == *name)?));
+    Ok(page.iter().filter_map(next).collect())
 }
 
 fn line((queue, due, delayed, leased, to_retry, dead, archived, rows, messages, oldest_due): Counted) -> Line {
