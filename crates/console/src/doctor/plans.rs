@@ -58,12 +58,15 @@ pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Desc
     }
 }
 
+/// The name of a function, and its settings.
+type Function = (String, Vec<String>);
+
 /// Plans the queries of all queues as one statement. Returns the queues whose plans are right.
 async fn planned(db: &Db, queues: &[&Description]) -> Result<HashSet<String>> {
     let functions: Vec<String> = queues.iter().map(|queue| path(queue).0).collect();
     let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
     let transaction = begin(db).await?;
-    let all: Statement<(&str, &[&str]), Vec<(String, Vec<String>)>> = Statement::new(sql!("plans_of"));
+    let all = Statement::<(&str, &[&str]), Vec<Function>>::new(sql!("plans_of"));
     let all: HashMap<String, Vec<String>> =
         transaction.run(&all, (db.schema_name(), &*functions)).await?.into_iter().collect();
     let settings = functions.first().and_then(|function| all.get(*function)).cloned().unwrap_or_default();

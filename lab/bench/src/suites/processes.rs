@@ -45,7 +45,9 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
             shared
                 .map(|contender| sending(format!("one process, {name}"), contender, named(contender).callers, choice)),
         );
-        of.iter_mut().for_each(|plan| apply(&mut plan.told));
+        for plan in &mut of {
+            apply(&mut plan.told);
+        }
         plans.extend(of);
     }
     plans
