@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, types::Type};
 
 /// The first and the longest pause between checks. They do not delay messages, because consumers
 /// poll in the meantime.
@@ -69,17 +69,17 @@ impl Announced {
 /// Announces that this session listens on the channels. Returns the transactions that may have
 /// asked before.
 pub(super) async fn announce(client: &Client, channels: &[String]) -> Result<Vec<String>, Error> {
-    client.query(ANNOUNCE, &[&channels]).await?;
+    client.query_typed(ANNOUNCE, &[(&channels, Type::TEXT_ARRAY)]).await?;
     running(client).await
 }
 
 pub(super) async fn withdraw(client: &Client, channels: &[String]) -> Result<(), Error> {
-    client.query(WITHDRAW, &[&channels]).await.map(drop)
+    client.query_typed(WITHDRAW, &[(&channels, Type::TEXT_ARRAY)]).await.map(drop)
 }
 
 /// Returns the running transactions of this database that have an id.
 pub(super) async fn running(client: &Client) -> Result<Vec<String>, Error> {
-    Ok(client.query(RUNNING, &[]).await?.iter().map(|row| row.get(0)).collect())
+    Ok(client.query_typed(RUNNING, &[]).await?.iter().map(|row| row.get(0)).collect())
 }
 
 #[cfg(test)]

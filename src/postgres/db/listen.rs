@@ -243,10 +243,7 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
             () = doubts.notified() => {
-                // Listening to the same channel again changes nothing. It also appears in the
-                // session's activity.
-                let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
-                if !timeout(PROOF, client.batch_execute(&again)).await.is_ok_and(|answered| answered.is_ok()) {
+                if in_time(listen_again(client, &listened)).await.is_none() {
                     debug!("listener has no answer; it connects again");
                     break;
                 }
@@ -254,11 +251,20 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
             () = sleep(announced.pause()), if announced.is_waiting() => {
                 let Some(running) = in_time(running(client)).await else { break };
                 announced.ended(&running);
+                if !announced.is_waiting() && in_time(listen_again(client, &listened)).await.is_none() {
+                    break;
+                }
             }
             _ = &mut ears => break,
         }
     }
     ears.abort();
+}
+
+/// Listens to a channel again, which changes nothing, and appears in the session's activity.
+async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_postgres::Error> {
+    let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
+    client.batch_execute(&again).await
 }
 
 /// Announces itself and listens on further channels, and stops listening on others. Returns the
