@@ -165,9 +165,15 @@ async fn full_log_disk_stops_the_server_without_losing_stored_messages() {
         db.schema_version().await.is_ok()
     })
     .await;
-    let more = u64::MAX;
-    queue.enqueue(payload(more)).await.expect("there is room");
-    known.kept.insert(more);
+    // Each connection that the stop broke, and that nothing was sent on since, costs one enqueue.
+    for more in (0..8).map(|nr| u64::MAX - nr) {
+        let stored = queue.enqueue(payload(more)).await;
+        known.note(&[more], stored.as_ref().map(drop));
+        if stored.is_ok() {
+            break;
+        }
+    }
+    assert!(known.kept.last() > Some(&u64::from(u32::MAX)), "there is room");
     known.comes(&queue, Vec::new()).await;
 }
 
