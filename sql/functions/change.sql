@@ -12,9 +12,9 @@ begin
             hint = 'Pass an array of ids; an empty one names no message.';
     end if;
     for pass in 1..20 loop
-        execute format('select array_agg(c.id order by c.id) filter (where c.done), array_agg(c.id) filter (where not c.done) from %s c',
-                       case verb when 'cancel' then 'trunkline.cancel_messages($3, $1)' else format('trunkline.%I($1, $2)', 'do_' || verb || '_' || queue) end)
-            into changed, busy using busy, due, queue;
+        execute format('select array_agg(c.id order by c.id) filter (where c.done), array_agg(c.id) filter (where not c.done) from trunkline.%I($1 %s) c',
+                       'do_' || verb || '_' || queue, case verb when 'reschedule' then ', $2' else '' end)
+            into changed, busy using busy, due;
         return query select unnest(changed);
         exit when busy is null;
         perform pg_sleep(0.005);

@@ -103,6 +103,7 @@ begin
         null; -- then Postgres' default compression is used
     end;
     perform trunkline.install_queue(queue);
+    perform trunkline.describe_functions(queue);
     for triggers in select t.text from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'triggers' loop
         execute trunkline.fill(triggers, queue);
     end loop;

@@ -1,38 +1,43 @@
 create or replace function trunkline.describe_functions(queue text) returns void
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
--- Stores the header of each function that all queues share as the function's description, if queue is null. Otherwise
--- drops the functions of parts that the queue no longer has: after a release that changed them, or when the queue's
--- limits are removed. It also removes the descriptions that functions of queues had in earlier releases: they were a
--- sixth of the schema, and each repeats the start of the function's text. Each function that changes is locked until
--- the transaction ends.
+-- Stores the header of each function of a queue as the function's description; if queue is null, the headers of the
+-- functions that all queues share. Drops the functions of parts that the queue no longer has: after a release that
+-- changed them, or when the queue's limits are removed. Each function that changes is locked until the transaction
+-- ends: a queue has about forty functions.
 #variable_conflict use_variable
 declare
-    schema oid := (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass);
+    names text[];
     described record;
 begin
     if queue is null then
+        names := array(
+            select p.proname from pg_proc p
+            where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+              and p.proname not like 'do\_%');
+    else
+        perform trunkline.lock_queue(queue);
         for described in
-            select p.oid::regprocedure as id, trunkline.header_of(p.prosrc) as header from pg_proc p
-            where p.pronamespace = schema and p.proname not like 'do\_%'
+            select p.oid::regprocedure as id from pg_proc p
+            where p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
+              and p.proname = any (array(
+                  select 'do_' || t.name || '_' || queue from trunkline.template t
+                  group by t.name having not bool_or(t.part = any (trunkline.parts_of(queue)))))
         loop
-            -- An expression has no header in its body. It describes itself.
-            if described.header is distinct from obj_description(described.id, 'pg_proc') and described.header is not null then
-                execute format('comment on function %s is %L', described.id, described.header);
-            end if;
+            execute format('drop function %s', described.id);
         end loop;
-        return;
+        names := array(select 'do_' || t.name || '_' || queue from trunkline.template t where t.part = any (trunkline.parts_of(queue)));
     end if;
-    perform trunkline.lock_queue(queue);
     for described in
-        select p.oid::regprocedure as id, t.is_gone
-        from (select n.name, bool_or(n.part = any (trunkline.parts_of(queue))) is not true as is_gone
-              from (select t.name, t.part from trunkline.template t
-                    union all
-                    select r.name, null from unnest(array['dead', 'archived', 'discard', 'prune', 'cancel', 'within', 'shift']) r(name)) n
-              group by n.name) t
-        join pg_proc p on p.proname = 'do_' || t.name || '_' || queue and p.pronamespace = schema
-        where t.is_gone or obj_description(p.oid, 'pg_proc') is not null
+        select p.oid::regprocedure as id, obj_description(p.oid, 'pg_proc') as known, coalesce(trunkline.header_of(p.prosrc), (
+                   select trunkline.header_of(t.text) from trunkline.template t
+                   where 'do_' || t.name || '_' || queue = p.proname and t.part = any (trunkline.parts_of(queue)))) as header
+        from pg_proc p
+        where p.proname = any (names)
+          and p.pronamespace = (select c.relnamespace from pg_class c where c.oid = 'trunkline.queue'::regclass)
     loop
-        execute format(case when described.is_gone then 'drop function %s' else 'comment on function %s is null' end, described.id);
+        -- An expression has no header in its body. That of a queue has it in its file, the others describe themselves.
+        if described.header is not null and described.header is distinct from described.known then
+            execute format('comment on function %s is %L', described.id, described.header);
+        end if;
     end loop;
 end $$;

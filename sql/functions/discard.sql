@@ -8,6 +8,7 @@ declare
     count bigint;
 begin
     perform trunkline.check_queue(queue);
-    select count(*) into count from trunkline.discard_letters(queue, trunkline.check_ids(ids, 'discard'), null);
+    execute format('select count(*) from trunkline.%I($1, null)', 'do_discard_' || queue)
+        into count using trunkline.check_ids(ids, 'discard');
     return count;
 end $$;

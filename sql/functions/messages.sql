@@ -19,8 +19,8 @@ declare
 begin
     perform trunkline.check_queue(queue);
     return query execute format(
-        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key from %s m order by m.due_at, m.id',
-        case when bounded then 'trunkline.messages_within($1, $2, $3, $4, $5)' else format('trunkline.%I', 'messages_' || queue) end)
-        using queue, coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
+        'select m.id, m.enqueued_at, m.due_at, m.attempt, m.error, m.payload::text, m.metadata, m.priority, m.key from trunkline.%I%s m order by m.due_at, m.id',
+        case when bounded then 'do_within_' else 'messages_' end || queue, case when bounded then '($1, $2, $3, $4)' else '' end)
+        using coalesce(first_id, 0), coalesce(last_id, 9223372036854775807),
               coalesce(due_from, '-infinity'), coalesce(due_before, 'infinity');
 end $$;

@@ -4,11 +4,14 @@ create or replace function trunkline.prune(queue text, age interval) returns big
 --
 -- Example:
 --     select trunkline.prune('emails', '30 days');
+declare
+    count bigint;
 begin
     perform trunkline.check_queue(queue);
     if age is null or age < '0' then
         raise exception 'an age of % is out of bounds', coalesce(age::text, 'null')
             using errcode = 'invalid_parameter_value', hint = 'An age is at least zero; zero deletes the whole archive.';
     end if;
-    return trunkline.prune_archive(queue, age);
+    execute format('select trunkline.%I($1)', 'do_prune_' || queue) into count using age;
+    return count;
 end $$;

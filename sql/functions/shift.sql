@@ -14,7 +14,7 @@ declare
     messages bigint;
 begin
     perform trunkline.check_queue(queue);
-    messages := trunkline.shift_messages(queue, passed);
+    execute format('select trunkline.%I($1)', 'do_shift_' || queue) into messages using passed;
     perform pg_notify('trunkline.' || queue, '');
     if has_table_privilege('trunkline.schedule', 'update') then
         update trunkline.schedule s set next_at = s.next_at - passed, owed_at = s.owed_at - passed where s.queue = shift.queue and s.placed;

@@ -1,2 +1,2 @@
 -- Deletes messages permanently; a worker that has leased one finds the lease lost. Busy messages are returned as not done.
-select id, done from trunkline.cancel_messages($2, $1)
+select id, done from trunkline.{do_cancel_}($1)

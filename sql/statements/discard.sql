@@ -1,2 +1,2 @@
 -- If the ids are null, discards the oldest dead letters, up to the limit.
-select id from trunkline.discard_letters($3, $1, $2) id
+select id from trunkline.{do_discard_}($1, $2) id

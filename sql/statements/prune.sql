@@ -1,2 +1,2 @@
 -- Deletes archived messages by age, along the index.
-select trunkline.prune_archive($2, $1 operator(pg_catalog.*) interval '1 second')
+select trunkline.{do_prune_}($1 operator(pg_catalog.*) interval '1 second')

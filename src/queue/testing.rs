@@ -77,7 +77,7 @@ pub async fn shift<T>(queue: &Queue<T>, by: Duration) -> Result<u64> {
         // The statement locks the whole queue, so it may deadlock with a worker. In that case
         // nothing has changed yet.
         let rows = loop {
-            match shared.query(&shared.sql.shift, &[&seconds, &shared.name()]).await {
+            match shared.query(&shared.sql.shift, &[&seconds]).await {
                 Err(error) if error.sqlstate() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
                 answer => break answer?,
             }

@@ -141,7 +141,7 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
                  select i * 1024 + k as id from generate_series(1, :n / 8) i, unnest('{100,300,500,700,900,901,950,1000}'::int[]) k) c";
     let leased = rows("1", "1024", ":n / 8").replace("now() -", "now() + interval '1 hour' -");
     is_linear("carving", &sql, &leased, carve).await;
-    for verb in ["cancel_messages('q', array_agg(id))", "do_reschedule_q(array_agg(id), now())"] {
+    for verb in ["do_cancel_q(array_agg(id))", "do_reschedule_q(array_agg(id), now())"] {
         let call = carve.replace("do_carve_q(array_agg(id), array_agg(1), array_agg(1), true)", verb);
         is_linear(verb, &sql, &rows("0", "1024", ":n / 8"), &format!("select count(*) from ({call}) c")).await;
     }

@@ -88,8 +88,7 @@ impl Db {
         session.batch("migrate", &self.statement("migrate", &functions).text).await?;
         let parts: Vec<&str> = TEMPLATES.iter().map(|(part, ..)| *part).collect();
         let names: Vec<&str> = TEMPLATES.iter().map(|(_, name, _)| *name).collect();
-        let texts = TEMPLATES.iter().map(|(_, name, text)| self.statement(name, &shortened(text)).text);
-        let texts: Vec<_> = texts.collect();
+        let texts: Vec<_> = TEMPLATES.iter().map(|(_, name, text)| self.statement(name, text).text).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
         let templates = self.statement("template", include_str!("../../../sql/statements/template.sql"));
         session.query(&templates, &[&parts, &names, &texts]).await?;
@@ -217,27 +216,6 @@ const fn number(name: &str) -> i32 {
         at += 1;
     }
     version
-}
-
-/// Shortens a template, of which each queue has a copy: four spaces at the start of a line become a
-/// tab, and of the comments only the first sentence stays, which `\sf` shows at the function's
-/// start.
-fn shortened(text: &str) -> String {
-    let mut is_header = false;
-    let mut short = String::with_capacity(text.len());
-    for line in text.lines() {
-        let rest = line.trim_start();
-        let (is_comment, end) = (rest.starts_with("--"), rest.find(". ").map_or(rest.len(), |dot| dot + 1));
-        if !is_comment || is_header {
-            let spaces = line.len() - rest.len();
-            short.push_str(&"\t".repeat(spaces / 4));
-            short.push_str(&" ".repeat(spaces % 4));
-            short.push_str(if is_comment { &rest[..end] } else { rest });
-            short.push('\n');
-        }
-        is_header = rest.ends_with("as $f$") || (is_comment && is_header && !rest[..end].ends_with('.'));
-    }
-    short
 }
 
 /// A fingerprint of the functions and templates.

@@ -154,7 +154,7 @@ impl Shared {
         let work = async move {
             let began = Instant::now();
             let rows = match &change {
-                Change::Cancelled => shared.query(&shared.sql.cancel, &[&ids, &shared.name()]).await?,
+                Change::Cancelled => shared.query(&shared.sql.cancel, &[&ids]).await?,
                 Change::Due(due) => shared.query(&shared.sql.reschedule, &[&ids, due]).await?,
             };
             let (mut done, mut busy) = (Vec::new(), Vec::new());

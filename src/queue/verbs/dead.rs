@@ -101,7 +101,7 @@ impl Shared {
     }
 
     async fn discard(&self, ids: Option<&[i64]>, most: i64) -> Result<usize> {
-        Ok(self.query(&self.sql.discard, &[&ids, &most, &self.name()]).await?.len())
+        Ok(self.query(&self.sql.discard, &[&ids, &most]).await?.len())
     }
 }
 
