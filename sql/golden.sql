@@ -2902,8 +2902,8 @@ begin
           where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; not along the lanes, which contain all waiting messages
-        select distinct q.lane from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
+      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; the sum hides the lanes, which contain all waiting messages
+        select distinct q.lane + 0 from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify('trunkline.orders', '');
     end if;
@@ -4049,7 +4049,7 @@ begin
     select coalesce(sum(m.size), 0) into messages from moved m;
     update trunkline."dead_orders" d set enqueued_at = d.enqueued_at - passed, dead_at = d.dead_at - passed;
     update trunkline."archive_orders" a set enqueued_at = a.enqueued_at - passed, archived_at = a.archived_at - passed;
-    update trunkline."line_orders" l set until = l.until - passed where isfinite(l.until);
+    with lines as (update trunkline."line_orders" l set until = l.until - passed where isfinite(l.until))
     update trunkline."lane_orders" h set held_until = h.held_until - passed, starts_until = h.starts_until - passed, empty_at = h.empty_at - passed;
     return messages;
 end ;
