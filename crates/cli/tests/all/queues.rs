@@ -1,4 +1,4 @@
-use crate::fixture::{Trunkline, failed, sql};
+use crate::fixture::{Trunkline, eventually, failed, rows, sql};
 
 #[test]
 fn a_queue_is_created_listed_described_and_dropped() {

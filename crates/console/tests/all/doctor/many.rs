@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use trunkline::Settings;
+use trunkline::{Db, Settings};
 use trunkline_console::doctor::{Doctor, Severity};
 
 use super::{Ward, connect};
