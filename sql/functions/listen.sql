@@ -12,6 +12,6 @@ declare
 begin
     perform trunkline.check_queue(queue);
     perform pg_advisory_lock_shared(1953656427, hashtext(channel));
-    perform set_config('trunkline.listens', 'on', false);
+    perform set_config('trunkline.listens', concat_ws(',', nullif(current_setting('trunkline.listens', true), ''), queue), false);
     execute format('listen %I', channel);
 end $$;

@@ -9,6 +9,8 @@ declare
 begin
     perform trunkline.check_queue(queue);
     execute format('unlisten %I', channel);
+    perform set_config('trunkline.listens',
+        array_to_string(array_remove(string_to_array(current_setting('trunkline.listens', true), ','), queue), ','), false);
     -- The server warns, in vain, when no lock is left.
     while pg_advisory_unlock_shared(1953656427, hashtext(channel)) loop
     end loop;
