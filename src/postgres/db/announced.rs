@@ -41,6 +41,7 @@ impl Announced {
         for (waiting, _) in &mut self.waiting {
             waiting.retain(|channel| !channels.contains(channel));
         }
+        self.waiting.retain(|(waiting, _)| !waiting.is_empty());
     }
 
     /// Removes all transactions except those that are still running.

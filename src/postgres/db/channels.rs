@@ -68,21 +68,25 @@ impl ListenedChannels {
         });
     }
 
-    /// Returns the names of the channels that fulfil a condition.
-    pub fn names(&self, mut which: impl FnMut(&str, &Heard) -> bool) -> Vec<String> {
-        self.with(|all| {
-            let names = all.iter().filter(|(name, channel)| which(name, &channel.heard.borrow()));
-            names.map(|(name, _)| name.clone()).collect()
-        })
+    /// Returns the names of all channels.
+    pub fn names(&self) -> Vec<String> {
+        self.with(|all| all.keys().cloned().collect())
     }
 
-    /// Records that notifications arrive from now on, and whether none is missing. Counts one
-    /// notification, because one may have been missed earlier.
-    pub fn hear(&self, names: &[String], alive: i64, hearing: bool) {
+    /// Records that notifications arrive on the `listened` channels from now on, and that none is
+    /// missing on those that are `reliable`. Counts one notification for each news, because one may
+    /// have been missed earlier.
+    pub fn hear(&self, listened: &[String], alive: i64, reliable: impl Fn(&str) -> bool) {
         self.with(|all| {
-            for channel in names.iter().filter_map(|name| all.get(name)) {
-                channel.heard.send_modify(|heard| {
-                    *heard = Heard { rings: heard.rings + 1, hearing, alive: Some(alive) };
+            for name in listened {
+                let Some(channel) = all.get(name) else { continue };
+                let hearing = reliable(name);
+                channel.heard.send_if_modified(|heard| {
+                    let is_news = heard.alive.is_none() || hearing && !heard.hearing;
+                    if is_news {
+                        *heard = Heard { rings: heard.rings + 1, hearing, alive: Some(alive) };
+                    }
+                    is_news
                 });
             }
         });

@@ -226,19 +226,15 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
     loop {
         let Some(all) = channels.upgrade() else { break };
         changes.borrow_and_update();
-        let wanted = all.names(|_, _| true);
+        let wanted = all.names();
         let (fresh, left) = (without(&wanted, &listened), without(&listened, &wanted));
         let Some(unaware) = follow_to(client, &fresh, &left).await else { break };
         announced.withdraw(&left);
         announced.add(&fresh, unaware);
         listened = wanted;
-        all.hear(&fresh, alive, false);
-        // A channel that was unsubscribed and subscribed again in the meantime is on the server's
-        // list, but its new subscription is not marked as listening.
-        let again = all.names(|name, heard| heard.alive.is_none() && listened.iter().any(|listened| listened == name));
-        all.hear(&again, alive, false);
-        let reliable = all.names(|name, heard| heard.alive.is_some() && !heard.hearing && !announced.awaits(name));
-        all.hear(&reliable, alive, true);
+        // This includes a channel that was unsubscribed and subscribed again in the meantime: it is
+        // on the server's list, but its new subscription is not marked as listening.
+        all.hear(&listened, alive, |name| !announced.awaits(name));
         drop(all);
         tokio::select! {
             change = changes.changed() => if change.is_err() { break },
