@@ -2897,9 +2897,15 @@ function do_leave_orders(lanes integer[], holder bigint) returns void language p
 declare
     clock timestamptz := clock_timestamp();
 begin
+    -- The next statement sees what the last holder of these locks has leased, because its snapshot is taken after them.
+    lanes := array(
+        select -1 - h.lane from trunkline."lane_orders" h
+        where h.lane < 0 and (lanes is null or -1 - h.lane = any (lanes))
+          and exists (select from trunkline."lane_orders" o where o.lane = -1 - h.lane and o.holder = holder and o.held_until > clock)
+        for update of h skip locked);
     update trunkline."lane_orders" g set holder = null, held_until = '-infinity', wanted_until = '-infinity', starts_until = least(g.starts_until, clock)
     from (select h.lane from trunkline."lane_orders" h
-          where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
+          where h.lane >= 0 and h.holder = holder and h.lane = any (lanes) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
       and g.lane <> all (array( -- evaluated once, along the due times, where leases end; the sum hides the lanes, which contain all waiting messages

@@ -2,15 +2,22 @@ create or replace function trunkline.{do_leave_}(lanes int[], holder bigint)
     returns void language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the holder keeps the lane until their leases end. Notifies
--- a worker that waits for a lane. A message that is no longer leased is not started any more.
+-- Releases lanes, or all lanes of a holder (null). If messages of a lane are still leased, the holder keeps the lane until their leases end. The same
+-- holds for a lane that another session leases from at this moment, for example under the number of a holder that has lost its connection. Notifies a
+-- worker that waits for a lane. A message that is no longer leased is not started any more.
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
 begin
+    -- The next statement sees what the last holder of these locks has leased, because its snapshot is taken after them.
+    lanes := array(
+        select -1 - h.lane from trunkline.{lane_} h
+        where h.lane < 0 and (lanes is null or -1 - h.lane = any (lanes))
+          and exists (select from trunkline.{lane_} o where o.lane = -1 - h.lane and o.holder = holder and o.held_until > clock)
+        for update of h skip locked);
     update trunkline.{lane_} g set holder = null, held_until = '-infinity', wanted_until = '-infinity', starts_until = least(g.starts_until, clock)
     from (select h.lane from trunkline.{lane_} h
-          where h.lane >= 0 and h.holder = holder and (lanes is null or h.lane = any (lanes)) and h.held_until > clock
+          where h.lane >= 0 and h.holder = holder and h.lane = any (lanes) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
       and g.lane <> all (array( -- evaluated once, along the due times, where leases end; the sum hides the lanes, which contain all waiting messages

@@ -20,7 +20,7 @@ create table trunkline.{lane_} (
     starts_until timestamptz not null default '-infinity',
     empty_at     timestamptz not null default '-infinity'
 ) with (fillfactor = 10);
--- Each lane also has a row with a negative number. Every lease locks it, and so does every split of the lane's rows. Changes of the lanes themselves
--- never touch it.
+-- Each lane also has a row with a negative number. Every lease locks it, and so do every split of the lane's rows and the release of the lane.
+-- Other changes of the lanes themselves never touch it.
 insert into trunkline.{lane_} (lane) select generate_series(-{key_lanes}, {key_lanes} - 1);
 create table trunkline.{line_} (lane smallint, key text, until timestamptz not null, constraint {linekey_} primary key (lane, key)) with (fillfactor = 50);

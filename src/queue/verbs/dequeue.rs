@@ -52,7 +52,11 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                Err(_) if got > 0 => break, // the caller receives the earlier pages
+                // The caller receives the earlier pages. But a holder of lanes must know that it may
+                // hold more messages.
+                Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
+                    break;
+                }
                 outcome => outcome?,
             };
             let size = page.size;

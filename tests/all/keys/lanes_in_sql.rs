@@ -41,6 +41,25 @@ async fn partition_is_leased_whole_by_one_holder_until_released() {
 }
 
 #[tokio::test]
+async fn partition_is_not_released_while_messages_are_being_leased_from_it() {
+    let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
+    let other = connect(&url).await;
+    queue.enqueue_many(&(0..4).map(|place| nth(0, place)).collect::<Vec<_>>()).await.expect("enqueued");
+    let mine = holder(&sql, 1).await.expect("a lane");
+    sql.batch_execute("select trunkline.ack('q', id, attempt) from trunkline.queue_q where attempt > 0")
+        .await
+        .expect("acknowledged");
+    sql.batch_execute("begin").await.expect("begun");
+    let second = leased(&sql, &format!("more('q', {mine}, 1)")).await;
+    assert_eq!(second[0].3, "1");
+    // The holder may not have heard of the second message, if it lost its connection.
+    let release = other.query_one("select trunkline.release_partition('q', $1)", &[&mine]).await.expect("asked");
+    sql.batch_execute("commit").await.expect("committed");
+    assert_eq!(holder(&other, 9).await, None, "the third must wait for the second");
+    assert!(!release.get::<_, bool>(0));
+}
+
+#[tokio::test]
 async fn a_late_holder_changes_nothing() {
     let Place { queue, sql, url, .. } = place::<i64>(settings().partitions(1)).await;
     let other = connect(&url).await;
