@@ -548,7 +548,7 @@ CREATE UNIQUE INDEX uniquekey_tasks ON trunkline.unique_tasks USING btree (key);
 
 CREATE INDEX waiting_by_queue ON trunkline.waiting USING btree (queue);
 
-function ack(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function ack(queue text, id bigint, attempt integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off;
 
 function ack_many(queue text, ids bigint[], attempts integer[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -2758,13 +2758,11 @@ begin
         if n = 1 then
             -- Neither a total nor an order: the statement below takes longer for one message.
             return query
-                with head as materialized (
-                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= 10 or q.attempt > 0 and q.error is null and apart as awkward
-                    from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
                 update trunkline."queue_emails" q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
-                from head h where q.ctid = h.tid and not h.awkward
+                where q.ctid = (select h.ctid from trunkline."queue_emails" h where (h.due_at, h.id + 0) >= (due, 0) and h.due_at <= until
+                                order by h.due_at, h.id + 0 limit 1 for update skip locked)
+                  and q.size = 1 and q.attempt - q.released < 10 and not (q.attempt > 0 and q.error is null and apart)
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, false, q.released;
         else
             return query
@@ -2785,6 +2783,12 @@ begin
         end if;
         if found then
             return;
+        elsif n = 1 then
+            perform from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            if not found then
+                return; -- nothing is due: not even a row that has to be split
+            end if;
         end if;
     end if;
     while n > 0 loop
@@ -4422,11 +4426,10 @@ begin
         if n = 1 then
             -- Neither a total nor an order: the statement below takes 30 % longer for one message.
             return query
-                with head as materialized (
-                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= 10 as awkward
-                    from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
-                delete from trunkline."queue_emails" q using head h where q.ctid = h.tid and not h.awkward
+                delete from trunkline."queue_emails" q
+                where q.ctid = (select h.ctid from trunkline."queue_emails" h where (h.due_at, h.id + 0) >= (due, 0) and h.due_at <= until
+                                order by h.due_at, h.id + 0 limit 1 for update skip locked)
+                  and q.size = 1 and q.attempt - q.released < 10
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.payload, q.metadata, q.released, q.error,
                           case when keep then trunkline."do_kept_emails"(q) end;
         else
@@ -4447,6 +4450,12 @@ begin
         end if;
         if found then
             return;
+        elsif n = 1 then
+            perform from trunkline."queue_emails" q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            if not found then
+                return; -- nothing is due: not even a row that has to be split
+            end if;
         end if;
     end if;
     while n > 0 loop
@@ -4868,7 +4877,7 @@ function find(queue text, id bigint) returns TABLE(state text, attempt integer, 
 
 function fire_schedule(name text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
-function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile;
 
 function forget_relays() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4905,6 +4914,8 @@ function limit_queue(queue text, max_leased integer DEFAULT NULL::integer, per_s
 function listen(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function lock_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function look_floor(queue text, keep boolean) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
 function messages(queue text, first_id bigint DEFAULT NULL::bigint, last_id bigint DEFAULT NULL::bigint, due_from timestamp with time zone DEFAULT NULL::timestamp with time zone, due_before timestamp with time zone DEFAULT NULL::timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

@@ -1,47 +1,25 @@
 create or replace function trunkline.floor(queue text, keep bool default true) returns timestamptz
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+    language plpgsql as $$
 -- Returns the floor under this session's scans (see trunkline.clock). A setting of the session stores it, and a look
 -- updates it every 100 ms. The setting consists of: the floor, the candidate, the transaction that has to end first,
 -- the time of the last look, and the page at which the sweep for rows below the floor continues. Times are stored as
 -- epochs, because a session may change how times are written. If keep is false, nothing is written to tables, so that a
 -- long transaction gets no id. An id would hold back every floor.
+--
+-- Every take and lease in SQL calls this function. Between two looks it costs a fifth of what it would cost with
+-- settings of its own and with trunkline.time_of, so every name includes its schema.
 declare
-    setting text := format('trunkline.floor_%s', to_regclass(format('trunkline.%I', 'queue_' || queue))::oid);
-    known bigint[] := nullif(current_setting(setting, true), '')::bigint[];
-    clock bigint := trunkline.epoch_of(clock_timestamp());
-    reached timestamptz;
-    seen record;
-    swept record;
+    setting constant pg_catalog.text := pg_catalog.current_setting(
+        'trunkline.floor_' operator(pg_catalog.||)
+            pg_catalog.to_regclass(pg_catalog.format('trunkline.%I', 'queue_' operator(pg_catalog.||) queue))::pg_catalog.oid, true);
+    known constant pg_catalog.int8[] := case when setting operator(pg_catalog.<>) '' then setting end;
+    age constant pg_catalog.float8 :=
+        pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000000 operator(pg_catalog.-) known[4];
 begin
-    if known is null then
-        reached := trunkline.kept_floor(queue);
-    else
-        reached := trunkline.time_of(known[1]);
-        if clock >= known[4] and clock < known[4] + 100000 then
-            return reached;
-        elsif clock < known[4] then
-            reached := least(reached, now() - interval '1 s'); -- the clock stepped back
-            known := null;
-        end if;
+    if age operator(pg_catalog.>=) 0 and age operator(pg_catalog.<) 100000 then
+        return case when known[1] operator(pg_catalog.>) '-9223372036854775808'::pg_catalog.int8
+            then 'epoch'::pg_catalog.timestamptz operator(pg_catalog.+) (known[1] operator(pg_catalog.*) '1 us'::pg_catalog.interval)
+            else '-infinity' end;
     end if;
-    execute format('select min(l.oldest) as oldest, min(l.candidate) as candidate, min(l.running) as running, max(l.next) as next
-                    from trunkline.%I(%s) l', 'do_look_' || queue, trunkline.in_lanes(queue, '$1')) into seen using reached;
-    if known is null then
-        known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, 0];
-    else
-        if seen.running >= known[3] then
-            reached := greatest(reached, least(trunkline.time_of(known[2]), seen.oldest));
-            known := array[0, trunkline.epoch_of(seen.candidate), seen.next, 0, known[5]];
-            if keep then
-                perform trunkline.keep_floor(queue, reached);
-            end if;
-        end if;
-        execute format('select * from trunkline.%I(%s, $2)', 'do_sweep_' || queue, trunkline.in_lanes(queue, '$1')) into swept using reached, known[5];
-        reached := least(reached, swept.stray);
-        known[5] := swept.next_page;
-    end if;
-    known[1] := trunkline.epoch_of(reached);
-    known[4] := clock;
-    perform set_config(setting, known::text, false);
-    return reached;
+    return trunkline.look_floor(queue, keep);
 end $$;

@@ -105,6 +105,7 @@ const INTERNAL: &[&str] = &[
     "check_role",
     "kept_floor",
     "lock_queue",
+    "look_floor",
     "wait_no_more",
     "apply_rights",
     "apply_shared_rights",

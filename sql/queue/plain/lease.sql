@@ -24,13 +24,11 @@ begin
         if n = 1 then
             -- Neither a total nor an order: the statement below takes longer for one message.
             return query
-                with head as materialized (
-                    select q.ctid as tid, q.size > 1 or q.attempt - q.released >= {max_attempts} or q.attempt > 0 and q.error is null and apart as awkward
-                    from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
-                    order by q.due_at, q.id + 0 limit 1 for update skip locked)
                 update trunkline.{queue_} q
                 set due_at = trunkline.clock() + term, attempt = q.attempt + 1, error = null
-                from head h where q.ctid = h.tid and not h.awkward
+                where q.ctid = (select h.ctid from trunkline.{queue_} h where (h.due_at, h.id + 0) >= (due, 0) and h.due_at <= until
+                                order by h.due_at, h.id + 0 limit 1 for update skip locked)
+                  and q.size = 1 and q.attempt - q.released < {max_attempts} and not (q.attempt > 0 and q.error is null and apart)
                 returning q.id, q.attempt, q.size, q.enqueued_at, q.due_at, q.payload, q.metadata, false, q.released;
         else
             return query
@@ -51,6 +49,12 @@ begin
         end if;
         if found then
             return;
+        elsif n = 1 then
+            perform from trunkline.{queue_} q where (q.due_at, q.id + 0) >= (due, 0) and q.due_at <= until
+            order by q.due_at, q.id + 0 limit 1 for update skip locked;
+            if not found then
+                return; -- nothing is due: not even a row that has to be split
+            end if;
         end if;
     end if;
     while n > 0 loop

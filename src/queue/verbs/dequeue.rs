@@ -52,8 +52,8 @@ impl Shared {
         while got < n {
             let wanted = self.fitting(n - got);
             let page = match self.dequeue_page(wanted, how).await {
-                // The caller receives the earlier pages. But a holder of lanes must know that it may
-                // hold more messages.
+                // The caller receives the earlier pages. But a holder of lanes must know that
+                // it may hold more messages.
                 Err(error) if got > 0 && !(error.is_outcome_unknown() && matches!(how, DequeueMode::Lanes(..))) => {
                     break;
                 }

@@ -136,7 +136,7 @@ async fn every_function_says_where_names_are_looked_up() {
     let unsafe_ones = "select p.oid::regprocedure::text from pg_proc p
         where p.pronamespace = 'trunkline'::regnamespace and p.prosqlbody is null
           -- They qualify every name instead; the next test lays traps for them.
-          and p.proname not in ('refuse_row', 'enqueue', 'do_enqueue_q') and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
+          and p.proname not in ('refuse_row', 'enqueue', 'do_enqueue_q', 'floor') and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
     // These functions delete stale rows or return an id to its pool. A role that may call them can
@@ -163,6 +163,12 @@ async fn enqueue_and_its_check_find_no_name_of_others() {
          create operator trap.= (leftarg = interval, rightarg = interval, function = trap.yes);
          create function trap.join(text, text) returns text language plpgsql as $$ begin raise exception 'trapped'; end $$;
          create operator trap.|| (leftarg = text, rightarg = text, function = trap.join);
+         create operator trap.<> (leftarg = text, rightarg = text, function = trap.yes);
+         create function trap.yes(float8, int) returns bool language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create operator trap.>= (leftarg = float8, rightarg = int, function = trap.yes);
+         create operator trap.< (leftarg = float8, rightarg = int, function = trap.yes);
+         create function trap.current_setting(text, bool) returns text language plpgsql as $$ begin raise exception 'trapped'; end $$;
+         create function trap.to_regclass(text) returns regclass language plpgsql as $$ begin raise exception 'trapped'; end $$;
          create type trap.int8 as enum ('trap'); create type trap.interval as enum ('trap');
          create function trap.format(text, text) returns text language sql as $$ select 'select null::bigint'::text $$;
          create function trap.to_regproc(text) returns regproc language sql as $$ select null::regproc $$;
@@ -191,6 +197,10 @@ async fn enqueue_and_its_check_find_no_name_of_others() {
             .await
             .expect("enqueued");
         sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
+    }
+    // The first call of a session looks; the second compares numbers and times.
+    for _ in 0..2 {
+        sql.batch_execute("select trunkline.floor('q')").await.expect("a floor");
     }
     for bad in [
         "(1, array[null::pg_catalog.int8])",
