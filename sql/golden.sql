@@ -2479,16 +2479,16 @@ begin
     end loop;
 end ;
 
-function do_holdlane_orders(lanes integer[], holder bigint, until timestamp with time zone, floor timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_holdlane_orders(lanes integer[], holder bigint, until timestamp with time zone, floor timestamp with time zone, clock timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     l int;
 begin
     for l in select u.lane from unnest(lanes) u(lane) order by u.lane loop
         update trunkline."lane_orders" h
-        set holder = holder, held_until = greatest(h.held_until, until), served_at = clock_timestamp(), wanted_until = '-infinity',
-            starts_until = greatest(h.starts_until, clock_timestamp() + (until - clock_timestamp()) / 3),
-            empty_at = case when h.holder = holder and h.held_until > clock_timestamp() then h.empty_at else greatest(h.empty_at, h.starts_until) end,
+        set holder = holder, held_until = greatest(h.held_until, until), served_at = clock, wanted_until = '-infinity',
+            starts_until = greatest(h.starts_until, clock + (until - clock) / 3),
+            empty_at = case when h.holder = holder and h.held_until > clock then h.empty_at else greatest(h.empty_at, h.starts_until) end,
             floor = greatest(h.floor, least(floor, (
                 select q.place from trunkline."queue_orders" q where q.lane = l and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                 order by q.place, q.id + 0 limit 1)))
@@ -2499,6 +2499,7 @@ end ;
 function do_keep_orders(ids bigint[], lease interval, holders text[]) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
+    clock timestamptz;
     l record;
 begin
     if exists (select from trunkline."lane_orders" h where h.lane >= 0 and h.served_at > clock_timestamp()) then
@@ -2514,9 +2515,9 @@ begin
                 hint = 'Nothing was extended. What was held may be someone else''s now.';
         end if;
         continue when not l.ends;
+        clock := clock_timestamp(); -- once: it may be corrected in the meantime
         update trunkline."lane_orders" h
-        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2),
-            served_at = clock_timestamp()
+        set held_until = clock + lease * 1.5, starts_until = greatest(h.starts_until, clock + lease / 2), served_at = clock
         where h.lane = l.lane;
     end loop;
 end ;
@@ -2685,7 +2686,7 @@ begin
     if ahead then
         perform trunkline."do_right_orders"(1);
     end if;
-    perform trunkline."do_holdlane_orders"(held, holder, until, floor);
+    perform trunkline."do_holdlane_orders"(held, holder, until, floor, clock);
     if leaving <> '{}' then
         perform trunkline."do_leave_orders"(leaving, holder);
     end if;
@@ -2700,7 +2701,7 @@ begin
                case when null::float8 is not null then (
                    select array[1 / null::float8, null::float8 / null::float8,
                                 case when isfinite(h.empty_at) then greatest(
-                                    extract(epoch from h.empty_at - clock_timestamp())::float8 + null::float8 / null::float8, 0)
+                                    extract(epoch from h.empty_at - clock)::float8 + null::float8 / null::float8, 0)
                                 else 0 end]
                    from trunkline."lane_orders" h where h.lane = e.lane) end
         from leased e order by e.nr;

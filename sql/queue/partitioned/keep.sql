@@ -7,6 +7,7 @@ create or replace function trunkline.{do_keep_}(ids bigint[], lease interval, ho
 -- leases were lost. served_at is the time that the clock showed: see do_right_.
 #variable_conflict use_variable
 declare
+    clock timestamptz;
     l record;
 begin
     if exists (select from trunkline.{lane_} h where h.lane >= 0 and h.served_at > clock_timestamp()) then
@@ -22,9 +23,9 @@ begin
                 hint = 'Nothing was extended. What was held may be someone else''s now.';
         end if;
         continue when not l.ends;
+        clock := clock_timestamp(); -- once: it may be corrected in the meantime
         update trunkline.{lane_} h
-        set held_until = clock_timestamp() + lease * 1.5, starts_until = greatest(h.starts_until, clock_timestamp() + lease / 2),
-            served_at = clock_timestamp()
+        set held_until = clock + lease * 1.5, starts_until = greatest(h.starts_until, clock + lease / 2), served_at = clock
         where h.lane = l.lane;
     end loop;
 end $f$;

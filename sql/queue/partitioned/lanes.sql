@@ -113,7 +113,7 @@ begin
     if ahead then
         perform trunkline.{do_right_}(1);
     end if;
-    perform trunkline.{do_holdlane_}(held, holder, until, floor);
+    perform trunkline.{do_holdlane_}(held, holder, until, floor, clock);
     if leaving <> '{}' then
         perform trunkline.{do_leave_}(leaving, holder);
     end if;
@@ -128,7 +128,7 @@ begin
                case when {key_per_second}::float8 is not null then (
                    select array[1 / {key_per_second}::float8, {key_burst}::float8 / {key_per_second}::float8,
                                 case when isfinite(h.empty_at) then greatest(
-                                    extract(epoch from h.empty_at - clock_timestamp())::float8 + {key_burst}::float8 / {key_per_second}::float8, 0)
+                                    extract(epoch from h.empty_at - clock)::float8 + {key_burst}::float8 / {key_per_second}::float8, 0)
                                 else 0 end]
                    from trunkline.{lane_} h where h.lane = e.lane) end
         from leased e order by e.nr;
