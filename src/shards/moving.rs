@@ -47,7 +47,7 @@ struct MovedRows {
 }
 
 /// A shard that can receive messages, with its queues.
-type Target = (Arc<Shard>, Vec<Description>);
+type Destination = (Arc<Shard>, Vec<Description>);
 
 impl Set {
     /// Moves the messages that are being moved to their targets, and to no other shard, because a
@@ -107,7 +107,7 @@ impl Set {
     }
 
     /// Returns the shards that accept messages, and prepares them to receive messages.
-    async fn targets(&self, from: &Shard) -> Result<Vec<Target>> {
+    async fn targets(&self, from: &Shard) -> Result<Vec<Destination>> {
         let mut targets = Vec::new();
         prepare(&from.db).await?;
         let others = self.0.reached.borrow().clone();
@@ -131,7 +131,7 @@ fn is_open(shard: &Shard) -> bool {
 }
 
 /// Returns the next target in rotation that has the same queue.
-fn next<'a>(targets: &'a [Target], queue: &Description, turn: &mut usize) -> Option<&'a Arc<Shard>> {
+fn next<'a>(targets: &'a [Destination], queue: &Description, turn: &mut usize) -> Option<&'a Arc<Shard>> {
     let is_same = |other: &Description| {
         (&other.name, &other.payload, other.priorities) == (&queue.name, &queue.payload, queue.priorities)
     };

@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// The shards that were reached, in the order of their names.
-pub(super) type Reached = Arc<[Arc<Shard>]>;
+pub(super) type ReachedShards = Arc<[Arc<Shard>]>;
 
 /// All servers of a set.
 pub(super) struct Servers {
     places: Mutex<Vec<Arc<Server>>>,
     /// The number of servers that have not been reached yet.
     missing: AtomicUsize,
-    pub reached: watch::Sender<Reached>,
+    pub reached: watch::Sender<ReachedShards>,
     /// Notified when a shard may be usable again.
     pub changed: Arc<Notify>,
 }

@@ -104,7 +104,7 @@ mod with_brokers {
 
     pub async fn run(args: Args, database: &Database) -> Result<()> {
         let mut stop = Stop::on_signals()?;
-        let aside = Aside::start();
+        let aside = ErrorLines::start();
         warnings::show({
             let aside = aside.clone();
             move |line| aside.say(line)
@@ -143,14 +143,14 @@ mod with_brokers {
     /// Writes lines to standard error from its own thread, because a stuck reader must not block
     /// the renewal of leases.
     #[derive(Clone)]
-    struct Aside(SyncSender<Said>);
+    struct ErrorLines(SyncSender<Said>);
 
     enum Said {
         Line(String),
         End(SyncSender<()>),
     }
 
-    impl Aside {
+    impl ErrorLines {
         /// The maximum number of lines that wait for the reader. Further lines are dropped.
         const WAITING: usize = 64;
 

@@ -22,7 +22,7 @@ Examples:
 )]
 pub struct Grant {
     #[command(flatten)]
-    which: Which,
+    which: QueueOrAll,
     /// A role that may enqueue
     #[arg(long, value_name = "ROLE")]
     producer: Vec<String>,
@@ -45,7 +45,7 @@ Examples:
 )]
 pub struct Revoke {
     #[command(flatten)]
-    which: Which,
+    which: QueueOrAll,
     /// A role that loses all its rights on the queue or queues
     #[arg(long, value_name = "ROLE", required = true)]
     from: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Revoke {
 
 /// A queue, or all of them.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct QueueOrAll {
     /// The queue
     #[arg(required_unless_present = "all")]
     queue: Option<String>,

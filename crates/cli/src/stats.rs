@@ -41,7 +41,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let several = found.iter().any(|line| line.shard.is_some());
     let headers = ["queue", ">due", ">delayed", ">leased", ">to retry", ">dead", ">archived", ">rows", ">oldest due"];
     let mut table = Table::new(headers.into_iter().chain(several.then_some("shard")));
-    for Line { queue, shard, stats } in found {
+    for QueueCounts { queue, shard, stats } in found {
         let numbers = [stats.due, stats.delayed, stats.leased, stats.to_retry, stats.dead, stats.archived, stats.rows];
         let oldest = stats.oldest_due.map_or_else(String::new, |oldest: Duration| time::age(oldest));
         let shard = several.then(|| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()));
@@ -51,7 +51,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 }
 
 /// The counts of one queue, or of its part on one shard.
-struct Line {
+struct QueueCounts {
     queue: String,
     shard: Option<shards::Id>,
     stats: Stats,
@@ -61,7 +61,7 @@ struct Line {
 /// the server's table of locks has 64 entries for each connection.
 const PAGE: usize = 32;
 
-async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
+async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<QueueCounts>> {
     let known: BTreeSet<String> = match names.len() {
         1 => BTreeSet::new(), // it is counted alone
         _ => db.list_queues().await?.into_iter().map(|queue| queue.name).collect(),
@@ -82,7 +82,7 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
             None => {
                 for name in page {
                     let stats = db.queue::<Unread>(name).await?.stats().await?;
-                    found.push(Line { queue: name.clone(), shard: None, stats });
+                    found.push(QueueCounts { queue: name.clone(), shard: None, stats });
                 }
             }
         }
@@ -94,29 +94,29 @@ async fn of_one(mut names: Vec<String>, db: &Db) -> Result<Vec<Line>> {
 type Counted = (String, i64, i64, i64, i64, i64, i64, i64, i64, Option<f64>);
 
 /// Counts existing queues with one statement. Returns them in the order of `page`.
-async fn of_page(page: &[String], db: &Db) -> trunkline::Result<Vec<Line>> {
+async fn of_page(page: &[String], db: &Db) -> trunkline::Result<Vec<QueueCounts>> {
     let count = include_str!("../sql/stats.sql").replace("trunkline.", &format!("{}.", db.schema_name()));
     let counts = page.iter().map(|name| count.replace("{name}", name));
     let counts: Statement<(), Vec<Counted>> = Statement::of(counts.collect::<Vec<_>>().join("\nunion all\n"));
-    let mut lines: Vec<Line> = db.run_in_catalog(&counts, ()).await?.into_iter().map(line).collect();
+    let mut lines: Vec<QueueCounts> = db.run_in_catalog(&counts, ()).await?.into_iter().map(line).collect();
     // Several processes of the server may count, so the rows come in any order.
     let next = |name: &String| Some(lines.swap_remove(lines.iter().position(|line| line.queue == *name)?));
     Ok(page.iter().filter_map(next).collect())
 }
 
-fn line((queue, due, delayed, leased, to_retry, dead, archived, rows, messages, oldest_due): Counted) -> Line {
+fn line((queue, due, delayed, leased, to_retry, dead, archived, rows, messages, oldest_due): Counted) -> QueueCounts {
     let [due, delayed, leased, to_retry] = [due, delayed, leased, to_retry].map(i64::unsigned_abs);
     let [dead, archived, rows, messages] = [dead, archived, rows, messages].map(i64::unsigned_abs);
     let mut stats = Stats::default();
     (stats.due, stats.delayed, stats.leased, stats.to_retry) = (due, delayed, leased, to_retry);
     (stats.dead, stats.archived, stats.rows, stats.messages) = (dead, archived, rows, messages);
     stats.oldest_due = oldest_due.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    Line { queue, shard: None, stats }
+    QueueCounts { queue, shard: None, stats }
 }
 
 /// Returns for each queue the sum, then its parts. A shard that does not answer is reported on
 /// standard error and left out of the sum.
-async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<Line>> {
+async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<QueueCounts>> {
     for shard in shards.list().iter().filter(|shard| shard.down.is_some()) {
         let why = shard.down.as_ref().map_or_else(String::new, ToString::to_string);
         print::note(format!("warning: {} is not counted: {why}", shard.server));
@@ -133,10 +133,10 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
     let mut found = Vec::new();
     for name in names {
         let stats = shards.queue::<Unread>(&name).await?.stats().await;
-        found.push(Line { queue: name.clone(), shard: None, stats: stats.sum });
+        found.push(QueueCounts { queue: name.clone(), shard: None, stats: stats.sum });
         for shards::Sharded { shard, of } in stats.parts {
             match of {
-                Ok(stats) => found.push(Line { queue: name.clone(), shard: Some(shard), stats }),
+                Ok(stats) => found.push(QueueCounts { queue: name.clone(), shard: Some(shard), stats }),
                 Err(error) => print::note(format!("warning: shard {shard} is not counted: {error}")),
             }
         }
@@ -144,7 +144,7 @@ async fn of_several(mut names: Vec<String>, shards: &shards::Set) -> Result<Vec<
     Ok(found)
 }
 
-fn object(Line { queue, shard, stats }: &Line) -> serde_json::Value {
+fn object(QueueCounts { queue, shard, stats }: &QueueCounts) -> serde_json::Value {
     let mut line = json!({
         "queue": queue,
         "due": stats.due,

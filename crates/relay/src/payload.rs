@@ -9,10 +9,10 @@ use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raw(pub Bytes);
 
-type Outcome<T> = Result<T, Box<dyn Error + Sync + Send>>;
+type Converted<T> = Result<T, Box<dyn Error + Sync + Send>>;
 
 impl FromSql<'_> for Raw {
-    fn from_sql(ty: &Type, raw: &[u8]) -> Outcome<Self> {
+    fn from_sql(ty: &Type, raw: &[u8]) -> Converted<Self> {
         let raw = match (ty, raw) {
             (&Type::JSONB, [1, rest @ ..]) => rest,
             (&Type::JSONB, _) => return Err("jsonb of an unknown version".into()),
@@ -27,7 +27,7 @@ impl FromSql<'_> for Raw {
 }
 
 impl ToSql for Raw {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Outcome<IsNull> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Converted<IsNull> {
         match *ty {
             Type::BYTEA => {}
             _ if std::str::from_utf8(&self.0).is_err() => return Err("it is not UTF-8 text".into()),

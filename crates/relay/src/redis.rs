@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// A connection that is replaced when its server refuses commands, because by then the host's name
 /// may point to another server.
-struct Held {
+struct Reconnecting {
     address: Address,
     patience: Duration,
     current: Mutex<ConnectionManager>,
@@ -32,7 +32,7 @@ struct Held {
     renewed: tokio::sync::Mutex<Option<Instant>>,
 }
 
-impl Held {
+impl Reconnecting {
     async fn connect(address: &Address, patience: Duration) -> Result<Self> {
         let current = Mutex::new(connect(address, patience).await?);
         Ok(Self { address: address.clone(), patience, current, renewed: tokio::sync::Mutex::default() })

@@ -25,9 +25,9 @@ impl ser::Error for NotFinite {
     }
 }
 
-type Outcome = Result<(), NotFinite>;
+type Checked = Result<(), NotFinite>;
 
-fn finite(is_finite: bool) -> Outcome {
+fn finite(is_finite: bool) -> Checked {
     if is_finite { Ok(()) } else { Err(NotFinite) }
 }
 
@@ -42,91 +42,91 @@ impl Serializer for Finite {
     type SerializeStruct = Self;
     type SerializeStructVariant = Self;
 
-    fn serialize_f32(self, value: f32) -> Outcome {
+    fn serialize_f32(self, value: f32) -> Checked {
         finite(value.is_finite())
     }
 
-    fn serialize_f64(self, value: f64) -> Outcome {
+    fn serialize_f64(self, value: f64) -> Checked {
         finite(value.is_finite())
     }
 
-    fn serialize_bool(self, _: bool) -> Outcome {
+    fn serialize_bool(self, _: bool) -> Checked {
         Ok(())
     }
 
-    fn serialize_i8(self, _: i8) -> Outcome {
+    fn serialize_i8(self, _: i8) -> Checked {
         Ok(())
     }
 
-    fn serialize_i16(self, _: i16) -> Outcome {
+    fn serialize_i16(self, _: i16) -> Checked {
         Ok(())
     }
 
-    fn serialize_i32(self, _: i32) -> Outcome {
+    fn serialize_i32(self, _: i32) -> Checked {
         Ok(())
     }
 
-    fn serialize_i64(self, _: i64) -> Outcome {
+    fn serialize_i64(self, _: i64) -> Checked {
         Ok(())
     }
 
-    fn serialize_i128(self, _: i128) -> Outcome {
+    fn serialize_i128(self, _: i128) -> Checked {
         Ok(())
     }
 
-    fn serialize_u8(self, _: u8) -> Outcome {
+    fn serialize_u8(self, _: u8) -> Checked {
         Ok(())
     }
 
-    fn serialize_u16(self, _: u16) -> Outcome {
+    fn serialize_u16(self, _: u16) -> Checked {
         Ok(())
     }
 
-    fn serialize_u32(self, _: u32) -> Outcome {
+    fn serialize_u32(self, _: u32) -> Checked {
         Ok(())
     }
 
-    fn serialize_u64(self, _: u64) -> Outcome {
+    fn serialize_u64(self, _: u64) -> Checked {
         Ok(())
     }
 
-    fn serialize_u128(self, _: u128) -> Outcome {
+    fn serialize_u128(self, _: u128) -> Checked {
         Ok(())
     }
 
-    fn serialize_char(self, _: char) -> Outcome {
+    fn serialize_char(self, _: char) -> Checked {
         Ok(())
     }
 
-    fn serialize_str(self, _: &str) -> Outcome {
+    fn serialize_str(self, _: &str) -> Checked {
         Ok(())
     }
 
-    fn serialize_bytes(self, _: &[u8]) -> Outcome {
+    fn serialize_bytes(self, _: &[u8]) -> Checked {
         Ok(())
     }
 
-    fn serialize_none(self) -> Outcome {
+    fn serialize_none(self) -> Checked {
         Ok(())
     }
 
-    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Outcome {
+    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Checked {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Outcome {
+    fn serialize_unit(self) -> Checked {
         Ok(())
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Outcome {
+    fn serialize_unit_struct(self, _: &'static str) -> Checked {
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Outcome {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Checked {
         Ok(())
     }
 
-    fn serialize_newtype_struct<T: ?Sized + Serialize>(self, _: &'static str, value: &T) -> Outcome {
+    fn serialize_newtype_struct<T: ?Sized + Serialize>(self, _: &'static str, value: &T) -> Checked {
         value.serialize(self)
     }
 
@@ -136,7 +136,7 @@ impl Serializer for Finite {
         _: u32,
         _: &'static str,
         value: &T,
-    ) -> Outcome {
+    ) -> Checked {
         value.serialize(self)
     }
 
@@ -173,11 +173,11 @@ impl ser::SerializeSeq for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Outcome {
+    fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }
@@ -186,11 +186,11 @@ impl ser::SerializeTuple for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Outcome {
+    fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }
@@ -199,11 +199,11 @@ impl ser::SerializeTupleStruct for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_field<T: ?Sized + Serialize>(&mut self, value: &T) -> Outcome {
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }
@@ -212,11 +212,11 @@ impl ser::SerializeTupleVariant for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_field<T: ?Sized + Serialize>(&mut self, value: &T) -> Outcome {
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }
@@ -225,15 +225,15 @@ impl ser::SerializeMap for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Outcome {
+    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Checked {
         key.serialize(*self)
     }
 
-    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Outcome {
+    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }
@@ -242,11 +242,11 @@ impl ser::SerializeStruct for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_field<T: ?Sized + Serialize>(&mut self, _: &'static str, value: &T) -> Outcome {
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, _: &'static str, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }
@@ -255,11 +255,11 @@ impl ser::SerializeStructVariant for Finite {
     type Ok = ();
     type Error = NotFinite;
 
-    fn serialize_field<T: ?Sized + Serialize>(&mut self, _: &'static str, value: &T) -> Outcome {
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, _: &'static str, value: &T) -> Checked {
         value.serialize(*self)
     }
 
-    fn end(self) -> Outcome {
+    fn end(self) -> Checked {
         Ok(())
     }
 }

@@ -85,8 +85,8 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         follow: args.follow,
         archive: args.archive,
         form: match args.json {
-            true => Form::Object { of_json: json::is_of_json(&queue.description()) },
-            false => Form::Payload,
+            true => Format::Object { of_json: json::is_of_json(&queue.description()) },
+            false => Format::Payload,
         },
         size: Size::default(),
         outlet: Outlet::stdout()?,
@@ -102,7 +102,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum Format {
     Payload,
     /// A JSON object. If `of_json` is true, its payload is itself JSON.
     Object {
@@ -118,7 +118,7 @@ struct Delivery {
     left: u64,
     follow: bool,
     archive: bool,
-    form: Form,
+    form: Format,
     size: Size,
     outlet: Outlet,
     outage: Outage,
@@ -148,8 +148,8 @@ impl Delivery {
         let mut bytes = 0;
         for (id, message) in messages {
             bytes = match self.form {
-                Form::Payload => chunk.line(&message.payload.0),
-                Form::Object { of_json } => chunk.line(object(*id, message, of_json).to_string().as_bytes()),
+                Format::Payload => chunk.line(&message.payload.0),
+                Format::Object { of_json } => chunk.line(object(*id, message, of_json).to_string().as_bytes()),
             };
             each(Lent { shard: id.shard, lease: message.lease() }, bytes);
         }

@@ -160,7 +160,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     };
     if let Some((path, form, longest)) = read {
         let bad = BadLines::new(&args.bad_lines, &path)?;
-        return lines(Load { queue: &queue, form, usual, enqueued: 0, bad }, Lines::open(&path, longest)?).await;
+        return lines(LineLoad { queue: &queue, form, usual, enqueued: 0, bad }, Lines::open(&path, longest)?).await;
     }
     let payloads: Vec<Text> = match args.file.is_empty() {
         true => input::arguments(args.payload).await?,
@@ -172,7 +172,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 }
 
 /// Enqueues chunks one after another, so that messages become due in the order of their lines.
-async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
+async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
     let mut stop = Stop::on_signals()?;
     loop {
         let chunk = tokio::select! {
@@ -202,7 +202,7 @@ async fn lines(mut load: Load<'_>, mut lines: Lines) -> Result<()> {
 }
 
 /// The state of a load of lines into a queue.
-struct Load<'a> {
+struct LineLoad<'a> {
     queue: &'a AnyQueue<Text>,
     form: Form,
     usual: Usual,
@@ -213,7 +213,7 @@ struct Load<'a> {
 /// A line with its message, or with the reason why it is not a message.
 type Read<'a> = (&'a Text, Result<Entry<'a>, String>);
 
-impl Load<'_> {
+impl LineLoad<'_> {
     /// Returns the number of lines whose outcome is known.
     fn read(&self) -> u64 {
         self.enqueued + self.bad.count()

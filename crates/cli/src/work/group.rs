@@ -15,23 +15,23 @@ use tokio::process::{Child, Command};
 
 use crate::error::{Error, Result};
 
-static RUNNING: Mutex<Running> = Mutex::new(Running { ids: BTreeSet::new(), guard: None });
+static RUNNING: Mutex<RunningGroups> = Mutex::new(RunningGroups { ids: BTreeSet::new(), guard: None });
 
 /// The running groups, and the input of the guard: the process that kills the groups if this
 /// program is killed.
-struct Running {
+struct RunningGroups {
     ids: BTreeSet<i32>,
     guard: Option<ChildStdin>,
 }
 
-impl Running {
+impl RunningGroups {
     /// Notifies the guard. Commands run even if the guard is gone.
     fn note(&mut self, sign: char, id: i32) {
         let _ = self.guard.as_mut().map(|guard| guard.write_all(format!("{sign}{id}\n").as_bytes()));
     }
 }
 
-fn running() -> MutexGuard<'static, Running> {
+fn running() -> MutexGuard<'static, RunningGroups> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

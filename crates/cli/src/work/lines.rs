@@ -3,13 +3,13 @@
 /// Longer lines are split, so that memory is bounded.
 const LONGEST: usize = 16 << 10;
 
-pub struct Lines {
+pub struct OutputLines {
     prefix: Vec<u8>,
     /// The bytes after the last line break.
     open: Vec<u8>,
 }
 
-impl Lines {
+impl OutputLines {
     pub fn new(prefix: impl Into<Vec<u8>>) -> Self {
         Self { prefix: prefix.into(), open: Vec::new() }
     }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn lines_are_whole_however_they_were_written() {
-        let mut lines = Lines::new("q 7 | ");
+        let mut lines = OutputLines::new("q 7 | ");
         assert_eq!(text(lines.add(b"one\ntw")), "q 7 | one\n");
         assert_eq!(text(lines.add(b"")), "");
         assert_eq!(text(lines.add(b"o\n\nthree")), "q 7 | two\nq 7 | \n");
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_cut_and_held_no_longer() {
-        let mut lines = Lines::new("| ");
+        let mut lines = OutputLines::new("| ");
         let mut out = Vec::new();
         for _ in 0..100 {
             out.extend(lines.add(&[b'x'; 1000]));

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{counts::Counts, lines::Lines};
+use super::{counts::Counts, lines::OutputLines};
 use crate::error::Error;
 
 /// The maximum number of pieces of output that wait for the reader. When it is reached, the
@@ -79,7 +79,7 @@ impl Output {
         prefix: String,
         mut seen: impl FnMut(&[u8]),
     ) {
-        let mut lines = Lines::new(prefix);
+        let mut lines = OutputLines::new(prefix);
         let mut piece = vec![0; 8 << 10];
         while let Ok(read @ 1..) = from.read(&mut piece).await {
             seen(&piece[..read]);

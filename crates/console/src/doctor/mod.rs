@@ -224,7 +224,7 @@ impl Doctor {
         let text = text
             .with("version", env!("CARGO_PKG_VERSION"))
             .with("patience", &format!("{} milliseconds", self.patience.as_millis()));
-        let rows: Vec<Row> = within(db, text, (), SERVER).await?;
+        let rows: Vec<CheckRow> = within(db, text, (), SERVER).await?;
         Ok(rows.into_iter().map(|row| finding(check, row)).collect())
     }
 
@@ -255,9 +255,9 @@ const LISTENING: &str = "listening";
 const STANDBY: &str = "standby";
 
 /// A row of a check: severity, queue, what, since, why, mend.
-type Row = (String, Option<String>, String, Option<SystemTime>, String, String);
+type CheckRow = (String, Option<String>, String, Option<SystemTime>, String, String);
 
-fn finding(check: &'static str, (severity, queue, what, since, why, mend): Row) -> Finding {
+fn finding(check: &'static str, (severity, queue, what, since, why, mend): CheckRow) -> Finding {
     let severity = match &*severity {
         "wrong" => Severity::Wrong,
         "advice" => Severity::Advice,

@@ -37,11 +37,11 @@ pub struct Door {
 struct Taken {
     last: u64,
     /// The places, in the order of arrival.
-    seats: BTreeMap<u64, Entry>,
+    seats: BTreeMap<u64, Place>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Place {
     from: IpAddr,
     /// The time since which the visitor has been a stranger. `None` if the visitor is admitted.
     stranger_since: Option<Instant>,
@@ -66,7 +66,7 @@ impl Door {
     /// Waits for a place. The oldest stranger loses its place if its address has more than its
     /// share, or if no place is free.
     pub async fn admit(self: &Arc<Self>, from: IpAddr) -> Option<Seat> {
-        let counts = |entry: &Entry| {
+        let counts = |entry: &Place| {
             entry.from == from && entry.stranger_since.is_some_and(|since| since.elapsed() >= self.grace)
         };
         if self.taken().strangers().filter(|(_, entry)| counts(entry)).count() >= self.share {
@@ -85,13 +85,13 @@ impl Door {
         let mut taken = self.taken();
         taken.last += 1;
         let number = taken.last;
-        let entry = Entry { from, stranger_since: Some(Instant::now()), ends: Arc::clone(&ends) };
+        let entry = Place { from, stranger_since: Some(Instant::now()), ends: Arc::clone(&ends) };
         taken.seats.insert(number, entry);
         drop(taken);
         Some(Seat { door: Arc::clone(self), number, ends, _permit: permit })
     }
 
-    fn end_oldest(&self, which: impl Fn(&Entry) -> bool) {
+    fn end_oldest(&self, which: impl Fn(&Place) -> bool) {
         let mut taken = self.taken();
         let oldest = taken.strangers().find(|(_, entry)| which(entry)).map(|(number, _)| *number);
         if let Some(entry) = oldest.and_then(|number| taken.seats.remove(&number)) {
@@ -105,7 +105,7 @@ impl Door {
 }
 
 impl Taken {
-    fn strangers(&self) -> impl Iterator<Item = (&u64, &Entry)> {
+    fn strangers(&self) -> impl Iterator<Item = (&u64, &Place)> {
         self.seats.iter().filter(|(_, entry)| entry.stranger_since.is_some())
     }
 }

@@ -1,7 +1,5 @@
 //! Requests that change something: the question before an action, and the action itself.
 
-use std::sync::Arc;
-
 use axum::{
     Extension, Form,
     extract::State,
@@ -16,15 +14,13 @@ use super::{
     form,
     notice::Notice,
     phrases::button,
-    reply::{known, plain, status_of, told},
+    reply::{Here, known, plain, status_of, told},
     site::Site,
     statement,
     view::{Again, Ask, Frame, page, with},
     words,
 };
 use crate::reason::reason;
-
-type Here = State<Arc<Site>>;
 
 /// Describes an action and asks for confirmation. An action that the server would refuse fails
 /// here.

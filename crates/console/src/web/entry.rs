@@ -12,13 +12,11 @@ use serde::Deserialize;
 
 use super::{
     access::{COOKIE, Refused, Visitor, same},
-    reply::plain,
+    reply::{Here, plain},
     shield::address,
     site::Site,
     view::{Frame, Login, with},
 };
-
-type Here = State<Arc<Site>>;
 
 #[derive(Deserialize)]
 pub struct Credentials {

@@ -12,7 +12,7 @@ use super::{
 
 /// A minute of a queue: its name, its age in seconds, the depth, the seconds for which the oldest
 /// message was due, and the messages that were enqueued, left and died per second.
-type Row = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
+type Minute = (String, f64, i64, f64, Option<f64>, Option<f64>, Option<f64>);
 
 /// Writes the latest point of each queue, unless another console has written that minute. Returns
 /// the last hour, the oldest points first.
@@ -25,8 +25,8 @@ pub async fn share(db: &Db, last: Vec<(&str, &Point)>) -> Result<Vec<(String, Po
     let oldest: Vec<f64> = last.iter().map(|(_, point)| point.oldest).collect();
     let (came, went, died) = (flow(|flow| flow.came), flow(|flow| flow.went), flow(|flow| flow.died));
     let () = ask(db, sql!("keep_history"), (names, depths, oldest, came, went, died)).await?;
-    let (rows, now): (Vec<Row>, Instant) = (ask(db, sql!("history"), ()).await?, Instant::now());
-    let point = |(queue, ago, depth, oldest, came, went, died): Row| {
+    let (rows, now): (Vec<Minute>, Instant) = (ask(db, sql!("history"), ()).await?, Instant::now());
+    let point = |(queue, ago, depth, oldest, came, went, died): Minute| {
         let at = now.checked_sub(Duration::try_from_secs_f64(ago).ok()?)?;
         let flow = came.zip(went).zip(died).map(|((came, went), died)| Flow { came, went, died });
         Some((queue, Point { at, depth: depth.unsigned_abs(), oldest, flow }))

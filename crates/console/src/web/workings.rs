@@ -69,7 +69,7 @@ pub struct KeyRow {
     pub waiting: String,
 }
 
-type Told = (String, String, SystemTime, SystemTime, bool, Vec<i64>, f64, Option<f64>, Option<f64>);
+type Reported = (String, String, SystemTime, SystemTime, bool, Vec<i64>, f64, Option<f64>, Option<f64>);
 type Session = (String, String, i64, Option<SystemTime>);
 type Partition = (i32, Option<SystemTime>, bool, Option<i64>, Option<String>, Option<SystemTime>, String, i64);
 type Key = (String, i32, Option<i64>, String, Option<SystemTime>, i32, Option<String>, i64);
@@ -95,7 +95,7 @@ impl Workings {
         let mut all = Self::default();
         let name = queue.name.as_str();
         let is_standby = matches!(statement::readable(db).await, Ok((.., true)));
-        let told: Option<Vec<Told>> = match is_standby {
+        let told: Option<Vec<Reported>> = match is_standby {
             true => None,
             false => all.seen("what workers report", ask(db, sql!("workers"), (name,)).await),
         };
@@ -133,7 +133,7 @@ impl Workings {
     }
 }
 
-fn worker((who, version, started, at, ended, numbers, rate, half, most): Told) -> WorkerRow {
+fn worker((who, version, started, at, ended, numbers, rate, half, most): Reported) -> WorkerRow {
     let number = |place: usize| words::thousands(numbers.get(place).copied().unwrap_or_default());
     let is_silent = at.elapsed().is_ok_and(|passed| passed.as_secs() >= 30);
     let time = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), chart::seconds);

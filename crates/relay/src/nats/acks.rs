@@ -37,9 +37,9 @@ pub(super) struct Acks {
 }
 
 #[derive(Default)]
-struct Batches(Mutex<HashMap<u64, Arc<Waiting>>>);
+struct Batches(Mutex<HashMap<u64, Arc<AwaitedBatch>>>);
 
-struct Waiting {
+struct AwaitedBatch {
     answers: Mutex<Vec<Option<Answer>>>,
     missing: AtomicUsize,
     all: Notify,
@@ -49,7 +49,7 @@ struct Waiting {
 pub(super) struct Batch<'a> {
     acks: &'a Acks,
     nr: u64,
-    waiting: Arc<Waiting>,
+    waiting: Arc<AwaitedBatch>,
 }
 
 impl Acks {
@@ -65,7 +65,7 @@ impl Acks {
     pub fn batch(&self, size: usize) -> Batch<'_> {
         let nr = self.next.fetch_add(1, Ordering::Relaxed);
         let answers = Mutex::new((0..size).map(|_| None).collect());
-        let waiting = Arc::new(Waiting { answers, missing: AtomicUsize::new(size), all: Notify::new() });
+        let waiting = Arc::new(AwaitedBatch { answers, missing: AtomicUsize::new(size), all: Notify::new() });
         self.batches.all().insert(nr, waiting.clone());
         Batch { acks: self, nr, waiting }
     }
@@ -103,12 +103,12 @@ impl Drop for Batch<'_> {
 }
 
 impl Batches {
-    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Waiting>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<AwaitedBatch>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl AwaitedBatch {
     fn answers(&self) -> MutexGuard<'_, Vec<Option<Answer>>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,7 @@ impl Waiting {
 
 /// Distributes answers until the client is closed.
 async fn read(mut answers: Subscriber, inbox: usize, batches: Arc<Batches>) {
-    let mut last: Option<(u64, Arc<Waiting>)> = None;
+    let mut last: Option<(u64, Arc<AwaitedBatch>)> = None;
     while let Some(message) = answers.next().await {
         let Some((nr, at)) = place(message.subject.as_str(), inbox) else { continue };
         if last.as_ref().is_none_or(|(of, _)| *of != nr) {

@@ -56,7 +56,7 @@ pub struct NatsSource {
     broker: String,
     reading: Option<Reading>,
     /// The position of the last read that returned no messages although the stream has some.
-    stood: Option<Place>,
+    stood: Option<Position>,
     lag: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ struct Reading {
 }
 
 /// A position in a stream: the time of the stream's creation in nanoseconds, and a sequence number.
-type Place = (i128, u64);
+type Position = (i128, u64);
 
 impl NatsSource {
     /// Connects.
@@ -108,7 +108,7 @@ impl NatsSource {
     }
 
     /// Starts a consumer behind a position.
-    async fn begin(&mut self, after: Option<Place>) -> Result<Reading> {
+    async fn begin(&mut self, after: Option<Position>) -> Result<Reading> {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
         let missing = match after {
@@ -165,7 +165,7 @@ impl NatsSource {
         self.gap(gone(after, next))
     }
 
-    async fn next(&mut self, after: Option<Place>, most: usize) -> Result<Vec<Incoming>> {
+    async fn next(&mut self, after: Option<Position>, most: usize) -> Result<Vec<Incoming>> {
         let mut reading = match self.reading.take() {
             Some(reading) if after.is_none_or(|place| place == (reading.created, reading.sequence)) => reading,
             _ => self.begin(after).await?,
@@ -229,7 +229,7 @@ impl NatsSource {
 
     /// Fetches the next message directly, by its sequence number. Consuming it would never succeed:
     /// the client closes the connection whenever it meets headers that it cannot parse.
-    async fn by_number(&mut self, (created, after): Place) -> Result<Vec<Incoming>> {
+    async fn by_number(&mut self, (created, after): Position) -> Result<Vec<Incoming>> {
         let asked = stored::next(&self.context, &self.stream, after + 1, &self.subject).await;
         let Some(message) = asked.map_err(|cause| self.away(cause))? else { return Ok(Vec::new()) };
         if message.sequence != after + 1 {
@@ -267,12 +267,12 @@ fn gone(after: u64, next: u64) -> String {
     format!("{} messages are gone, {} to {}", next - after - 1, after + 1, next - 1)
 }
 
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<Position> {
     let (created, sequence) = text.split_once(':')?;
     Some((created.parse().ok()?, sequence.parse().ok()?))
 }
 
-fn incoming(message: &jetstream::Message, place: Place) -> Incoming {
+fn incoming(message: &jetstream::Message, place: Position) -> Incoming {
     let headers = message.headers.iter().flat_map(HeaderMap::iter);
     let headers = headers.flat_map(|(name, texts)| {
         texts.iter().map(move |text| Header::text(AsRef::<str>::as_ref(name), AsRef::<str>::as_ref(text)))
@@ -280,7 +280,7 @@ fn incoming(message: &jetstream::Message, place: Place) -> Incoming {
     arrived(place, message.subject.as_str(), &headers.collect::<Vec<_>>(), message.payload.clone())
 }
 
-fn arrived((created, sequence): Place, subject: &str, headers: &[Header<'_>], body: Bytes) -> Incoming {
+fn arrived((created, sequence): Position, subject: &str, headers: &[Header<'_>], body: Bytes) -> Incoming {
     // Omits the id that the relay itself set.
     let text_of =
         |wanted: &str| headers.iter().find(|header| header.name() == Some(wanted)).map(|header| &header.value);

@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 
-use super::{Held, points_elsewhere};
+use super::{Reconnecting, points_elsewhere};
 use crate::{
     address::Address,
     error::Result,
@@ -35,7 +35,7 @@ const CONNECTIONS: usize = 4;
 /// `trunkline-key` and `body`. If a message is sent twice, Redis stores it twice. A confirmed
 /// message is in Redis' memory; `appendfsync` determines when it is on disk.
 pub struct RedisSink {
-    connections: Vec<Held>,
+    connections: Vec<Reconnecting>,
     /// The maximum number of bytes per value.
     longest: usize,
     next: AtomicUsize,
@@ -55,7 +55,7 @@ impl RedisSink {
         address.only(&["wait", "maxlen", "db", "ca"])?;
         let mut connections = Vec::with_capacity(CONNECTIONS);
         for _ in 0..CONNECTIONS {
-            connections.push(Held::connect(address, PATIENCE).await?);
+            connections.push(Reconnecting::connect(address, PATIENCE).await?);
         }
         let wait = address.option("wait")?.unwrap_or(0);
         let longest = match connections.first() {
@@ -115,7 +115,7 @@ impl RedisSink {
     /// Sends commands and waits for their answers. After a timeout, sends only a `PING` until the
     /// server answers: a stopped server later runs every command that it received, as many times as
     /// it received it.
-    async fn ask(&self, connection: &Held, commands: &Pipeline) -> RedisResult<Vec<Value>> {
+    async fn ask(&self, connection: &Reconnecting, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let mut connection = connection.get();
         if self.unanswered.load(Ordering::Acquire) {
             // Any reply counts, even an error.
@@ -177,7 +177,7 @@ impl RedisSink {
 }
 
 /// Returns the server's maximum of bytes per value, or the default if this user may not read it.
-async fn longest(connection: &Held) -> usize {
+async fn longest(connection: &Reconnecting) -> usize {
     let mut asked = redis::cmd("CONFIG");
     asked.arg("GET").arg("proto-max-bulk-len");
     let said: redis::RedisResult<Vec<String>> = asked.query_async(&mut connection.get()).await;

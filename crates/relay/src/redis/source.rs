@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use redis::from_redis_value;
 use trunkline::Metadata;
 
-use super::{Held, points_elsewhere};
+use super::{Reconnecting, points_elsewhere};
 use crate::{
     address::Address,
     error::{Error, Result},
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// not report them. The field `body` is the payload; an entry without it becomes a JSON object of
 /// its fields.
 pub struct RedisSource {
-    connection: Held,
+    connection: Reconnecting,
     stream: String,
     broker: String,
     /// The number of entries per read.
@@ -44,7 +44,7 @@ impl RedisSource {
     /// If the server cannot be reached now, or does not accept the login.
     pub async fn open(address: &Address) -> Result<Self> {
         address.only(&["db", "ca"])?;
-        let connection = Held::connect(address, PATIENCE).await?;
+        let connection = Reconnecting::connect(address, PATIENCE).await?;
         Ok(Self { connection, stream: address.path.clone(), broker: address.shown(), count: FIRST })
     }
 
@@ -62,7 +62,7 @@ impl RedisSource {
         if answer == redis::Value::Nil {
             return Ok(Vec::new());
         }
-        let streams: Vec<(String, Vec<(String, Fields)>)> =
+        let streams: Vec<(String, Vec<(String, Pairs)>)> =
             from_redis_value(answer).map_err(|cause| Error::broker(&self.broker, cause))?;
         let entries = streams.into_iter().flat_map(|(_, entries)| entries);
         let entries: Vec<_> = entries.map(|(id, fields)| incoming(id, fields)).collect();
@@ -79,7 +79,7 @@ fn next_count(count: usize, entries: &[Incoming]) -> usize {
     (BYTES / average).clamp(1, count.saturating_mul(4).min(MOST))
 }
 
-type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Source for RedisSource {
     fn broker(&self) -> &str {
@@ -91,7 +91,7 @@ impl Source for RedisSource {
     }
 }
 
-fn incoming(position: String, mut fields: Fields) -> Incoming {
+fn incoming(position: String, mut fields: Pairs) -> Incoming {
     let body = fields.iter().rposition(|(name, _)| name == BODY.as_bytes()).map(|at| fields.remove(at).1);
     let headers = fields.iter().map(|(name, value)| Header { name: (&**name).into(), value: Value::of(value) });
     let Headers { metadata, key } = header::metadata(&Broker::REDIS, headers);
