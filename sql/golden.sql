@@ -568,6 +568,8 @@ function archive_many(queue text, ids bigint[], attempts integer[]) returns void
 
 function base_type(of regtype) returns regtype language plpgsql stable set search_path=pg_catalog, pg_temp;
 
+function build_dispatch(patience text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off client_min_messages=warning lock_timeout=10s;
+
 function bury(queue text, id bigint, attempt integer, reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function bury_many(queue text, ids bigint[], attempts integer[], reason text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -621,6 +623,8 @@ function describe_functions(queue text) returns void language plpgsql volatile s
 function discard(queue text, ids bigint[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function discard_all(queue text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function dispatch(queue text, payload anyelement) returns bigint language plpgsql volatile;
 
 function do_ack_emails(ids bigint[], sizes integer[], attempts integer[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable

@@ -107,4 +107,6 @@ begin
     for triggers in select t.text from trunkline.template t where t.part = any (trunkline.parts_of(queue)) and t.name = 'triggers' loop
         execute trunkline.fill(triggers, queue);
     end loop;
+    -- The server looks for deadlocks after a second.
+    perform trunkline.build_dispatch('500ms');
 end $$;

@@ -8,15 +8,13 @@ create or replace function trunkline.enqueue(queue text, payload text, delay int
 --     select trunkline.enqueue('emails', '{"to": "bob@example.org"}', delay => '10 minutes', metadata => '{"tenant": "acme"}');
 declare
     id pg_catalog.int8;
-    call pg_catalog.text;
 begin
     -- Without options, the call is little more than the insert of a row. Setting a search_path alone would add a tenth,
     -- so every name includes its schema.
     if delay operator(pg_catalog.=) '0'::pg_catalog.interval and metadata is null and priority operator(pg_catalog.=) 0
-       and unique_key is null and key is null and queue is not null then
-        call := pg_catalog.format('trunkline.%I', 'do_enqueue_' operator(pg_catalog.||) queue);
-        if pg_catalog.to_regproc(call) is not null then
-            execute 'select ' operator(pg_catalog.||) call operator(pg_catalog.||) '($1)' into id using payload;
+       and unique_key is null and key is null then
+        id := trunkline.dispatch(queue, payload);
+        if id is not null then
             return id;
         end if;
     end if;

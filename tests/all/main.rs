@@ -13,6 +13,7 @@ mod by_id;
 mod late;
 mod stream;
 mod direct;
+mod dispatch;
 mod announced;
 mod metadata;
 mod payloads;

@@ -98,6 +98,9 @@ impl Db {
             .query(&self.statement("install_queues", include_str!("../../../sql/statements/install_queues.sql")), &[])
             .await?;
         session
+            .query(&self.statement("build_dispatch", include_str!("../../../sql/statements/build_dispatch.sql")), &[])
+            .await?;
+        session
             .query(&self.statement("shared_rights", include_str!("../../../sql/statements/shared_rights.sql")), &[])
             .await?;
         let record = self.statement("migrate_record", include_str!("../../../sql/statements/migrate_record.sql"));

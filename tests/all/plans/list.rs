@@ -210,6 +210,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         "they lock the whole queue or schema, seldom",
         &[
             "alter_queue",
+            "build_dispatch",
             "create_queue",
             "drop_queue",
             "install_queues",
@@ -310,6 +311,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         "they lock the whole queue, seldom",
         &[
             "alter_queue",
+            "build_dispatch",
             "create_queue",
             "drop_queue",
             "install_queue",

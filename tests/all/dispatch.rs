@@ -1,0 +1,74 @@
+//! `trunkline.dispatch`, a written function: `trunkline.enqueue` reaches a queue's own function
+//! through it. It has a branch for each queue, and no branch without a queue.
+
+use tokio_postgres::{Client, error::SqlState};
+use trunkline::Db;
+
+use crate::fixture::{connect, database};
+
+async fn migrated() -> (String, Client) {
+    let url = database().await;
+    Db::connect(&url).await.expect("connected");
+    let sql = connect(&url).await;
+    (url, sql)
+}
+
+/// Returns the names of the queues that have a branch, in the order of the branches.
+async fn branches(sql: &Client) -> Vec<String> {
+    let found = "select coalesce(array_agg(m[1] order by nr), '{}')
+                 from pg_proc, regexp_matches(prosrc, 'queue operator\\(pg_catalog.=\\) ''([^'']+)''', 'g') with ordinality r(m, nr)
+                 where oid = 'trunkline.dispatch(text, anyelement)'::regprocedure";
+    sql.query_one(found, &[]).await.expect("read").get(0)
+}
+
+async fn enqueue(sql: &Client, queue: &str) -> Result<i64, tokio_postgres::Error> {
+    sql.query_one("select trunkline.enqueue($1, 'x'::text)", &[&queue]).await.map(|row| row.get(0))
+}
+
+#[tokio::test]
+async fn each_queue_gets_its_own_messages() {
+    let (_, sql) = migrated().await;
+    assert_eq!(branches(&sql).await, Vec::<String>::new());
+    // More than two groups of sixteen. A language sorts these names in another order than bytes.
+    let names: Vec<String> =
+        (0..35).map(|nr| format!("{}{}q{nr}", ["a", "b"][nr % 2], ["_", ".", "-", "0"][nr % 4])).collect();
+    for name in &names {
+        sql.execute("select trunkline.create_queue($1, 'text')", &[name]).await.expect("created");
+    }
+    let mut sorted = names.clone();
+    sorted.sort();
+    assert_eq!(branches(&sql).await, sorted);
+    for name in &names {
+        enqueue(&sql, name).await.expect("enqueued");
+        let rows = sql.query_one(&format!("select count(*) from trunkline.\"queue_{name}\""), &[]).await.expect("read");
+        assert_eq!(rows.get::<_, i64>(0), 1, "{name}");
+    }
+    sql.execute("select trunkline.drop_queue($1)", &[&names[7]]).await.expect("dropped");
+    let gone = enqueue(&sql, &names[7]).await.expect_err("there is no such queue");
+    assert_eq!(gone.code(), Some(&SqlState::UNDEFINED_TABLE), "{gone}");
+    assert!(!branches(&sql).await.contains(&names[7]));
+}
+
+#[tokio::test]
+async fn queue_created_beside_an_open_transaction_works_without_a_branch() {
+    let (url, sql) = migrated().await;
+    let other = connect(&url).await;
+    other.batch_execute("begin; select trunkline.create_queue('first', 'text')").await.expect("created");
+    sql.batch_execute("select trunkline.create_queue('second', 'text')").await.expect("created");
+    enqueue(&sql, "second").await.expect("enqueued by EXECUTE");
+    other.batch_execute("commit").await.expect("committed");
+    enqueue(&sql, "first").await.expect("enqueued");
+    assert_eq!(branches(&sql).await, ["first"]);
+    sql.batch_execute("select trunkline.create_queue('third', 'text')").await.expect("created");
+    assert_eq!(branches(&sql).await, ["first", "second", "third"]);
+}
+
+#[tokio::test]
+async fn rolled_back_queue_leaves_no_branch() {
+    let (_, sql) = migrated().await;
+    sql.batch_execute("begin; select trunkline.create_queue('q', 'text')").await.expect("created");
+    enqueue(&sql, "q").await.expect("enqueued");
+    sql.batch_execute("rollback").await.expect("rolled back");
+    assert_eq!(branches(&sql).await, Vec::<String>::new());
+    assert_eq!(enqueue(&sql, "q").await.expect_err("gone").code(), Some(&SqlState::UNDEFINED_TABLE));
+}
