@@ -33,7 +33,7 @@ pub struct Delivery {
 }
 
 /// A delivery before Python receives it.
-pub struct Call {
+pub struct RawDelivery {
     pub task: usize,
     pub nr: u64,
     pub messages: Vec<trunkline::Message<Raw>>,
@@ -42,8 +42,8 @@ pub struct Call {
     pub answer: oneshot::Sender<Answers>,
 }
 
-impl From<Call> for Delivery {
-    fn from(Call { task, nr, messages, attempt, queue, answer }: Call) -> Self {
+impl From<RawDelivery> for Delivery {
+    fn from(RawDelivery { task, nr, messages, attempt, queue, answer }: RawDelivery) -> Self {
         Self { task, nr, messages, attempt, queue, answer: Mutex::new(Some(answer)) }
     }
 }

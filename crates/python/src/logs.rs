@@ -31,7 +31,7 @@ struct Logs {
     process: u32,
     /// The minimum level of each logger. A logger without an entry uses that of its nearest parent.
     levels: RwLock<BTreeMap<String, i32>>,
-    list: Mutex<List>,
+    list: Mutex<EventList>,
     came: Condvar,
     /// The events of a fork. A fork must not touch a lock that a thread of its parent may have
     /// held.
@@ -39,7 +39,7 @@ struct Logs {
 }
 
 #[derive(Default)]
-struct List {
+struct EventList {
     events: Vec<Event>,
     bytes: usize,
     dropped: u64,
@@ -69,7 +69,7 @@ impl Logs {
         Some(logs)
     }
 
-    fn list(&self) -> MutexGuard<'_, List> {
+    fn list(&self) -> MutexGuard<'_, EventList> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,7 +112,7 @@ impl Logs {
     /// Waits for events, for at most `longest`, and returns them. Returns nothing after the end,
     /// once all events have been read.
     fn next(&self, longest: Duration) -> Option<(Vec<Event>, u64)> {
-        let is_idle = |list: &mut List| list.events.is_empty() && !list.is_closed;
+        let is_idle = |list: &mut EventList| list.events.is_empty() && !list.is_closed;
         let waited = self.came.wait_timeout_while(self.list(), longest, is_idle);
         let (mut list, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if list.is_closed && list.events.is_empty() && list.dropped == 0 {

@@ -22,7 +22,7 @@ use trunkline::{Attempt, Failure, Message, RetryPolicy, Summary, Worker, Workers
 
 use crate::{
     bridge::Bridge,
-    delivery::{Call, Delivery},
+    delivery::{RawDelivery, Delivery},
     draft::seconds,
     ending::Answers,
     queue::{Queue, wait_of},
@@ -33,7 +33,7 @@ use crate::{
 
 /// An event for the event loop.
 enum News {
-    Call(Call),
+    Call(RawDelivery),
     /// The call's lease is lost, or the worker will soon abandon the call.
     Lost(u64),
     /// The caller of the call has left.
@@ -70,7 +70,7 @@ impl Inbox {
         let (nr, count) = (self.next.fetch_add(1, Ordering::Relaxed), messages.len());
         let (answer, answered) = oneshot::channel();
         let lost = attempt.as_ref().map(Attempt::lost);
-        self.push(News::Call(Call { task, nr, messages, attempt, queue, answer }));
+        self.push(News::Call(RawDelivery { task, nr, messages, attempt, queue, answer }));
         let mut running = Running { inbox: self, nr, is_over: false };
         let answers = running.wait(answered, lost).await;
         running.is_over = true;

@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_claim_says_its_command_its_ways_and_what_scatters() {
         let asked = Claims {
-            server: crate::Server {
+            server: crate::ServerArgs {
                 database_url: None,
                 settings: Vec::new(),
                 programs: None,

@@ -142,7 +142,7 @@ struct Run {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
-    server: Server,
+    server: ServerArgs,
     /// Turns of each row [default: the suite's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
@@ -163,7 +163,7 @@ struct Run {
 
 /// Selects the server.
 #[derive(Args, Clone)]
-struct Server {
+struct ServerArgs {
     /// Measure this server, as a superuser, instead of a private cluster
     #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
     database_url: Option<String>,
@@ -188,7 +188,7 @@ struct Publication {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
-    server: Server,
+    server: ServerArgs,
     /// Begin again, whatever an interrupted one left
     #[arg(long)]
     restart: bool,
@@ -223,7 +223,7 @@ struct Publish {
 #[derive(Args)]
 struct Claims {
     #[command(flatten)]
-    server: Server,
+    server: ServerArgs,
     /// Turns of each way
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,

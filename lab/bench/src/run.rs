@@ -3,7 +3,7 @@
 use trunkline_programs::say;
 
 use crate::{
-    Failure, Run, Server,
+    Failure, Run, ServerArgs,
     choose::chosen,
     drivers,
     making::Making,
@@ -50,7 +50,7 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
     }
 }
 
-impl Server {
+impl ServerArgs {
     pub fn wanted(&self) -> Wanted {
         Wanted {
             url: self.database_url.clone(),

@@ -3,8 +3,8 @@
 use super::{
     kept::Picture,
     text::{
+        Exposition,
         Kind::{Counter, Gauge},
-        Text,
     },
 };
 
@@ -12,13 +12,13 @@ const STATES: [&str; 6] = ["due", "delayed", "leased", "to_retry", "dead", "arch
 
 /// Returns the exposition for a database that does not answer.
 pub fn down() -> String {
-    let mut text = Text::default();
+    let mut text = Exposition::default();
     up(&mut text, 0);
     text.into_string()
 }
 
 pub fn all(picture: &Picture) -> String {
-    let mut text = Text::default();
+    let mut text = Exposition::default();
     up(&mut text, 1);
     of_database(&mut text, picture);
     of_catalog(&mut text, picture);
@@ -27,11 +27,11 @@ pub fn all(picture: &Picture) -> String {
     text.into_string()
 }
 
-fn up(text: &mut Text, up: u8) {
+fn up(text: &mut Exposition, up: u8) {
     text.metric("trunkline_up", Gauge, "1 if the database answered and holds the schema.").add(&[], up);
 }
 
-fn of_database(text: &mut Text, picture: &Picture) {
+fn of_database(text: &mut Exposition, picture: &Picture) {
     let Some(database) = picture.database.as_ref().map(|kept| &kept.answer) else { return };
     text.metric("trunkline_schema_version", Gauge, "The last migration of the schema.")
         .add(&[], database.schema_version);
@@ -54,7 +54,7 @@ fn of_database(text: &mut Text, picture: &Picture) {
     }
 }
 
-fn of_catalog(text: &mut Text, picture: &Picture) {
+fn of_catalog(text: &mut Exposition, picture: &Picture) {
     let mut paused = text.metric("trunkline_queue_paused", Gauge, "1 if nothing is dequeued from the queue.");
     for (queue, is_paused, _) in &picture.queues {
         paused.add(&[("queue", queue)], u8::from(*is_paused));
@@ -68,7 +68,7 @@ fn of_catalog(text: &mut Text, picture: &Picture) {
     }
 }
 
-fn of_counts(text: &mut Text, picture: &Picture) {
+fn of_counts(text: &mut Exposition, picture: &Picture) {
     let counted = || picture.counts.iter().filter_map(|(queue, kept)| Some((queue, kept, kept.answer.as_ref()?)));
     let mut messages = text.metric("trunkline_queue_messages", Gauge, "Messages by state.");
     for (queue, _, counts) in counted() {
@@ -105,7 +105,7 @@ fn of_counts(text: &mut Text, picture: &Picture) {
     }
 }
 
-fn of_stores(text: &mut Text, picture: &Picture) {
+fn of_stores(text: &mut Exposition, picture: &Picture) {
     let Some(stores) = picture.stores.as_ref().map(|kept| &kept.answer) else { return };
     let mut bytes = text.metric("trunkline_queue_bytes", Gauge, "Bytes on disk of a queue's tables.");
     for (queue, table, heap, toast, indexes, _) in stores {

@@ -9,9 +9,9 @@ pub enum Kind {
 }
 
 #[derive(Debug, Default)]
-pub struct Text(String);
+pub struct Exposition(String);
 
-impl Text {
+impl Exposition {
     /// Starts a metric. All its samples must be written before the next metric starts.
     pub fn metric(&mut self, name: &'static str, kind: Kind, help: &str) -> Samples<'_> {
         let kind = match kind {
@@ -34,7 +34,7 @@ impl Text {
 
 #[derive(Debug)]
 pub struct Samples<'a> {
-    text: &'a mut Text,
+    text: &'a mut Exposition,
     name: &'static str,
 }
 
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn labels_cannot_break_out_of_their_line() {
-        let mut text = Text::default();
+        let mut text = Exposition::default();
         text.metric("a_metric", Kind::Gauge, "Two\nlines and a \\.")
             .add(&[("queue", "x\"} 1\ny{z=\"\\"), ("state", "due")], 2.5)
             .add(&[], 7);

@@ -106,7 +106,7 @@ impl Known {
 
 /// All queues, or the reason why there are no numbers.
 #[derive(Debug, Clone, Default)]
-pub struct Overview {
+pub struct Gathered {
     pub queues: BTreeMap<String, Known>,
     /// The reason why the last sample failed, if it did.
     pub problem: Option<String>,
@@ -119,7 +119,7 @@ pub struct Overview {
 /// The latest picture. Dropping it ends the sampling.
 #[derive(Debug)]
 pub struct Pulse {
-    pub picture: watch::Receiver<Arc<Overview>>,
+    pub picture: watch::Receiver<Arc<Gathered>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -132,7 +132,7 @@ impl Drop for Pulse {
 impl Pulse {
     /// Starts to sample. The first picture is available when this function returns.
     pub async fn begin(db: Db, metrics: Metrics) -> Self {
-        let mut picture = Overview::default();
+        let mut picture = Gathered::default();
         let mut pause = look(&db, &metrics, &mut picture).await;
         let (tell, told) = watch::channel(Arc::new(picture.clone()));
         let task = tokio::spawn(async move {
@@ -159,7 +159,7 @@ impl Pulse {
 
 /// Samples once, and returns how long to wait before the next sample. If the sample fails, the old
 /// numbers stay.
-async fn look(db: &Db, metrics: &Metrics, picture: &mut Overview) -> Duration {
+async fn look(db: &Db, metrics: &Metrics, picture: &mut Gathered) -> Duration {
     let begun = Instant::now();
     let listed = db.list_queues().await.map_err(|error| error.to_string());
     let pause = (begun.elapsed() * SHARE).clamp(EVERY, 10 * EVERY);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    pulse::{Known, Overview},
+    pulse::{Gathered, Known},
     row::Row,
     words,
 };
@@ -42,7 +42,7 @@ const STATES: [(&str, &str); 4] =
 const SHOWN: usize = 8;
 
 impl Verdict {
-    pub fn of(picture: &Overview) -> Self {
+    pub fn of(picture: &Gathered) -> Self {
         let rows: Vec<Row> = picture.queues.values().map(Row::of).collect();
         let of_state = |state: &str| rows.iter().filter(|row| row.states.contains(&state)).count();
         let counted = STATES.map(|(state, what)| (state, of_state(state), what));
@@ -69,11 +69,11 @@ impl Verdict {
     }
 }
 
-fn held(picture: &Overview) -> i64 {
+fn held(picture: &Gathered) -> i64 {
     picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.depth()).sum()
 }
 
-fn sums(picture: &Overview) -> [(&'static str, String); 8] {
+fn sums(picture: &Gathered) -> [(&'static str, String); 8] {
     let messages = |place: usize| {
         let all = picture.queues.values().filter_map(|known| known.counts).map(|counts| counts.messages[place]);
         words::thousands(all.sum::<i64>())

@@ -48,10 +48,10 @@ impl<'a> Escaped<'a> {
         let Parts { nth, kind, name: of } = Parts::of(name)?;
         let text_in = |text: &str| text_of(&plain(text)).map(|text| Cow::Owned(text.to_owned()));
         let value = match kind {
-            Kind::Text => Value::Text(text_in(text)?),
-            Kind::Base64 => Value::Bytes(Cow::Owned(BASE64_STANDARD.decode(text).ok()?)),
-            Kind::Null => Value::Null,
-            Kind::Amqp => Value::Amqp(text_in(text)?),
+            Encoding::Text => Value::Text(text_in(text)?),
+            Encoding::Base64 => Value::Bytes(Cow::Owned(BASE64_STANDARD.decode(text).ok()?)),
+            Encoding::Null => Value::Null,
+            Encoding::Amqp => Value::Amqp(text_in(text)?),
         };
         let is_text = matches!(&value, Value::Bytes(bytes) if text_of(bytes).is_some());
         let decoded = Escaped { name: Cow::Owned(of), nth, value };
@@ -69,11 +69,11 @@ pub(super) fn is_escaped(name: &[u8]) -> bool {
 /// The parts of an escaped name.
 struct Parts {
     nth: u32,
-    kind: Kind,
+    kind: Encoding,
     name: Vec<u8>,
 }
 
-enum Kind {
+enum Encoding {
     Text,
     Base64,
     Null,
@@ -85,10 +85,10 @@ impl Parts {
         let mut parts = name.strip_prefix(PREFIX)?.splitn(3, '.');
         let nth = parts.next()?.parse().ok().filter(|nth| (1..=MOST).contains(nth))?;
         let kind = match parts.next()? {
-            "text" => Kind::Text,
-            "base64" => Kind::Base64,
-            "null" => Kind::Null,
-            "amqp" => Kind::Amqp,
+            "text" => Encoding::Text,
+            "base64" => Encoding::Base64,
+            "null" => Encoding::Null,
+            "amqp" => Encoding::Amqp,
             _ => return None,
         };
         Some(Self { nth, kind, name: plain(parts.next()?) })

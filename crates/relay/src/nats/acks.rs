@@ -159,14 +159,14 @@ fn answer(message: &Message) -> Answer {
 /// Parses a stream's answer. If another service on the subject answers, that confirms nothing.
 fn said(payload: &[u8]) -> Answer {
     #[derive(Deserialize)]
-    struct Said {
+    struct PublishReply {
         error: Option<jetstream::Error>,
         stream: Option<String>,
         seq: Option<u64>,
     }
     match serde_json::from_slice(payload) {
-        Ok(Said { error: Some(error), .. }) => Answer::Refused(error),
-        Ok(Said { stream: Some(_), seq: Some(_), .. }) => Answer::Stored,
+        Ok(PublishReply { error: Some(error), .. }) => Answer::Refused(error),
+        Ok(PublishReply { stream: Some(_), seq: Some(_), .. }) => Answer::Stored,
         Ok(_) => Answer::Unreadable("it is no stream's".to_owned()),
         Err(cause) => Answer::Unreadable(cause.to_string()),
     }

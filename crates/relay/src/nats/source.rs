@@ -54,13 +54,13 @@ pub struct NatsSource {
     /// The last gap that a warning was logged for.
     warned: String,
     broker: String,
-    reading: Option<Reading>,
+    reading: Option<StreamReading>,
     /// The position of the last read that returned no messages although the stream has some.
     stood: Option<Position>,
     lag: Option<u64>,
 }
 
-struct Reading {
+struct StreamReading {
     messages: pull::Stream,
     created: i128,
     /// The last received message's sequence numbers, in the stream and in the consumer.
@@ -108,7 +108,7 @@ impl NatsSource {
     }
 
     /// Starts a consumer behind a position.
-    async fn begin(&mut self, after: Option<Position>) -> Result<Reading> {
+    async fn begin(&mut self, after: Option<Position>) -> Result<StreamReading> {
         let info = self.info().await?;
         let (created, state) = (info.created.unix_timestamp_nanos(), &info.state);
         let missing = match after {
@@ -140,7 +140,7 @@ impl NatsSource {
         let messages =
             consumer.stream().max_messages_per_batch(ahead).heartbeat(PATIENCE).expires(ANSWER).messages().await;
         let messages = messages.map_err(|cause| self.away(cause))?;
-        Ok(Reading { messages, created, sequence, delivered: 0, looked: sequence })
+        Ok(StreamReading { messages, created, sequence, delivered: 0, looked: sequence })
     }
 
     /// Fails because of a gap, or warns if the caller accepts gaps.
@@ -204,7 +204,7 @@ impl NatsSource {
     }
 
     /// Handles a read that returned no messages: the stream has none, or one was lost in transit.
-    async fn stands_still(&mut self, mut reading: Reading) -> Result<Vec<Incoming>> {
+    async fn stands_still(&mut self, mut reading: StreamReading) -> Result<Vec<Incoming>> {
         let info = self.info().await?;
         let place = (reading.created, reading.sequence);
         let (end, is_same) = (info.state.last_sequence, info.created.unix_timestamp_nanos() == place.0);

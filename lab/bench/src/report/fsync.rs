@@ -12,22 +12,22 @@ use crate::{
 };
 
 /// The rows of one contender with one number of callers.
-pub struct Series<'a> {
+pub struct ContenderRows<'a> {
     rows: Vec<&'a Row>,
     /// Set if the numbers of callers differ, so that the name must contain it.
     says_callers: bool,
 }
 
 /// Sorts our series first, then by the number of callers, then in the order of the rows.
-pub fn series<'a>(rows: &[&'a Row]) -> Vec<Series<'a>> {
-    let mut all: Vec<Series> = Vec::new();
+pub fn series<'a>(rows: &[&'a Row]) -> Vec<ContenderRows<'a>> {
+    let mut all: Vec<ContenderRows> = Vec::new();
     for row in rows.iter().filter(|row| row.told.fsync_ms.is_some()) {
         match all.iter_mut().find(|of| of.key() == (&*row.contender, row.told.producers)) {
             Some(of) => of.rows.push(row),
-            None => all.push(Series { rows: vec![row], says_callers: false }),
+            None => all.push(ContenderRows { rows: vec![row], says_callers: false }),
         }
     }
-    let callers = |of: &Series| of.rows[0].told.producers;
+    let callers = |of: &ContenderRows| of.rows[0].told.producers;
     let differ = all.iter().any(|of| callers(of) != callers(&all[0]));
     for of in &mut all {
         of.says_callers = differ;
@@ -44,15 +44,15 @@ pub fn as_it_is(rows: &[&Row]) -> f64 {
 }
 
 /// Lists the contenders without any figure, each with the reason.
-pub fn absent(series: &[Series]) -> Vec<String> {
-    let why = |of: &Series| {
+pub fn absent(series: &[ContenderRows]) -> Vec<String> {
+    let why = |of: &ContenderRows| {
         let (what, words) = excuse(of.rows[0])?;
         of.rows.iter().all(|row| !is_measured(row)).then(|| format!("{} ({what}: {words})", of.name()))
     };
     series.iter().filter_map(why).collect()
 }
 
-impl<'a> Series<'a> {
+impl<'a> ContenderRows<'a> {
     fn key(&self) -> (&str, usize) {
         (&self.rows[0].contender, self.rows[0].told.producers)
     }
@@ -87,7 +87,7 @@ impl<'a> Series<'a> {
 /// Shows the figure's values as a table.
 pub fn table(rows: &[&Row]) -> String {
     let series = series(rows);
-    let mut leasts: Vec<f64> = series.iter().flat_map(Series::leasts).collect();
+    let mut leasts: Vec<f64> = series.iter().flat_map(ContenderRows::leasts).collect();
     leasts.sort_by(f64::total_cmp);
     leasts.dedup();
     let title = |least: &f64| match *least > 0.0 {

@@ -26,7 +26,7 @@ pub fn check(index: &Index, rules: &mut Vec<Rule>) {
 }
 
 /// A message that was certainly new.
-struct Message<'a> {
+struct NewMessage<'a> {
     id: i64,
     key: String,
     enqueue: &'a Op,
@@ -36,7 +36,7 @@ struct Message<'a> {
     has_ended: Micros,
 }
 
-fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
+fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, NewMessage<'a>> {
     let new = |(tag, enqueued): (&u64, &Enqueued<'a>)| {
         let Enqueued { op, id: Some(id) } = *enqueued else { return None };
         let (mut may_end, mut has_ended) = (Micros::MAX, Micros::MAX);
@@ -54,7 +54,7 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
             let given = queue.lives.get(&id).and_then(|life| life.deliveries.iter().map(|one| one.op.began).max());
             may_end = may_end.min(given.unwrap_or_default());
         }
-        let message = Message { id, key: tag::unique(*tag), enqueue: op, may_end, has_ended };
+        let message = NewMessage { id, key: tag::unique(*tag), enqueue: op, may_end, has_ended };
         (op.became == Became::New).then_some((id, message))
     };
     queue.enqueued.iter().filter_map(new).collect()
@@ -62,11 +62,11 @@ fn messages<'a>(queue: &Queue<'a>) -> HashMap<i64, Message<'a>> {
 
 /// Checks that the lifetimes of two messages with one key do not overlap. A lifetime lasts from the
 /// answer to the enqueue until a call may have ended the message.
-fn check_two(messages: &HashMap<i64, Message>, two: &mut Rule) {
-    let mut there: Vec<&Message> =
+fn check_two(messages: &HashMap<i64, NewMessage>, two: &mut Rule) {
+    let mut there: Vec<&NewMessage> =
         messages.values().filter(|message| message.enqueue.ended < message.may_end).collect();
     there.sort_by_key(|message| (&message.key, message.enqueue.ended));
-    let mut last: Option<&Message> = None;
+    let mut last: Option<&NewMessage> = None;
     for message in there {
         if let Some(last) = last.filter(|last| last.key == message.key && last.may_end > message.enqueue.ended) {
             let (one, by) = (last.enqueue.name(), message.enqueue.name());
@@ -79,7 +79,7 @@ fn check_two(messages: &HashMap<i64, Message>, two: &mut Rule) {
     }
 }
 
-fn check_told(index: &Index, messages: &HashMap<i64, Message>, kept: &mut Rule, other: &mut Rule) {
+fn check_told(index: &Index, messages: &HashMap<i64, NewMessage>, kept: &mut Rule, other: &mut Rule) {
     let told = |op: &&Op| op.call.queue == plan::UNIQUE && op.became != Became::New && op.outcome == Outcome::Ok;
     for op in index.evidence.ops.iter().filter(told) {
         let (Some(tag), Some(id)) = (op.call.tags.first(), op.ids.first()) else { continue };

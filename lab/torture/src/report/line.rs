@@ -8,7 +8,7 @@ use super::{replay, verbs};
 use crate::{check::Finding, folder::Evidence};
 
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct ReportLine<'a> {
     kept: bool,
     seed: u64,
     seconds: u64,
@@ -28,7 +28,7 @@ pub fn line(evidence: &Evidence, findings: &[Finding]) -> Result<String, String>
     for fault in &evidence.faults {
         *faults.entry(&*fault.fault).or_default() += 1;
     }
-    let line = Line {
+    let line = ReportLine {
         kept: findings.is_empty(),
         seed: about.seed,
         seconds: about.seconds,

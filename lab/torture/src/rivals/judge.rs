@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     list::Rival,
-    rules::Rule,
+    rules::RivalRule,
     table, translate,
     turns::{self, Done, Turn, Turns, holder},
     verdict::{Record, Seen, Verdict},
@@ -54,20 +54,22 @@ pub fn judge(rival: &'static Rival, folder: &Path) -> Result<Verdict, String> {
 }
 
 /// Returns the evidence against each rule. `evidence` is what the adapters wrote, untranslated.
-pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
-    let mut seen: BTreeMap<Rule, Seen> = Rule::ALL.into_iter().map(|rule| (rule, Seen::default())).collect();
+pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<RivalRule, Seen> {
+    let mut seen: BTreeMap<RivalRule, Seen> = RivalRule::ALL.into_iter().map(|rule| (rule, Seen::default())).collect();
     let turns = turns::of(&evidence.ops);
     let mut translated = evidence.clone();
     translated.ops = translate::translate(&evidence.ops);
     translate::end_for_holders(&mut translated.ops, &turns);
     translate::drop_late_extensions(&mut translated.ops, &turns);
     for finding in check::check(&translated) {
-        let Some(rule) = Rule::ALL.into_iter().find(|rule| rule.findings().contains(&finding.rule)) else { continue };
+        let Some(rule) = RivalRule::ALL.into_iter().find(|rule| rule.findings().contains(&finding.rule)) else {
+            continue;
+        };
         let seen = seen.entry(rule).or_default();
         seen.count += finding.count;
         seen.cases.extend(finding.cases);
     }
-    let mut add = |rule: Rule, case: String| seen.entry(rule).or_default().add(case);
+    let mut add = |rule: RivalRule, case: String| seen.entry(rule).or_default().add(case);
     check_places(&translated, done, &mut add);
     check_calls(&translated, &turns, &mut add);
     check_record(&turns, done, &mut add);
@@ -78,7 +80,7 @@ pub fn against(evidence: &Evidence, done: &[Done]) -> BTreeMap<Rule, Seen> {
 
 /// Finds messages that are nowhere: they are not waiting, not dead, and no call or table reports
 /// them as done.
-fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, String)) {
+fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(RivalRule, String)) {
     let tables = &evidence.tables;
     let waiting = tables.waiting.iter().map(|one| (&*one.queue, one.id));
     let dead = tables.dead.iter().map(|one| (&*one.queue, one.id));
@@ -103,15 +105,15 @@ fn check_places(evidence: &Evidence, done: &[Done], add: &mut impl FnMut(Rule, S
             }
             let case = format!("{}: message {id} (tag {tag}), enqueued by {}", op.call.queue, op.name());
             match failed.get(&at) {
-                Some(by) => add(Rule::Dead, format!("{case}, is nowhere after it failed in {}", by.name())),
-                None => add(Rule::Stored, case),
+                Some(by) => add(RivalRule::Dead, format!("{case}, is nowhere after it failed in {}", by.name())),
+                None => add(RivalRule::Stored, case),
             }
         }
     }
 }
 
 /// Checks the ends of leases that were requested by successful calls.
-fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, String)) {
+fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(RivalRule, String)) {
     let ends = |op: &&Op| op.call.verb.ends() && op.outcome == Outcome::Ok;
     for op in evidence.ops.iter().filter(ends) {
         for (id, attempt) in op.call.named.iter().filter(|(id, _)| !op.lost.contains(id)) {
@@ -129,18 +131,18 @@ fn check_calls(evidence: &Evidence, turns: &Turns, add: &mut impl FnMut(Rule, St
             if let Some(held) =
                 held.filter(|held| op.ended < held.ended && held.until.is_some_and(|until| op.ended < until))
             {
-                add(Rule::Fence, case(format!("and {} held attempt {}", held.op, held.attempt)));
+                add(RivalRule::Fence, case(format!("and {} held attempt {}", held.op, held.attempt)));
             }
             let again = |turn: &&Turn| turn.attempt > *attempt && turn.asked.is_some_and(|asked| asked > op.ended);
             if let Some(again) = turns.iter().find(again).filter(|_| op.call.verb.removes()) {
-                add(Rule::Again, case(format!("then attempt {} went to {}", again.attempt, again.op)));
+                add(RivalRule::Again, case(format!("then attempt {} went to {}", again.attempt, again.op)));
             }
         }
     }
 }
 
 /// Checks the ends that a library requested by itself. Its own tables show when these took effect.
-fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)) {
+fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(RivalRule, String)) {
     for done in done.iter().filter(|done| done.at > 0) {
         let Some(turns) = turns.get(&(done.queue.clone(), done.id)) else { continue };
         let case = |what: String| format!("{}: message {}, done at {}, {what}", done.queue, done.id, done.at);
@@ -151,7 +153,7 @@ fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)
                 .max_by_key(|turn| turn.ended);
             if let Some(by) = by {
                 add(
-                    Rule::Fence,
+                    RivalRule::Fence,
                     case(format!(
                         "by attempt {} of {}, while {} held attempt {}",
                         by.attempt, by.op, held.op, held.attempt
@@ -160,13 +162,13 @@ fn check_record(turns: &Turns, done: &[Done], add: &mut impl FnMut(Rule, String)
             }
         }
         if let Some(again) = turns.iter().find(|turn| turn.asked.is_some_and(|asked| asked > done.at)) {
-            add(Rule::Again, case(format!("then attempt {} went to {}", again.attempt, again.op)));
+            add(RivalRule::Again, case(format!("then attempt {} went to {}", again.attempt, again.op)));
         }
     }
 }
 
 /// Finds handlers that failed too late, and so released a message that another worker held.
-fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
+fn check_failures(turns: &Turns, add: &mut impl FnMut(RivalRule, String)) {
     for ((queue, id), turns) in turns {
         let ended = turns.iter().filter(|turn| turn.is_handler && !turn.is_ok && turn.ended < Micros::MAX);
         for failed in ended {
@@ -178,7 +180,7 @@ fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
             };
             if let Some(given) = turns.iter().find(given) {
                 add(
-                    Rule::Fence,
+                    RivalRule::Fence,
                     format!(
                         "{queue}: message {id}, attempt {} of {} failed, and attempt {} went to {}, while {} held attempt {}",
                         failed.attempt, failed.op, given.attempt, given.op, held.op, held.attempt
@@ -190,13 +192,13 @@ fn check_failures(turns: &Turns, add: &mut impl FnMut(Rule, String)) {
 }
 
 /// Checks that each message that is done has exactly one entry in the ledger.
-fn check_effects(evidence: &Evidence, add: &mut impl FnMut(Rule, String)) {
+fn check_effects(evidence: &Evidence, add: &mut impl FnMut(RivalRule, String)) {
     let mut entries: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for entry in &evidence.tables.ledger {
         entries.entry(entry.tag).or_default().push(&entry.op);
     }
     for (tag, by) in entries.iter().filter(|(_, by)| by.len() > 1) {
-        add(Rule::Effects, format!("tag {tag} was entered {} times: by {}", by.len(), by.join(", ")));
+        add(RivalRule::Effects, format!("tag {tag} was entered {} times: by {}", by.len(), by.join(", ")));
     }
     let left = |id: i64| {
         let there = evidence.tables.waiting.iter().any(|one| one.queue == EXACT && one.id == id);
@@ -206,7 +208,7 @@ fn check_effects(evidence: &Evidence, add: &mut impl FnMut(Rule, String)) {
     for op in evidence.ops.iter().filter(enqueued) {
         for (id, tag) in op.ids.iter().zip(&op.call.tags).filter(|(id, tag)| !entries.contains_key(tag) && !left(**id))
         {
-            add(Rule::Effects, format!("tag {tag} (message {id}) is gone and was never entered"));
+            add(RivalRule::Effects, format!("tag {tag} (message {id}) is gone and was never entered"));
         }
     }
 }

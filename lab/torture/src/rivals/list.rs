@@ -2,7 +2,7 @@
 
 use super::{
     excuses::{self, Excuse},
-    rules::Rule,
+    rules::RivalRule,
 };
 
 /// The name of Trunkline itself, which uses the same protocol.
@@ -39,11 +39,11 @@ pub struct Rival {
     /// attempt, and the time when the message was done, in microseconds, if that is known.
     pub left: &'static str,
     /// The promises that the rival does not make, or has no verb for, with their sources.
-    pub excuses: &'static [(Rule, Excuse)],
+    pub excuses: &'static [(RivalRule, Excuse)],
 }
 
 impl Rival {
-    pub fn excuse(&self, rule: Rule) -> Option<Excuse> {
+    pub fn excuse(&self, rule: RivalRule) -> Option<Excuse> {
         self.excuses.iter().find(|(other, _)| *other == rule).map(|(_, excuse)| *excuse)
     }
 }

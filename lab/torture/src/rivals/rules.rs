@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum RivalRule {
     Stored,
     Nowhere,
     Ids,
@@ -19,7 +19,7 @@ pub enum Rule {
     GoesOn,
 }
 
-impl Rule {
+impl RivalRule {
     pub const ALL: [Self; 12] = [
         Self::Stored,
         Self::Nowhere,

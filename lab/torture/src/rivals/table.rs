@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{rules::Rule, verdict::Verdict};
+use super::{rules::RivalRule, verdict::Verdict};
 
 /// Returns the line of JSON for a rival.
 pub fn line(verdict: &Verdict) -> Result<String, String> {
@@ -59,7 +59,7 @@ fn write_to(text: &mut String, verdicts: &[Verdict]) -> std::fmt::Result {
     let names: Vec<&str> = ran.iter().map(|verdict| verdict.rival.name).collect();
     writeln!(text, "| | {} |\n|---|{}", names.join(" | "), "---|".repeat(ran.len()))?;
     let mut notes: Vec<String> = Vec::new();
-    for rule in Rule::ALL {
+    for rule in RivalRule::ALL {
         let cells: Vec<String> = ran.iter().map(|verdict| cell(verdict, rule, &mut notes)).collect();
         writeln!(text, "| {} | {} |", rule.says(), cells.join(" | "))?;
     }
@@ -119,7 +119,7 @@ fn command(ran: &[&Verdict]) -> String {
     )
 }
 
-fn cell(verdict: &Verdict, rule: Rule, notes: &mut Vec<String>) -> String {
+fn cell(verdict: &Verdict, rule: RivalRule, notes: &mut Vec<String>) -> String {
     let seen = verdict.seen.get(&rule).map_or(0, |seen| seen.count);
     if !verdict.is_seen(rule) {
         return "–".to_owned();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{list::Rival, rules::Rule, turns::Done};
+use super::{list::Rival, rules::RivalRule, turns::Done};
 
 /// The maximum number of cases that a rule names.
 const NAMED: usize = 12;
@@ -39,7 +39,7 @@ pub struct Verdict {
     pub seed: u64,
     pub seconds: u64,
     pub server: String,
-    pub seen: BTreeMap<Rule, Seen>,
+    pub seen: BTreeMap<RivalRule, Seen>,
     /// The number of calls and handlers, by name.
     pub counts: BTreeMap<&'static str, usize>,
     pub faults: BTreeMap<String, usize>,
@@ -64,8 +64,8 @@ impl Verdict {
 
     /// Returns true if the evidence can show that the rule was broken. A library that ends messages
     /// by itself does not report refusals.
-    pub fn is_seen(&self, rule: Rule) -> bool {
-        rule != Rule::Refused || self.counts.contains_key("ended")
+    pub fn is_seen(&self, rule: RivalRule) -> bool {
+        rule != RivalRule::Refused || self.counts.contains_key("ended")
     }
 
     /// Returns true if there is no evidence against any promise.

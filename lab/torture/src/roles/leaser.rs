@@ -127,7 +127,7 @@ impl Leaser {
             let size = if share { messages.len() } else { self.random.within(1, 8) as usize };
             let part = messages.split_off(messages.len().saturating_sub(size));
             let random = Random::of(self.random.next(), 0);
-            parts.push(Part {
+            parts.push(Share {
                 user: self.user.clone(),
                 queue: self.queue.clone(),
                 name: self.name,
@@ -136,7 +136,7 @@ impl Leaser {
             });
         }
         if at_once {
-            join_all(parts.into_iter().map(Part::end)).await;
+            join_all(parts.into_iter().map(Share::end)).await;
         } else {
             for part in parts {
                 part.end().await;
@@ -146,7 +146,7 @@ impl Leaser {
 }
 
 /// Messages whose leases end in the same way.
-struct Part {
+struct Share {
     user: User,
     queue: Queue<String>,
     name: &'static str,
@@ -154,7 +154,7 @@ struct Part {
     random: Random,
 }
 
-impl Part {
+impl Share {
     async fn end(self) {
         let Self { user, queue, name, messages, mut random } = self;
         let (leases, messages) = (named(&messages), &messages);

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use super::{Area, DIM, Drawn, Figure, GRID, INK, LINE, OURS, WIDTH, absent, decades, ending, page, text, widest};
 use crate::{
     report::{
-        fsync::{self, Series},
+        fsync::{self, ContenderRows},
         measure::{Measure, P99, RATE},
         number,
         race::{is_measured, is_ours, on_one_server, races},
@@ -17,7 +17,7 @@ use crate::{
 /// The maximum number of points of a line; more would not be visible.
 const POINTS: usize = 90;
 
-struct Line {
+struct Polyline {
     ours: bool,
     name: String,
     /// The text that follows the name.
@@ -28,7 +28,7 @@ struct Line {
 struct Plot {
     /// The title. With a title, every point has a dot; otherwise only the last point has one.
     title: &'static str,
-    lines: Vec<Line>,
+    lines: Vec<Polyline>,
     ticks: Vec<f64>,
     show_across: fn(f64) -> String,
     show_up: fn(f64) -> String,
@@ -49,7 +49,7 @@ pub fn old_snapshot(results: &Results) -> Figure {
         // sample alone.
         let (cost, dead) = tenths::tenths(row).map_or((end, 0.0), |(_, last)| (last.cpu.unwrap_or(end), last.dead));
         let label = format!("{} · {} dead", number::time(cost), number::rate(dead));
-        Some(Line { ours: is_ours(&row.contender), name: row.contender.clone(), label, points })
+        Some(Polyline { ours: is_ours(&row.contender), name: row.contender.clone(), label, points })
     };
     let speed = race.first().told.rate;
     let speed = speed.map_or_else(String::new, |rate| format!(" at {} messages/s", number::whole(rate)));
@@ -88,14 +88,14 @@ pub fn fsync(results: &Results) -> Figure {
     let rows = on_one_server(results, "fsync");
     let series = fsync::series(&rows);
     let plot = |title, measure: &Measure| {
-        let line = |of: &Series| {
+        let line = |of: &ContenderRows| {
             let value = |least: f64| measure.median(of.row(least)?).filter(|value| *value > 0.0);
             let asis = fsync::as_it_is(&rows);
             let point = |least: f64| Some((if least > 0.0 { least } else { asis }, value(least)?));
             let points: Vec<(f64, f64)> = of.leasts().into_iter().filter_map(point).collect();
-            Some(Line { ours: of.is_ours(), name: of.name(), label: (measure.show)(points.last()?.1), points })
+            Some(Polyline { ours: of.is_ours(), name: of.name(), label: (measure.show)(points.last()?.1), points })
         };
-        let lines: Vec<Line> = series.iter().filter_map(line).collect();
+        let lines: Vec<Polyline> = series.iter().filter_map(line).collect();
         let mut ticks: Vec<f64> = lines.iter().flat_map(|line| line.points.iter().map(|(at, _)| *at)).collect();
         ticks.sort_by(f64::total_cmp);
         ticks.dedup();
@@ -118,7 +118,7 @@ fn figure(title: &str, about: &str, below: &[String], mut plots: Vec<Plot>) -> F
     plots.retain(|plot| !plot.lines.is_empty());
     let lines = || plots.iter().flat_map(|plot| &plot.lines);
     let beside = widest(lines().map(|line| &line.name)) + widest(lines().map(|line| &line.label)) + 46;
-    let colour = |line: &Line| {
+    let colour = |line: &Polyline| {
         // The first plot contains all lines.
         let kin = plots[0].lines.iter().filter(|other| other.ours == line.ours);
         let at = kin.take_while(|other| other.name != line.name).count();
@@ -145,7 +145,7 @@ impl Plot {
         self.head() + self.height.max(self.lines.len() as i32 * (LINE + 1)) + 42
     }
 
-    fn draw(&self, root: &Area, y: i32, beside: i32, colour: &impl Fn(&Line) -> HSLColor) -> Drawn {
+    fn draw(&self, root: &Area, y: i32, beside: i32, colour: &impl Fn(&Polyline) -> HSLColor) -> Drawn {
         if !self.title.is_empty() {
             root.draw_text(self.title, &text(12, INK, true), (12, y + 16))?;
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{
     judge::{EXACT, against},
-    rules::Rule,
+    rules::RivalRule,
     turns::Done,
     verdict::Seen,
 };
@@ -57,17 +57,17 @@ impl Theirs {
         self
     }
 
-    fn seen(&mut self) -> BTreeMap<Rule, Seen> {
+    fn seen(&mut self) -> BTreeMap<RivalRule, Seen> {
         self.made.evidence.ops.sort_by_key(|op| op.began);
         against(&self.made.evidence, &self.done)
     }
 
-    fn broken(&mut self) -> Vec<Rule> {
+    fn broken(&mut self) -> Vec<RivalRule> {
         self.seen().into_iter().filter(|(_, seen)| seen.count > 0).map(|(rule, _)| rule).collect()
     }
 }
 
-const NONE: [Rule; 0] = [];
+const NONE: [RivalRule; 0] = [];
 
 #[test]
 fn a_clean_history_is_found_clean() {
@@ -90,19 +90,19 @@ fn a_clean_history_is_found_clean() {
 
 #[test]
 fn a_message_that_vanished_is_found() {
-    assert_eq!(Theirs::new().broken(), [Rule::Stored]);
+    assert_eq!(Theirs::new().broken(), [RivalRule::Stored]);
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 0], Outcome::Unknown);
-    assert_eq!(theirs.broken(), [Rule::Stored], "its handler never returned");
+    assert_eq!(theirs.broken(), [RivalRule::Stored], "its handler never returned");
     theirs.made.waiting(WORK, 1024, 1);
-    assert_eq!(theirs.broken(), [Rule::Back], "it is there, and no worker got it");
+    assert_eq!(theirs.broken(), [RivalRule::Back], "it is there, and no worker got it");
 }
 
 #[test]
 fn a_failed_message_that_is_not_kept_is_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 200], Outcome::Failed);
-    assert_eq!(theirs.broken(), [Rule::Dead]);
+    assert_eq!(theirs.broken(), [RivalRule::Dead]);
     theirs.made.dead(WORK, 1024, 1, 5);
     assert_eq!(theirs.broken(), NONE);
 }
@@ -112,24 +112,24 @@ fn unknown_messages_and_changed_ids_are_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 200], Outcome::Ok);
     theirs.made.leased(WORK, 300, &[(2048, 1, 77)]);
-    assert_eq!(theirs.broken(), [Rule::Nowhere]);
+    assert_eq!(theirs.broken(), [RivalRule::Nowhere]);
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 200], Outcome::Ok);
     theirs.made.leased(WORK, 300, &[(2048, 1, 1)]);
-    assert_eq!(theirs.broken(), [Rule::Ids]);
+    assert_eq!(theirs.broken(), [RivalRule::Ids]);
 }
 
 #[test]
 fn a_message_that_two_have_at_a_time_is_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 3_000], Outcome::Ok).handled(2, [1_500, 1_510, 1_600], Outcome::Ok);
-    assert_eq!(theirs.broken(), [Rule::Early]);
+    assert_eq!(theirs.broken(), [RivalRule::Early]);
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 500], Outcome::Failed).handled(2, [1_500, 1_510, 1_600], Outcome::Ok);
     assert_eq!(theirs.broken(), NONE, "the first had failed");
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 3_000], Outcome::Ok).handled(1, [2_500, 2_510, 2_600], Outcome::Ok);
-    assert_eq!(theirs.broken(), [Rule::Early], "one lease twice");
+    assert_eq!(theirs.broken(), [RivalRule::Early], "one lease twice");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn an_extension_counts_where_it_came_in_time() {
         theirs.made.ended(Verb::Ack, WORK, 2_300, (1024, 2));
         theirs.broken()
     };
-    assert_eq!(extended(1_500), [Rule::Early]);
+    assert_eq!(extended(1_500), [RivalRule::Early]);
     assert_eq!(extended(2_150), NONE, "the lease was over");
 }
 
@@ -150,12 +150,12 @@ fn an_extension_counts_where_it_came_in_time() {
 fn end_after_an_expired_lease_is_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 3_000], Outcome::Ok).handled(2, [2_200, 2_210, 3_500], Outcome::Ok).done(3_010);
-    assert_eq!(theirs.broken(), [Rule::Fence]);
+    assert_eq!(theirs.broken(), [RivalRule::Fence]);
     let mut theirs = Theirs::new();
     theirs.leased(100, 1).leased(2_200, 2);
     theirs.made.ended(Verb::Ack, WORK, 3_000, (1024, 1));
     theirs.made.ended(Verb::Ack, WORK, 3_500, (1024, 2));
-    assert_eq!(theirs.broken(), [Rule::Fence]);
+    assert_eq!(theirs.broken(), [RivalRule::Fence]);
     let mut theirs = Theirs::new();
     theirs.leased(100, 1).leased(2_200, 2);
     theirs.made.ended(Verb::Ack, WORK, 4_300, (1024, 1));
@@ -170,8 +170,8 @@ fn a_failure_that_gives_away_what_another_holds_is_found() {
         theirs.handled(3, [at, at + 10, at + 20], Outcome::Ok);
         theirs.broken()
     };
-    assert_eq!(given(3_100), [Rule::Fence]);
-    assert_eq!(given(2_900), [Rule::Early], "before the failure");
+    assert_eq!(given(3_100), [RivalRule::Fence]);
+    assert_eq!(given(2_900), [RivalRule::Early], "before the failure");
     assert_eq!(given(4_300), NONE, "the holder's lease was over as well");
 }
 
@@ -182,19 +182,19 @@ fn holder_whose_ack_is_refused_is_found() {
     theirs.made.refused(Verb::Ack, WORK, 1_000, (1024, 1));
     theirs.leased(2_200, 2);
     theirs.made.ended(Verb::Ack, WORK, 2_500, (1024, 2));
-    assert_eq!(theirs.broken(), [Rule::Refused]);
+    assert_eq!(theirs.broken(), [RivalRule::Refused]);
 }
 
 #[test]
 fn a_message_that_was_done_and_comes_again_is_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 200], Outcome::Ok).done(210).handled(2, [2_200, 2_210, 2_300], Outcome::Ok);
-    assert_eq!(theirs.broken(), [Rule::Again]);
+    assert_eq!(theirs.broken(), [RivalRule::Again]);
     let mut theirs = Theirs::new();
     theirs.leased(100, 1);
     theirs.made.ended(Verb::Ack, WORK, 200, (1024, 1));
     theirs.leased(2_200, 2);
-    assert_eq!(theirs.broken(), [Rule::Again]);
+    assert_eq!(theirs.broken(), [RivalRule::Again]);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn too_many_attempts_are_found() {
         theirs.handled(attempt, [at, at + 10, at + 20], Outcome::Failed);
     }
     theirs.made.dead(WORK, 1024, 1, 6);
-    assert_eq!(theirs.broken(), [Rule::Attempts]);
+    assert_eq!(theirs.broken(), [RivalRule::Attempts]);
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn an_effect_that_is_missing_or_double_is_found() {
         theirs.broken()
     };
     assert_eq!(exact(1), NONE);
-    assert_eq!(exact(0), [Rule::Effects]);
-    assert_eq!(exact(2), [Rule::Effects]);
+    assert_eq!(exact(0), [RivalRule::Effects]);
+    assert_eq!(exact(2), [RivalRule::Effects]);
 }
 
 #[test]
@@ -230,5 +230,5 @@ fn a_process_that_ended_by_itself_is_found() {
     let mut theirs = Theirs::new();
     theirs.handled(1, [100, 110, 200], Outcome::Ok);
     theirs.made.evidence.about.misbehaved.push("consume-1.0 ended by itself: exit status: 1".to_owned());
-    assert_eq!(theirs.broken(), [Rule::GoesOn]);
+    assert_eq!(theirs.broken(), [RivalRule::GoesOn]);
 }

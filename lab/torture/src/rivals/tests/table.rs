@@ -1,14 +1,14 @@
 use crate::rivals::{
     list,
-    rules::Rule,
+    rules::RivalRule,
     table::{line, markdown},
     verdict::{Seen, Verdict},
 };
 
-fn verdict(name: &str, against: &[Rule]) -> Verdict {
+fn verdict(name: &str, against: &[RivalRule]) -> Verdict {
     let rival = list::find(name).expect("a rival");
     let mut verdict = Verdict { skipped: None, seed: 7, seconds: 60, ..Verdict::skipped(rival, String::new()) };
-    for rule in Rule::ALL {
+    for rule in RivalRule::ALL {
         let mut seen = Seen::default();
         (0..usize::from(against.contains(&rule))).for_each(|nr| seen.add(format!("message {nr}")));
         verdict.seen.insert(rule, seen);
@@ -17,19 +17,19 @@ fn verdict(name: &str, against: &[Rule]) -> Verdict {
     verdict
 }
 
-fn row(text: &str, rule: Rule) -> &str {
+fn row(text: &str, rule: RivalRule) -> &str {
     let begins = format!("| {} | ", rule.says());
     text.lines().find_map(|line| line.strip_prefix(&*begins)).unwrap_or_default()
 }
 
 #[test]
 fn table_shows_kept_and_broken_promises_and_missing_ones() {
-    let mut library = verdict("river", &[Rule::Fence, Rule::Stored]);
+    let mut library = verdict("river", &[RivalRule::Fence, RivalRule::Stored]);
     library.counts.clear();
-    let text = markdown(&[verdict("trunkline", &[Rule::Fence]), verdict("pgmq", &[Rule::Fence]), library]);
-    assert_eq!(row(&text, Rule::Stored), "held | held | did not hold: 1 |");
-    assert_eq!(row(&text, Rule::Fence), "did not hold: 1 | not promised (1), seen 1 | not promised (2), seen 1 |");
-    assert_eq!(row(&text, Rule::Refused), "held | not promised (1) | – |");
+    let text = markdown(&[verdict("trunkline", &[RivalRule::Fence]), verdict("pgmq", &[RivalRule::Fence]), library]);
+    assert_eq!(row(&text, RivalRule::Stored), "held | held | did not hold: 1 |");
+    assert_eq!(row(&text, RivalRule::Fence), "did not hold: 1 | not promised (1), seen 1 | not promised (2), seen 1 |");
+    assert_eq!(row(&text, RivalRule::Refused), "held | not promised (1) | – |");
     assert!(text.contains("1. pgmq: delivery is once within a visibility timeout"), "{text}");
     assert!(text.contains("- message 0"), "{text}");
     assert!(text.contains("rivals --rival river --minutes 1 --seed 7"), "{text}");
@@ -46,7 +46,7 @@ fn unavailable_rival_is_reported_as_skipped() {
 
 #[test]
 fn a_line_of_json_says_the_same() {
-    let line = line(&verdict("pgmq", &[Rule::Fence, Rule::Again])).expect("a line");
+    let line = line(&verdict("pgmq", &[RivalRule::Fence, RivalRule::Again])).expect("a line");
     let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     let rules = &said["rules"];
     assert_eq!((&rules["stored"]["held"], &rules["again"]["held"]), (&true.into(), &false.into()));
@@ -56,7 +56,7 @@ fn a_line_of_json_says_the_same() {
 
 #[test]
 fn only_what_is_promised_breaks_a_verdict() {
-    assert!(verdict("pgmq", &[Rule::Fence]).is_kept());
-    assert!(!verdict("pgmq", &[Rule::Again]).is_kept());
-    assert!(!verdict("trunkline", &[Rule::Fence]).is_kept());
+    assert!(verdict("pgmq", &[RivalRule::Fence]).is_kept());
+    assert!(!verdict("pgmq", &[RivalRule::Again]).is_kept());
+    assert!(!verdict("trunkline", &[RivalRule::Fence]).is_kept());
 }
