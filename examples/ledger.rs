@@ -2,7 +2,7 @@
 //! one transaction.
 
 use trunkline::{
-    Db, Json, Message, Result, Settings, Wait,
+    Db, Failure, Json, Message, Result, Settings, Wait,
     postgres::{Insert, Statement, Transaction},
 };
 
@@ -33,13 +33,13 @@ pub async fn run(url: &str) -> Result<(i64, i64)> {
     db.run(&SUM, ()).await
 }
 
-async fn write(transaction: &Transaction, batch: Vec<Message<Posting>>, broken: bool) -> Result<usize, String> {
+async fn write(transaction: &Transaction, batch: Vec<Message<Posting>>, broken: bool) -> Result<usize, Failure> {
     let count = batch.len();
     let row = |message: Message<Posting>| (message.id, message.payload.0.1, message.payload.0.0);
-    drop(transaction.insert_many(&WRITE, batch.into_iter().map(row)).await.map_err(|error| error.to_string())?);
+    drop(transaction.insert_many(&WRITE, batch.into_iter().map(row)).await?);
     // Whatever fails here undoes the entries and leaves the messages where they were: they come
     // again, one by one.
-    if broken && count > 1 { Err("half way".to_owned()) } else { Ok(count) }
+    if broken && count > 1 { Err(Failure::retry("half way")) } else { Ok(count) }
 }
 
 #[tokio::main]

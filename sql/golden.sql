@@ -1500,7 +1500,7 @@ begin
     end loop;
 end ;
 
-function do_charge_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_charge_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer, dead boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     met record;
@@ -1509,7 +1509,7 @@ begin
     for pass in 1..2 loop
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
-                   q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
+                   d.delay is null or q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline."queue_emails" q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
@@ -1530,14 +1530,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if false then
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.
@@ -1550,7 +1550,7 @@ begin
     end loop;
 end ;
 
-function do_charge_orders(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_charge_orders(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer, dead boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     met record;
@@ -1559,7 +1559,7 @@ begin
     for pass in 1..2 loop
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
-                   q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
+                   d.delay is null or q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline."queue_orders" q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
@@ -1580,14 +1580,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if true then
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.
@@ -1600,7 +1600,7 @@ begin
     end loop;
 end ;
 
-function do_charge_tasks(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_charge_tasks(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer, dead boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     met record;
@@ -1609,7 +1609,7 @@ begin
     for pass in 1..2 loop
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
-                   q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
+                   d.delay is null or q.attempt + 1 - q.released >= 10 as spent, d.delay, d.error
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline."queue_tasks" q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
@@ -1630,14 +1630,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if false then
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.
@@ -3686,7 +3686,7 @@ begin
     return query select b, false from unnest(picked.busy) b;
 end ;
 
-function do_retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_retry_emails(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer, dead boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     met record;
@@ -3716,14 +3716,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if false then
             perform trunkline."do_hold_emails"(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.
@@ -3736,7 +3736,7 @@ begin
     end loop;
 end ;
 
-function do_retry_orders(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_retry_orders(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer, dead boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     met record;
@@ -3766,14 +3766,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if true then
             perform trunkline."do_hold_orders"(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.
@@ -3786,7 +3786,7 @@ begin
     end loop;
 end ;
 
-function do_retry_tasks(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_retry_tasks(ids bigint[], sizes integer[], attempts integer[], delays interval[], errors text[]) returns TABLE(id bigint, size integer, attempt integer, dead boolean) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     met record;
@@ -3816,14 +3816,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if false then
             perform trunkline."do_hold_tasks"(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.

@@ -8,6 +8,7 @@ mod refusal;
 mod shards;
 mod text;
 mod words;
+mod work;
 #[cfg(trunkline_mutant)]
 pub(crate) mod mutant;
 
@@ -24,6 +25,7 @@ pub(crate) use self::{
     caught::{caught, text_of},
     described::Described,
     refusal::Search,
+    work::first_of,
 };
 
 /// The result type of this crate.
@@ -122,6 +124,9 @@ pub(crate) enum Kind {
     TooLarge { bytes: usize, limit: usize },
     #[error("the lease of {} of queue {queue:?} is lost: it ended, and the messages may be someone else's now", listed(.ids))]
     LeaseLost { queue: String, ids: Vec<i64> },
+    /// The work of a consumer failed, and its message is a dead letter now.
+    #[error("the work on message {id} of queue {queue:?} failed, and the message is a dead letter now: {reason}")]
+    Work { queue: String, id: i64, reason: String, cause: Option<Arc<dyn std::error::Error + Send + Sync>> },
     /// The errors of some of the servers that hold the queue.
     #[error("{}", of_shards(.0))]
     Shards(Vec<(String, Error)>),

@@ -18,7 +18,12 @@ use crate::{
     queue::{
         batch::dequeues::DequeueMode,
         handle::Queue,
-        message::{Lease, Message, dequeue::Dequeue, failure::Failure, payload::Payload},
+        message::{
+            Lease, Message,
+            dequeue::Dequeue,
+            failure::{Failure, LONGEST},
+            payload::Payload,
+        },
         verbs::direct::Mailbox,
         wait::{Pace, Wait, hooks::Hooks, linger::Linger},
     },
@@ -79,7 +84,7 @@ impl<T: Payload> Consumer<T> {
     /// [`Consumer::take_with`]: at most 365 days, 1 s by default.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
-        self.retry_after = delay.min(Duration::from_secs(365 * 86_400));
+        self.retry_after = delay.min(LONGEST);
         self
     }
 
@@ -108,8 +113,8 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Calls `hook` for each message after each attempt of [`Consumer::take_with`]: after its
-    /// commit, or after its rollback, once the attempt is counted. Several hooks can be set; all of
-    /// them are called.
+    /// commit, or after its rollback, once the attempt is counted. A failure contains the work's
+    /// error ([`Failure::downcast_ref`]). Several hooks can be set; all of them are called.
     #[must_use]
     pub fn after_attempt(mut self, hook: impl Fn(Lease, Result<(), &Failure>) + Send + Sync + 'static) -> Self {
         self.hooks.add_after_attempt(hook);

@@ -153,6 +153,8 @@ pub(crate) struct Settled {
     pub id: i64,
     pub size: i32,
     pub attempt: i32,
+    /// True if the messages are dead letters now, because their attempts were exhausted.
+    pub dead: bool,
 }
 
 impl Settled {
@@ -161,7 +163,7 @@ impl Settled {
         if size < 1 || id.checked_add(i64::from(size)).is_none() {
             return Err(Error::new(Kind::Answer(format!("{size} messages from {id} on were settled").into())));
         }
-        Ok(Self { id, size, attempt })
+        Ok(Self { id, size, attempt, dead: false })
     }
 
     pub fn messages(all: impl IntoIterator<Item = Self>) -> usize {

@@ -1,12 +1,7 @@
 //! A consumer of all shards. It asks all shards that may have messages at the same time. If none
 //! has any, it waits for all of them.
 
-use std::{
-    fmt::{self, Display},
-    io,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use futures_util::{
     StreamExt,
@@ -25,7 +20,7 @@ use crate::{
     queue::{
         batch::dequeues::DequeueMode,
         consumer::{Consumer as ShardConsumer, Work, Worked},
-        message::{Message, dequeue::Dequeue, payload::Payload},
+        message::{Message, dequeue::Dequeue, failure::Failure, payload::Payload},
         wait::{Pace, Wait},
     },
     shards::{
@@ -132,7 +127,7 @@ impl<T: Payload> Consumer<T> {
     ///
     /// # Errors
     /// The errors of [`take_with`](crate::Consumer::take_with), with the name of the shard.
-    pub async fn take_with<R, E: Display>(
+    pub async fn take_with<R, E: Into<Failure>>(
         &mut self,
         n: usize,
         mut work: impl for<'a> FnMut(Id, &'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,

@@ -6,7 +6,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use crate::{
-    error::{caught, text_of},
+    error::text_of,
     queue::message::{
         Message,
         failure::Failure,
@@ -99,9 +99,5 @@ where
 
 /// Converts one result. If the conversion of the user's error panics, only that message fails.
 fn failed<E: Into<Failure>>(answer: Result<(), E>) -> Result<(), Failure> {
-    let convert = |error| {
-        caught(|| E::into(error))
-            .unwrap_or_else(|panic| Failure::retry(format!("the handler failed, and its error panicked: {panic}")))
-    };
-    answer.map_err(convert)
+    answer.map_err(Failure::of)
 }

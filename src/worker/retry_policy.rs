@@ -12,11 +12,8 @@ use tracing::warn;
 
 use crate::{
     error::caught,
-    queue::message::failure::{Failure, Verdict},
+    queue::message::failure::{Failure, LONGEST, Verdict},
 };
-
-/// The maximum delay that a queue accepts.
-const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// The rule that decides whether and when a failed message is tried again.
 ///

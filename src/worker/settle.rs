@@ -114,7 +114,22 @@ impl<T: Payload> Station<T> {
         let (outcome, end) = match &answer.answer {
             Decision::Retry(after, reason) => {
                 let after = after.saturating_sub(answer.at.elapsed());
-                (self.queue.retry([lease], after, reason).await, End::Retried)
+                match self.queue.retry_or_bury([lease], after, reason).await {
+                    Ok(0) => (Ok(()), End::Retried),
+                    Ok(_) => {
+                        let Lease { id, attempt } = *lease;
+                        warn!(
+                            queue = self.name(),
+                            id,
+                            attempt,
+                            outcome = "dead",
+                            reason,
+                            "dead letter: that was the last attempt"
+                        );
+                        (Ok(()), End::Dead)
+                    }
+                    Err(error) => (Err(error), End::Retried),
+                }
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
             Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are not failures

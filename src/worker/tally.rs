@@ -10,11 +10,10 @@ use crate::queue::observe::metric::End;
 pub struct Summary {
     /// The number of messages that were handled and acknowledged.
     pub done: u64,
-    /// The number of messages that failed and were given back for another attempt. After the last
-    /// attempt that the queue allows, such a message is a dead letter.
+    /// The number of messages that failed and were given back for another attempt.
     pub retried: u64,
-    /// The number of messages that became dead letters at once, by decision of the handler or the
-    /// retry policy.
+    /// The number of messages that became dead letters: after the last attempt that the queue
+    /// allows, or by decision of the handler or the retry policy.
     pub dead: u64,
     /// The number of messages whose lease was already lost when their handler returned, or whose
     /// result an unreachable database could not confirm. These messages may be handled again.

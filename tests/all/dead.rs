@@ -1,10 +1,12 @@
 //! Dead letters, and closures that return errors.
 
+mod worked;
+
 use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_postgres::Client;
-use trunkline::{Message, Queue, Settings, Wait, postgres::Statement};
+use trunkline::{Failure, Message, Queue, Settings, Wait, postgres::Statement};
 
 use crate::fixture::{Place, SOON, enqueued, eventually, place, run_out, until_asleep};
 
@@ -133,7 +135,7 @@ async fn effects(sql: &Client) -> Vec<i64> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-type Outcome = Result<(), String>;
+type Outcome = Result<(), Failure>;
 
 /// Fails the work for one payload. `sql`, unless empty, runs in the work's transaction.
 async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
@@ -142,9 +144,9 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
         Box::pin(async move {
             for Message { payload, .. } in &messages {
                 let insert = Statement::<_, u64>::new("insert into effects values ($1)");
-                transaction.run(&insert, (*payload,)).await.map_err(|error| error.to_string())?;
+                transaction.run(&insert, (*payload,)).await?;
                 if *payload == bad && sql.is_empty() {
-                    return Outcome::Err(format!("{bad} is bad"));
+                    return Outcome::Err(Failure::retry(format!("{bad} is bad")));
                 } else if *payload == bad {
                     let _ = transaction.run(&Statement::<_, ()>::new(sql), ()).await; // carries on as if nothing had happened
                 }
@@ -152,7 +154,10 @@ async fn consume(queue: &Queue<i64>, n: usize, bad: i64, sql: &'static str) {
             Ok(())
         })
     });
-    timeout(SOON, work).await.expect("in time").expect("the database is well");
+    match timeout(SOON, work).await.expect("in time") {
+        Err(error) => assert!(error.is_work_failed(), "the database is well: {error}"),
+        Ok(()) => {}
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,7 +218,7 @@ async fn counting_a_failed_attempt_waits_for_no_other_holder() {
                 began.map(|began| began.send(()));
                 if let Some(failing) = failing {
                     let _ = failing.await;
-                    return Outcome::Err("fails once".to_owned());
+                    return Outcome::Err(Failure::retry("fails once"));
                 }
                 Ok(())
             })
@@ -251,7 +256,7 @@ async fn pause_after_failed_work_is_bounded_and_the_attempt_counts() {
     enqueued(&queue, 1).await;
     let mut consumer = queue.consumer(Wait::Adaptive).retry_after(Duration::MAX);
     let fails = tokio::spawn(async move {
-        consumer.take_with(1, |_, _| Box::pin(async { Outcome::Err("never".to_owned()) })).await
+        consumer.take_with(1, |_, _| Box::pin(async { Outcome::Err(Failure::retry("never")) })).await
     });
     let charged = "select exists (select from trunkline.queue_q where attempt = 1 and error = 'never'
                                   and due_at > clock_timestamp() + interval '364 days')";

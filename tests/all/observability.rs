@@ -16,7 +16,7 @@ use std::{
 };
 
 use tokio::sync::watch;
-use trunkline::{Db, Failure, Message, Queue, RetryPolicy, Schedule, Settings, Wait, Worker};
+use trunkline::{Changes, Db, Failure, Message, Queue, RetryPolicy, Schedule, Settings, Wait, Worker};
 use trunkline_embedded::Stop;
 
 use self::recorder::{Recorder, recorder};
@@ -72,6 +72,22 @@ async fn ticks_of_schedules_are_counted_and_timed() {
     db.run_schedules(made).await.expect("made");
     assert!(recorder.times("metered_ticks", "tick_lag_seconds") > 0);
     assert!(queue.take(100).await.expect("taken").len() as u64 >= recorder.count("metered_ticks", "ticks_total"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn death_after_the_last_attempt_counts_as_dead() {
+    let (db, queue, recorder) = metered("metered_deaths").await;
+    let settled =
+        || ["retried", "dead"].map(|end| recorder.count("metered_deaths", &format!("settled_messages_total {end}")));
+    queue.enqueue_many(&[1, 2]).await.expect("enqueued");
+    queue.retry(&queue.lease(2).await.expect("leased"), Duration::ZERO, "no").await.expect("held");
+    assert_eq!(settled(), [2, 0]);
+    db.alter_queue("metered_deaths", &Changes::new().max_attempts(2)).await.expect("altered");
+    queue.enqueue(3).await.expect("enqueued");
+    let all = queue.lease(3).await.expect("leased");
+    queue.retry(&all, Duration::ZERO, "no").await.expect("held");
+    assert_eq!(settled(), [3, 2]);
+    assert_eq!(queue.stats().await.expect("counted").dead, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

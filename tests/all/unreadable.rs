@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
-use trunkline::{Db, Json, Message, Queue, Settings, Wait};
+use trunkline::{Db, Failure, Json, Message, Queue, Settings, Wait};
 
 use crate::fixture::{Place, SOON, connect, eventually, place};
 
@@ -115,7 +115,8 @@ async fn taken_in_a_transaction_of_the_consumers() {
                 let work = consumer.take_with(n, |_, messages| {
                     tries += 1;
                     // The first attempt of the work fails, and is repeated one message at a time.
-                    let outcome = if works || tries > 1 { Ok(numbers(&messages)) } else { Err("not yet") };
+                    let outcome =
+                        if works || tries > 1 { Ok(numbers(&messages)) } else { Err(Failure::retry("not yet")) };
                     async move { outcome }.boxed()
                 });
                 got.extend(work.await.expect("worked"));
@@ -126,7 +127,7 @@ async fn taken_in_a_transaction_of_the_consumers() {
         assert_eq!(got, GOOD);
         // The text is now alone in its row, so it is both first and last.
         let waiter = tokio::spawn(async move {
-            consumer.take_with(n, |_, messages| async move { Ok::<_, String>(numbers(&messages)) }.boxed()).await
+            consumer.take_with(n, |_, messages| async move { Ok::<_, Failure>(numbers(&messages)) }.boxed()).await
         });
         eventually("the text is dead", async || {
             pass(&sql).await;

@@ -1,9 +1,9 @@
 create or replace function trunkline.{do_charge_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
-    returns table (id bigint, size int, attempt int) language plpgsql
+    returns table (id bigint, size int, attempt int, dead boolean) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Charges an attempt after a failure without a lease (a transaction was rolled back). The messages are due again after the delay of their range, or
--- dead if their attempts are used up. If a consumer has leased a message by then, that consumer ends it.
+-- dead if their attempts are used up or the delay is null. If a consumer has leased a message by then, that consumer ends it.
 #variable_conflict use_variable
 declare
     met record;
@@ -12,7 +12,7 @@ begin
     for pass in 1..2 loop
         with failed as materialized (
             select d.nr, q.ctid as tid, q.attempt as under, q.attempt + 1 as attempt,
-                   q.attempt + 1 - q.released >= {max_attempts} as spent, d.delay, d.error
+                   d.delay is null or q.attempt + 1 - q.released >= {max_attempts} as spent, d.delay, d.error
             from unnest(ids, sizes, attempts, delays, errors) with ordinality d(id, size, attempt, delay, error, nr)
             join trunkline.{queue_} q
               on q.id >= d.id and q.id < d.id + d.size and q.id + q.size <= d.id + d.size and q.attempt = d.attempt
@@ -33,14 +33,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if {ordered} then
             perform trunkline.{do_hold_}(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.

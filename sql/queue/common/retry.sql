@@ -1,5 +1,5 @@
 create or replace function trunkline.{do_retry_}(ids bigint[], sizes int[], attempts int[], delays interval[], errors text[])
-    returns table (id bigint, size int, attempt int) language plpgsql
+    returns table (id bigint, size int, attempt int, dead boolean) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Gives messages back after a failure under a lease: they are due again after the delay of their range, or dead if their attempts are used up.
@@ -32,14 +32,14 @@ begin
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null
         ), held as (
-            select a.nr, a.id, a.size, a.under from again a union all select g.nr, g.id, g.size, g.under from gone g)
+            select a.nr, a.id, a.size, a.under, false as dead from again a union all select g.nr, g.id, g.size, g.under, true from gone g)
         select array_agg(h.nr) as nrs, array_agg(h.id) as ids, array_agg(h.size) as sizes, array_agg(h.under) as attempts,
-               coalesce(sum(h.size), 0) as size
+               array_agg(h.dead) as died, coalesce(sum(h.size), 0) as size
         into met from held h;
         if {ordered} then
             perform trunkline.{do_hold_}(met.ids, met.sizes);
         end if;
-        return query select * from unnest(met.ids, met.sizes, met.attempts);
+        return query select * from unnest(met.ids, met.sizes, met.attempts, met.died);
         exit when pass = 2 or met.size >= (select sum(s) from unnest(sizes) s);
         rest := trunkline.missing(ids, sizes, met.nrs, met.ids, met.sizes);
         -- A missing message is lost, or shares a row with messages that were not named.

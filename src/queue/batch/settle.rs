@@ -26,8 +26,9 @@ pub(crate) enum Ending {
     Bury(String),
     /// The number of seconds from now until the lease ends.
     Extend(f64),
-    /// A retry of a message that is without a lease because of a rollback.
-    Charge(f64, String),
+    /// A retry of a message that is without a lease because of a rollback. Without a delay, the
+    /// message becomes a dead letter.
+    Charge(Option<f64>, String),
 }
 
 impl Ending {
@@ -56,7 +57,9 @@ impl Ending {
 pub(crate) struct SettleRequest {
     pub ending: Ending,
     pub leases: Vec<Lease>,
-    pub done: oneshot::Sender<Result<()>>,
+    /// Receives the number of messages that are dead letters now, because their attempts were
+    /// exhausted.
+    pub done: oneshot::Sender<Result<usize>>,
 }
 
 /// Requests that one statement answers.
@@ -64,7 +67,7 @@ pub(crate) struct Settlement {
     pub ending: Ending,
     requests: Vec<SettleRequest>,
     pub ranges: Ranges,
-    pub delays: Vec<f64>,
+    pub delays: Vec<Option<f64>>,
     pub errors: Vec<String>,
     /// The number of a request, and an id whose lease an earlier request ends. The later request
     /// has lost that lease.
@@ -72,9 +75,17 @@ pub(crate) struct Settlement {
 }
 
 impl Settled {
-    /// Reads the row of a statement that ends leases.
+    /// Reads the row of a statement that ends leases. The statements after which messages may be
+    /// dead have a column more.
     pub fn of(row: &Row) -> Result<Self> {
-        Self::checked(row.read(0)?, row.read(1)?, row.read(2)?)
+        let settled = Self::checked(row.read(0)?, row.read(1)?, row.read(2)?)?;
+        let dead = row.columns().len() > 3 && row.read(3)?;
+        Ok(Self { dead, ..settled })
+    }
+
+    /// Returns the messages that are dead letters now.
+    pub fn dead(all: &[Self]) -> impl Iterator<Item = Self> {
+        all.iter().copied().filter(|settled| settled.dead)
     }
 }
 
@@ -154,7 +165,11 @@ impl Settlement {
         let mut at = 0;
         for size in &settlement.ranges.sizes {
             match &requests[askers[at]].ending {
-                Ending::Retry(delay, error) | Ending::Charge(delay, error) => {
+                Ending::Retry(delay, error) => {
+                    settlement.delays.push(Some(*delay));
+                    settlement.errors.push(error.clone());
+                }
+                Ending::Charge(delay, error) => {
                     settlement.delays.push(*delay);
                     settlement.errors.push(error.clone());
                 }
@@ -196,6 +211,7 @@ impl Settlement {
                 }
             }
             Ok(settled) => {
+                let dead: HashSet<Lease> = Settled::dead(&settled).flat_map(Settled::leases).collect();
                 let lost = Lost::of(self.ranges.messages(), settled);
                 let mut ended_before = self.ended_before.into_iter().peekable();
                 for (nr, request) in self.requests.into_iter().enumerate() {
@@ -208,7 +224,9 @@ impl Settlement {
                         ids.sort_unstable();
                         ids.dedup();
                     }
-                    let _ = request.done.send(lost_or_ok(queue, ids)); // the caller may have stopped waiting
+                    let died = || request.leases.iter().filter(|lease| dead.contains(lease)).count();
+                    let answer = lost_or_ok(queue, ids).map(|()| if dead.is_empty() { 0 } else { died() });
+                    let _ = request.done.send(answer); // the caller may have stopped waiting
                 }
             }
         }

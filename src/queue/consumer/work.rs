@@ -1,7 +1,7 @@
 //! A consumer's work in a transaction: a failure rolls it back and counts as an attempt, and the
 //! consumer waits for the next messages.
 
-use std::{fmt::Display, panic::AssertUnwindSafe};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tracing::{debug, warn};
@@ -11,11 +11,16 @@ use super::{
     hearing::{heard, sleep},
 };
 use crate::{
-    error::{Result, caught, text_of},
+    error::{Result, text_of},
     postgres::transaction::Transaction,
     queue::{
         batch::settle::Ending,
-        message::{Lease, Message, failure::Failure, payload::Payload, reason::reason_of},
+        message::{
+            Lease, Message,
+            failure::{Failure, LONGEST, Verdict},
+            payload::Payload,
+            reason::reason_of,
+        },
         wait::Pace,
     },
 };
@@ -29,7 +34,7 @@ enum Tried<R> {
     Nothing,
     /// All messages were unreadable, and their attempts have been counted.
     Unreadable,
-    Failed(Vec<Lease>, String),
+    Failed(Vec<Lease>, Failure),
 }
 
 /// The outcome of one try.
@@ -48,16 +53,35 @@ impl<T: Payload> Consumer<T> {
     /// If the work fails or panics, the transaction is rolled back. Several messages are then tried
     /// again one at a time, so that only the messages that fail count an attempt. A failed message
     /// is due again after [`Consumer::retry_after`], or becomes a dead letter after its last
-    /// attempt. The consumer then waits for the next messages: the method returns only after work
-    /// that succeeded and was committed. The transaction runs at `read committed`.
+    /// attempt. [`Failure::retry_after`] and [`Failure::dead`] decide otherwise, as in a worker.
+    /// While attempts are left, the consumer waits for the next messages. Each failure reaches the
+    /// hooks ([`Consumer::after_attempt`]). The transaction runs at `read committed`.
     ///
     /// A message that cannot be read as `T` fails its attempt, and `work` does not receive it.
     ///
+    /// ```
+    /// # use std::{io, num::ParseIntError};
+    /// # use trunkline::{Consumer, Failure};
+    /// # async fn example(mut consumer: Consumer<String>) -> trunkline::Result<()> {
+    /// let sum = consumer.take_with(1, |_transaction, messages| {
+    ///     Box::pin(async move { Ok::<i64, ParseIntError>(messages[0].payload.parse()?) })
+    /// });
+    /// match sum.await {
+    ///     Err(error) if error.is_work_failed() => {
+    ///         println!("dead: {:?}", error.downcast_ref::<ParseIntError>());
+    ///     }
+    ///     outcome => println!("{}", outcome?),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// The errors of the database, not of the work.
+    /// [`is_work_failed`](crate::Error::is_work_failed): the work failed so that its message is a
+    /// dead letter now. [`downcast_ref`](crate::Error::downcast_ref) returns the work's error. Call
+    /// the method again for the next messages.
     /// [`is_outcome_unknown`](crate::Error::is_outcome_unknown): the connection broke during the
-    /// commit.
-    pub async fn take_with<R, E: Display>(
+    /// commit. Otherwise the errors of the database.
+    pub async fn take_with<R, E: Into<Failure>>(
         &mut self,
         n: usize,
         mut work: impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
@@ -78,7 +102,7 @@ impl<T: Payload> Consumer<T> {
     }
 
     /// Makes one try, with messages that are due now.
-    pub(crate) async fn work_once<R, E: Display>(
+    pub(crate) async fn work_once<R, E: Into<Failure>>(
         &mut self,
         n: usize,
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
@@ -87,16 +111,24 @@ impl<T: Payload> Consumer<T> {
         match self.attempt(n_now, work).await? {
             Tried::Nothing => return Ok(Worked::Nothing),
             Tried::Unreadable => {}
-            Tried::Failed(leases, reason) if leases.len() > 1 => {
-                debug!(queue = self.queue.shared.name(), %reason, "work failed; one message at a time now");
+            Tried::Failed(leases, failure) if leases.len() > 1 => {
+                debug!(queue = self.queue.shared.name(), reason = %failure, "work failed; one message at a time now");
                 self.alone = leases.len();
             }
-            Tried::Failed(leases, reason) => {
-                warn!(queue = self.queue.shared.name(), id = leases[0].id, %reason, "work failed");
+            Tried::Failed(leases, failure) => {
+                let (queue, id) = (self.queue.shared.name(), leases[0].id);
+                warn!(queue, id, reason = %failure, "work failed");
                 self.alone = self.alone.saturating_sub(1);
-                self.charge(&leases, &reason).await?;
-                let failure = Failure::retry(reason);
+                let delay = match failure.verdict {
+                    Verdict::ByPolicy => Some(self.retry_after),
+                    Verdict::After(delay) => Some(delay.min(LONGEST)),
+                    Verdict::Dead => None,
+                };
+                let dead = self.charge(&leases, delay, failure.reason()).await?;
                 self.hooks.after_attempt(leases.into_iter().map(|lease| (lease, Err(&failure))));
+                if dead > 0 {
+                    return Err(failure.of_work(queue, id));
+                }
             }
             Tried::Done(result, leases) => {
                 self.alone = self.alone.saturating_sub(1);
@@ -107,7 +139,7 @@ impl<T: Payload> Consumer<T> {
         Ok(Worked::Failed)
     }
 
-    async fn attempt<R, E: Display>(
+    async fn attempt<R, E: Into<Failure>>(
         &self,
         n: usize,
         work: &mut impl for<'a> FnMut(&'a Transaction, Vec<Message<T>>) -> Work<'a, R, E>,
@@ -125,36 +157,38 @@ impl<T: Payload> Consumer<T> {
         }
         let leases: Vec<Lease> = messages.iter().map(Message::lease).collect();
         let worked = AssertUnwindSafe(async { work(&transaction, messages).await }).catch_unwind().await;
-        let reason = match worked {
+        let failure = match worked {
             Ok(Ok(result)) => match transaction.commit().await {
                 Ok(()) => return Ok(Tried::Done(result, leases)),
                 Err(error) if error.is_outcome_unknown() => return Err(error),
                 // The work may have ignored the error of a statement. Or a deferred constraint or a
                 // conflict made the commit fail.
-                Err(error) => error.to_string(),
+                Err(error) => error.into(),
             },
             Ok(Err(error)) => {
-                let reason = caught(|| error.to_string());
+                let failure = Failure::of(error);
                 transaction.rollback().await?;
-                reason.unwrap_or_else(|panic| format!("the work failed, and the text of its error panicked: {panic}"))
+                failure
             }
             Err(panic) => {
-                let reason = format!("the work panicked: {}", text_of(panic));
+                let failure = Failure::retry(format!("the work panicked: {}", text_of(panic)));
                 transaction.rollback().await?;
-                reason
+                failure
             }
         };
         // The counted attempts were rolled back with the transaction.
         for unreadable in unreadable {
-            self.charge(&unreadable.leases().collect::<Vec<_>>(), &unreadable.reason).await?;
+            let leases: Vec<Lease> = unreadable.leases().collect();
+            self.charge(&leases, Some(self.retry_after), &unreadable.reason).await?;
         }
-        Ok(Tried::Failed(leases, reason))
+        Ok(Tried::Failed(leases, failure))
     }
 
-    async fn charge(&self, leases: &[Lease], reason: &str) -> Result<()> {
-        let ending = Ending::Charge(self.retry_after.as_secs_f64(), reason_of(reason));
+    /// Counts an attempt. Returns the number of messages that are dead letters now.
+    async fn charge(&self, leases: &[Lease], delay: Option<Duration>, reason: &str) -> Result<usize> {
+        let ending = Ending::Charge(delay.map(|delay| delay.as_secs_f64()), reason_of(reason));
         match self.queue.settle(ending, leases).await {
-            Err(error) if error.is_lease_lost() => Ok(()), // another consumer has leased the message, and settles it
+            Err(error) if error.is_lease_lost() => Ok(0), // another consumer has leased the message, and settles it
             outcome => outcome,
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{error::Error, fmt, fmt::Write, sync::Arc, time::Duration};
 
-use crate::{error::caught, queue::message::reason::reason_of};
+use crate::{
+    error::{caught, first_of},
+    queue::message::reason::reason_of,
+};
 
 /// The reason why a handler failed, and the decision whether its message is tried again.
 ///
@@ -39,6 +42,9 @@ impl PartialEq for Failure {
 }
 
 impl Eq for Failure {}
+
+/// The maximum delay that a queue accepts.
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// The handler's decision about a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,14 +103,18 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
-        let mut next: Option<&(dyn Error + 'static)> = Some(self.error.as_deref()?);
-        while let Some(error) = next {
-            if let Some(found) = error.downcast_ref() {
-                return Some(found);
-            }
-            next = error.source();
-        }
-        None
+        first_of(self.error.as_deref()?)
+    }
+
+    /// Converts an error of the user's code. If the conversion panics, that is the reason.
+    pub(crate) fn of(error: impl Into<Self>) -> Self {
+        caught(|| error.into())
+            .unwrap_or_else(|panic| Self::retry(format!("it failed, and its error panicked: {panic}")))
+    }
+
+    /// Returns the error of a call whose work has failed for good.
+    pub(crate) fn of_work(self, queue: &str, id: i64) -> crate::Error {
+        crate::Error::of_work(queue, id, self.reason, self.error)
     }
 }
 
@@ -117,8 +127,7 @@ impl fmt::Display for Failure {
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let reason = caught(|| chain_of(&error));
-        let reason =
-            reason.unwrap_or_else(|panic| format!("the handler failed, and the text of its error panicked: {panic}"));
+        let reason = reason.unwrap_or_else(|panic| format!("it failed, and the text of its error panicked: {panic}"));
         Self { error: Some(Arc::new(error)), ..Self::retry(reason) }
     }
 }
@@ -174,7 +183,7 @@ mod tests {
     #[test]
     fn an_error_whose_text_panics_is_a_plain_failure() {
         let failure = Failure::from(Mute);
-        assert_eq!(failure.reason(), "the handler failed, and the text of its error panicked: no words");
+        assert_eq!(failure.reason(), "it failed, and the text of its error panicked: no words");
         assert!(failure.downcast_ref::<Mute>().is_some());
     }
 

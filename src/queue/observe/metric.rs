@@ -199,6 +199,11 @@ impl Metrics {
         self.settle_seconds.record(began.elapsed());
     }
 
+    /// Counts messages whose attempts were exhausted, so that a retry made them dead letters.
+    pub fn died(&self, messages: usize) {
+        self.settled[End::Dead as usize].increment(messages as u64);
+    }
+
     /// Counts results that cannot be settled any more.
     pub fn lost(&self, messages: usize) {
         self.settled[End::Lost as usize].increment(messages as u64);

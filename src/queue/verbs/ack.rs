@@ -36,7 +36,7 @@ impl<T> Queue<T> {
     /// [`Error::lost_ids`](crate::Error::lost_ids) names those messages, and the others are
     /// acknowledged.
     pub async fn ack<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
-        self.settle(Ending::Ack, leases).await
+        self.settle(Ending::Ack, leases).await.map(drop)
     }
 
     /// Acknowledges messages and keeps them in the queue's archive.
@@ -44,7 +44,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// The errors of [`Queue::ack`].
     pub async fn archive<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
-        self.settle(Ending::Archive, leases).await
+        self.settle(Ending::Archive, leases).await.map(drop)
     }
 
     /// Returns messages to the queue after a failure, with `error` as the reason. They are due
@@ -59,6 +59,17 @@ impl<T> Queue<T> {
         after: Duration,
         error: impl Into<String>,
     ) -> Result<()> {
+        self.retry_or_bury(leases, after, error).await.map(drop)
+    }
+
+    /// Retries like [`Queue::retry`]. Returns the number of messages that are dead letters now,
+    /// because this was their last attempt.
+    pub(crate) async fn retry_or_bury<L: Into<Lease>>(
+        &self,
+        leases: impl IntoIterator<Item = L>,
+        after: Duration,
+        error: impl Into<String>,
+    ) -> Result<usize> {
         self.settle(Ending::Retry(after.as_secs_f64(), reason_of(error)), leases).await
     }
 
@@ -72,7 +83,7 @@ impl<T> Queue<T> {
         leases: impl IntoIterator<Item = L>,
         reason: impl Into<String>,
     ) -> Result<()> {
-        self.settle(Ending::Bury(reason_of(reason)), leases).await
+        self.settle(Ending::Bury(reason_of(reason)), leases).await.map(drop)
     }
 
     /// Makes leases end at the time `by` from now: more than zero, at most 365 days.
@@ -80,7 +91,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// The errors of [`Queue::ack`].
     pub async fn extend<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>, by: Duration) -> Result<()> {
-        self.settle(Ending::Extend(by.as_secs_f64()), leases).await
+        self.settle(Ending::Extend(by.as_secs_f64()), leases).await.map(drop)
     }
 
     /// Returns messages to the queue unprocessed: they are due again at once, and the attempt is
@@ -89,7 +100,7 @@ impl<T> Queue<T> {
     /// # Errors
     /// The errors of [`Queue::ack`].
     pub async fn release<L: Into<Lease>>(&self, leases: impl IntoIterator<Item = L>) -> Result<()> {
-        self.settle(Ending::Release, leases).await
+        self.settle(Ending::Release, leases).await.map(drop)
     }
 
     /// Acknowledges messages inside the caller's transaction. The effects and the acknowledgement
@@ -152,19 +163,21 @@ impl<T> Queue<T> {
         }))
     }
 
+    /// Ends leases together with other calls. Returns the number of messages that are dead letters
+    /// now, because their attempts were exhausted.
     pub(crate) async fn settle<L: Into<Lease>>(
         &self,
         ending: Ending,
         leases: impl IntoIterator<Item = L>,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let leases = checked(self.shared.name(), leases)?;
         if leases.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let bounds = match &ending {
             Ending::Extend(seconds) => Some((f64::MIN_POSITIVE, *seconds)),
-            Ending::Retry(seconds, _) | Ending::Charge(seconds, _) => Some((0.0, *seconds)),
-            Ending::Ack | Ending::Archive | Ending::Release | Ending::Bury(_) => None,
+            Ending::Retry(seconds, _) | Ending::Charge(Some(seconds), _) => Some((0.0, *seconds)),
+            Ending::Charge(None, _) | Ending::Ack | Ending::Archive | Ending::Release | Ending::Bury(_) => None,
         };
         if let Some((least, seconds)) = bounds
             && !(least..=LONGEST).contains(&seconds)
@@ -279,7 +292,10 @@ impl Shared {
         let rows = self.query(sql, &[&leases[..], more].concat()).instrument(span).await?;
         let settled = rows.iter().map(Settled::of).collect::<Result<Vec<_>>>()?;
         if let Some(end) = end {
-            self.metrics.settled(end, asked, asked.saturating_sub(Settled::messages(settled.iter().copied())), began);
+            let lost = asked.saturating_sub(Settled::messages(settled.iter().copied()));
+            let dead = if end == End::Retried { Settled::messages(Settled::dead(&settled)) } else { 0 };
+            self.metrics.settled(end, asked - dead, lost, began);
+            self.metrics.died(dead);
         }
         Ok(settled)
     }

@@ -104,11 +104,11 @@ async fn work_in_the_shards_transaction_happens_exactly_once() {
                     let tries = tries.clone();
                     Box::pin(async move {
                         for message in &messages {
-                            transaction.send(&EFFECT, (message.payload,)).await.map_err(|error| error.to_string())?;
+                            transaction.send(&EFFECT, (message.payload,)).await?;
                         }
                         // Some handlers fail in the middle of the work.
                         match tries.fetch_add(1, Ordering::Relaxed) % 5 {
-                            2 => Err("not this time".to_owned()),
+                            2 => Err(Failure::retry("not this time")),
                             _ => Ok(messages.len()),
                         }
                     })

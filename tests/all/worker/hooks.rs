@@ -102,7 +102,7 @@ async fn consumer_hook_sees_committed_and_failed_work() {
             tells.lock().expect("no panic").push((lease.id, reason));
         });
     let work = consumer.take_with(1, |_, messages| {
-        let outcome = if messages[0].payload == 1 { Err("one") } else { Ok(()) };
+        let outcome = if messages[0].payload == 1 { Err(Failure::retry("one")) } else { Ok(()) };
         async move { outcome }.boxed()
     });
     timeout(SOON, work).await.expect("in time").expect("worked");

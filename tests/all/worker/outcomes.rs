@@ -115,6 +115,20 @@ async fn hopeless_message_is_dead_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn death_after_the_last_attempt_counts_as_dead() {
+    let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(2)).await;
+    enqueued(&queue, 3).await;
+    let worker = Worker::new(queue.clone(), |message: Message<i64>| async move {
+        if message.payload == 1 { Err(Failure::retry("no")) } else { Ok(()) }
+    });
+    let runs = Runs::start(worker.retry(RetryPolicy::fixed(Duration::ZERO)));
+    drained(&queue).await;
+    let summary = runs.stop().await;
+    assert_eq!((summary.done, summary.retried, summary.dead), (2, 1, 1));
+    assert_eq!(letters(&queue).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn panic_and_timeout_fail_their_own_message_only() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8")).await;
     enqueued(&queue, 50).await;

@@ -217,7 +217,7 @@ fn told(queue: &str, summary: &Summary) -> String {
     let mut told = format!("{queue}: {} done", thousands(summary.done));
     let others = [
         (summary.retried, "failed"),
-        (summary.dead, "dead at once"),
+        (summary.dead, "dead"),
         (summary.released, "given back"),
         (summary.lost, "discarded because the lease was lost"),
     ];

@@ -45,7 +45,7 @@ fn the_exit_code_says_what_becomes_of_a_message() {
     retry_late(&trunkline.url); // a drain tries no message twice
     trunkline.ok(&["enqueue", "q", "0", "100", "3", "kill"]);
     let (_, error) = drain(&trunkline, ENDS, &[]);
-    assert!(error.ends_with("q: 1 done, 2 failed, 1 dead at once\n"), "{error}");
+    assert!(error.ends_with("q: 1 done, 2 failed, 1 dead\n"), "{error}");
     assert!(error.contains("attempt 1 failed: exit code 3\n"), "{error}");
     assert_eq!([stats(&trunkline, "messages"), stats(&trunkline, "to_retry")], [2, 2]);
     let died = |payload: &str, reason: &str| (payload.to_owned(), format!("{reason}: about {payload}"));

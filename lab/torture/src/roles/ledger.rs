@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use trunkline::{
-    Consumer, Db, Error, Message, Queue, Wait,
+    Consumer, Db, Error, Failure, Message, Queue, Wait,
     postgres::{Statement, Transaction},
 };
 
@@ -77,9 +77,9 @@ impl Ledger {
             Box::pin(async move {
                 user.say(op, Said::Took(got(&messages)));
                 if fails_now || messages.iter().any(|message| tag_of(message).is_multiple_of(211)) {
-                    return Err("it failed".to_owned());
+                    return Err(Failure::retry("it failed"));
                 }
-                enter(transaction, &messages, user.name(op)).await.map_err(|error| error.to_string())
+                Ok(enter(transaction, &messages, user.name(op)).await?)
             })
         });
         tokio::select! {

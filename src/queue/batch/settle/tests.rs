@@ -6,7 +6,7 @@ fn join(settler: &SettleBatcher, request: SettleRequest) -> Option<SettlePermit>
     settler.join(|unsettled| unsettled.add(request))
 }
 
-fn request(ending: Ending, ids: &[i64]) -> (SettleRequest, oneshot::Receiver<Result<()>>) {
+fn request(ending: Ending, ids: &[i64]) -> (SettleRequest, oneshot::Receiver<Result<usize>>) {
     let (done, answer) = oneshot::channel();
     (SettleRequest { ending, leases: ids.iter().map(|id| Lease { id: *id, attempt: 1 }).collect(), done }, answer)
 }
@@ -22,7 +22,7 @@ fn calls_share_a_statement_and_each_gets_its_own_answer() {
     assert_eq!(settlements.len(), 1);
     let settlement = settlements.remove(0);
     assert_eq!((&*settlement.ranges.ids, &*settlement.ranges.sizes), (&[1, 9][..], &[4, 1][..]));
-    settlement.answer("q", Ok(vec![Settled { id: 1, size: 4, attempt: 1 }]));
+    settlement.answer("q", Ok(vec![Settled { id: 1, size: 4, attempt: 1, dead: false }]));
     assert!(first.try_recv().expect("answered").is_ok());
     assert_eq!(second.try_recv().expect("answered").expect_err("9 is lost").lost_ids(), [9]);
     assert!(settling.next().is_none());
@@ -38,7 +38,7 @@ fn lease_ended_by_two_calls_is_lost_to_the_second() {
     let mut settling = join(&settler, one).expect("no statement runs yet");
     join(&settler, two);
     let settlement = settling.next().expect("work").remove(0);
-    settlement.answer("q", Ok(vec![Settled { id: 1, size: 3, attempt: 1 }]));
+    settlement.answer("q", Ok(vec![Settled { id: 1, size: 3, attempt: 1, dead: false }]));
     assert!(first.try_recv().expect("answered").is_ok());
     assert_eq!(second.try_recv().expect("answered").expect_err("2 was ended").lost_ids(), [2]);
 }
@@ -50,7 +50,7 @@ fn a_lease_may_be_extended_by_two_calls() {
     let (two, mut second) = request(Ending::Extend(9.0), &[1]);
     let mut settling = join(&settler, one).expect("no statement runs yet");
     join(&settler, two);
-    settling.next().expect("work").remove(0).answer("q", Ok(vec![Settled { id: 1, size: 1, attempt: 1 }]));
+    settling.next().expect("work").remove(0).answer("q", Ok(vec![Settled { id: 1, size: 1, attempt: 1, dead: false }]));
     assert!(first.try_recv().expect("answered").is_ok() && second.try_recv().expect("answered").is_ok());
 }
 
@@ -88,6 +88,19 @@ fn neighbours_with_other_errors_stay_apart() {
     join(&settler, request(Ending::Retry(2.0, "b".into()), &[3]).0);
     let settlement = settling.next().expect("work").remove(0);
     assert_eq!(settlement.ranges.ids, [1, 3]);
-    assert_eq!(settlement.delays, [1.0, 2.0]);
+    assert_eq!(settlement.delays, [Some(1.0), Some(2.0)]);
     assert_eq!(settlement.errors, ["a", "b"]);
+}
+
+#[test]
+fn each_call_learns_how_many_of_its_messages_died() {
+    let settler = SettleBatcher::default();
+    let (one, mut first) = request(Ending::Retry(1.0, "a".into()), &[1, 2]);
+    let (two, mut second) = request(Ending::Retry(1.0, "a".into()), &[3]);
+    let mut settling = join(&settler, one).expect("no statement runs yet");
+    join(&settler, two);
+    let settled = [(1, 1, false), (2, 2, true)].map(|(id, size, dead)| Settled { id, size, attempt: 1, dead });
+    settling.next().expect("work").remove(0).answer("q", Ok(settled.to_vec()));
+    let counts = [&mut first, &mut second].map(|answer| answer.try_recv().expect("answered").expect("settled"));
+    assert_eq!(counts, [1, 1]);
 }

@@ -38,7 +38,7 @@ class Summary:
     done: int = 0
     #: Failed, and will be retried.
     retried: int = 0
-    #: Buried immediately, because the handler or the retry policy decided so.
+    #: Dead letters: after the last attempt, or because the handler or the retry policy decided so.
     dead: int = 0
     #: Handled or failed, but the lease had already been lost.
     lost: int = 0
