@@ -4992,7 +4992,11 @@ function right_schedules() returns bigint language plpgsql volatile set search_p
 
 function schedules_due_in(since timestamp with time zone, OUT due_in double precision, OUT clock timestamp with time zone) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
-function send_direct(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
+function send_direct(queue text, payload anyelement, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function send_direct(queue text, payload text, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function send_element(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 
 function set_paused(queue text, paused boolean) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 

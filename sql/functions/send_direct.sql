@@ -1,32 +1,24 @@
-create or replace function trunkline.send_direct(queue text, element bytea, metadata jsonb default null) returns bigint
-    language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Hands a message (in the binary format of the wire protocol) to one waiting consumer without storing it. Returns the
--- message's id. Returns null if no consumer waits, if the message does not fit into a notification, or if the queue is
--- paused or has limits: then the caller has to enqueue the message.
+create or replace function trunkline.send_direct(queue text, payload anyelement, metadata jsonb default null) returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Sends a message of the payload's own type to one consumer that waits for direct messages (receive_direct in Rust and
+-- Python, or `trunkline dequeue --direct`), inside the notification that wakes it at the commit. Nothing is stored, so
+-- the message is lost if that consumer crashes. If no consumer waits, if the message takes more than about 5,900 bytes,
+-- or if the queue is paused or has limits, the message is enqueued. Returns its id. Needs a consumer's rights in
+-- addition to a producer's.
+--
+-- metadata: an object of names and string values that accompanies the payload.
 --
 -- Example:
---     select trunkline.send_direct('emails', '\x017b7d'); -- {} as jsonb is sent: its version, then its text
+--     select trunkline.send_direct('emails', jsonb_build_object('to', 'ada@example.org'));
 declare
-    text_of text := translate(encode(element, 'base64'), chr(10), '')
-        || coalesce(' ' || translate(encode(convert_to(metadata::text, 'UTF8'), 'base64'), chr(10), ''), '');
-    waiting record;
+    element bytea;
     id bigint;
 begin
-    perform trunkline.check_queue(queue), trunkline.check_metadata(metadata);
-    if length(text_of) > 7900 or exists (
-            select from trunkline.queue q
-            where q.name = queue and (q.paused or coalesce(q.max_leased, q.per_second) is not null)) then
-        return null;
+    perform trunkline.check_queue(queue);
+    if payload is not null then
+        -- An array in the binary format: a header of 20 bytes, then the length of its element and the element.
+        execute format('select substr(array_send(array[$1::%s]), 25)', format_type(trunkline.payload_type(queue), -1)) into element using payload;
+        id := trunkline.send_element(queue, element, metadata);
     end if;
-    loop
-        select w.consumer, w.alive into waiting from trunkline.waiting w where w.queue = send_direct.queue limit 1 for update skip locked;
-        if not found then
-            return null;
-        end if;
-        perform trunkline.wait_no_more(waiting.consumer);
-        continue when pg_try_advisory_xact_lock(waiting.alive); -- the consumer died
-        id := nextval(format('trunkline.%I', 'id_' || queue));
-        perform pg_notify(waiting.consumer, format('%s %s %s', id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, text_of));
-        return id;
-    end loop;
+    return coalesce(id, trunkline.enqueue_one(queue, payload, '0', metadata, 0, null, null, false, null));
 end $$;

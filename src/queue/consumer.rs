@@ -8,8 +8,11 @@ pub(crate) mod offer;
 
 use std::time::Duration;
 
-use self::hearing::{heard, heard_and_hears, hears, sleep};
 pub(crate) use self::work::Worked;
+use self::{
+    hearing::{heard, heard_and_hears, hears, sleep},
+    offer::Offer,
+};
 pub use self::{stream::Messages, work::Work};
 
 use crate::{
@@ -143,17 +146,30 @@ impl<T: Payload> Consumer<T> {
     /// and must be fast: before and after each wait, the consumer enters and leaves a list of
     /// waiting consumers.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
+        loop {
+            // An unreadable message has failed its attempt.
+            if let Some(message) = self.offer_receive_direct().await?.accept(Ok)?.pop() {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// Waits like [`Consumer::receive_direct`], for a receiver that may be gone when the message
+    /// arrives. The offer has one message.
+    #[doc(hidden)]
+    pub async fn offer_receive_direct(&mut self) -> Result<Offer<T>> {
         let Self { queue, pace, subscription, place, hooks, .. } = self;
         let place = place.get_or_insert_with(|| Mailbox::new(&queue.shared));
         subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
         loop {
             let (rings, was_hearing) = heard_and_hears(subscription);
             // This may be a message for an earlier call that was dropped while it waited.
-            if let Some(message) = place.leave().await? {
-                return Ok(message);
+            if let Some(letter) = place.leave().await? {
+                return Ok(Offer::direct(queue, letter));
             }
-            if let Some(message) = queue.take(1).await?.pop() {
-                return Ok(message);
+            let offer = queue.offer_take(1).await?;
+            if !offer.is_empty() {
+                return Ok(offer);
             }
             // Enters the list only if the listener already listens to both channels. Otherwise the
             // second channel's start would make the consumer leave the list again at once.
@@ -164,7 +180,7 @@ impl<T: Payload> Consumer<T> {
             let longest = pace.looked(due_in, hears(subscription.as_ref()));
             hooks.before_wait();
             tokio::select! {
-                message = place.letter() => if let Some(message) = message? { return Ok(message) },
+                letter = place.letter() => if let Some(letter) = letter? { return Ok(Offer::direct(queue, letter)) },
                 () = sleep(subscription, longest, rings) => {}
             }
         }

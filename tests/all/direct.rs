@@ -217,3 +217,73 @@ async fn a_message_is_handed_over_without_anything_flushed() {
     let after: String = client.query_one("select pg_current_wal_flush_lsn()::text", &[]).await.expect("read").get(0);
     assert_ne!(at, after, "this is how one that is stored looks");
 }
+
+/// Sends with the SQL function, and returns what the waiting consumer receives: its id, its payload
+/// as text, and its metadata.
+async fn sent_in_sql<T: trunkline::Payload + std::fmt::Debug>(ty: &str, call: &str) -> (i64, String, Option<String>) {
+    let Place { queue, sql, db: _db, .. } = place::<T>(Settings::new(ty)).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { consumer.receive_direct().await.expect("a message") });
+    eventually("the consumer waits", || async { waiting(&sql).await == 1 }).await;
+    let id: i64 = sql.query_one(call, &[]).await.unwrap_or_else(|error| panic!("{call}: {error:?}")).get(0);
+    let message = receiver.await.expect("received");
+    assert_eq!(message.id, id, "{call}");
+    let stored: i64 = sql.query_one("select pg_relation_size('trunkline.queue_q')", &[]).await.expect("read").get(0);
+    assert_eq!(stored, 0, "{call}");
+    (id, format!("{:?}", message.payload), message.metadata.get("tenant").map(str::to_owned))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_sends_payloads_of_every_kind_directly() {
+    let text = sent_in_sql::<String>("text", "select trunkline.send_direct('q', 'to ada')").await;
+    assert_eq!((&*text.1, text.2), ("\"to ada\"", None));
+    let call = r#"select trunkline.send_direct('q', '{"to": "ada"}', metadata => '{"tenant": "acme"}')"#;
+    let json = sent_in_sql::<serde_json::Value>("jsonb", call).await;
+    assert_eq!((&*json.1, json.2.as_deref()), (r#"Object {"to": String("ada")}"#, Some("acme")));
+    let typed =
+        sent_in_sql::<serde_json::Value>("jsonb", "select trunkline.send_direct('q', jsonb_build_array(1))").await;
+    assert_eq!(typed.1, "Array [Number(1)]");
+    assert_eq!(sent_in_sql::<i64>("int8", "select trunkline.send_direct('q', 7)").await.1, "7");
+    assert_eq!(
+        sent_in_sql::<Vec<u8>>("bytea", r"select trunkline.send_direct('q', '\x0102'::bytea)").await.1,
+        "[1, 2]"
+    );
+    let array = sent_in_sql::<Vec<i32>>("int4[]", "select trunkline.send_direct('q', '{1,2}'::int4[])").await;
+    assert_eq!(array.1, "[1, 2]");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_enqueues_what_no_consumer_waits_for() {
+    let Place { queue, sql, db: _db, .. } = place::<String>(Settings::new("text")).await;
+    let call = "select trunkline.send_direct('q', 'x', '{\"tenant\": \"acme\"}')";
+    let id: i64 = sql.query_one(call, &[]).await.expect("enqueued").get(0);
+    let found = queue.take(9).await.expect("taken");
+    assert_eq!(
+        found.iter().map(|message| (message.id, message.metadata.get("tenant"))).collect::<Vec<_>>(),
+        [(id, Some("acme"))]
+    );
+    let error = sql.query_one("select trunkline.send_direct('q', null::text)", &[]).await.expect_err("null");
+    assert!(error.as_db_error().is_some_and(|error| error.message().contains("null")), "{error:?}");
+    // A message that does not fit into a notification is enqueued, and wakes the consumer.
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { consumer.receive_direct().await.expect("a message").payload.len() });
+    eventually("the consumer waits", || async { waiting(&sql).await == 1 }).await;
+    sql.query_one("select trunkline.send_direct('q', repeat('x', 7000))", &[]).await.expect("enqueued");
+    assert_eq!(receiver.await.expect("received"), 7000);
+}
+
+/// A call that is dropped after its message has arrived puts the message back.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offered_message_that_is_refused_is_enqueued() {
+    let Place { queue, sql, db: _db, .. } = place::<String>(Settings::new("text")).await;
+    let mut consumer = queue.consumer(Wait::Notify);
+    let receiver = tokio::spawn(async move { consumer.offer_receive_direct().await.expect("a message") });
+    eventually("the consumer waits", || async { waiting(&sql).await == 1 }).await;
+    let id = queue.send_direct("x".to_owned()).await.expect("sent").id();
+    let offer = receiver.await.expect("received");
+    assert_eq!((offer.len(), offer.is_empty()), (1, false));
+    drop(offer);
+    eventually("it is back", || async { queue.stats().await.expect("counted").messages == 1 }).await;
+    let back = queue.take(9).await.expect("taken");
+    assert_eq!(back.iter().map(|message| (message.id, &*message.payload)).collect::<Vec<_>>(), [(id, "x")]);
+}

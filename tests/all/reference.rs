@@ -70,6 +70,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
 const INTERNAL: &[&str] = &[
     "announced",
     "enqueue_one",
+    "send_element",
     "fail_schedule",
     "parts_of",
     "payloads_of",

@@ -147,7 +147,7 @@ async fn handed_over_and_then_enqueued_like_any_other() {
     let waiting = "select exists (select from trunkline.waiting)";
     eventually("it waits", async || sql.query_one(waiting, &[]).await.expect("read").get(0)).await;
     // The binary form of a jsonb is a version byte followed by its text.
-    let handed = sql.query_one("select trunkline.send_direct('q', '\\x01227822'::bytea)", &[]).await.expect("called");
+    let handed = sql.query_one("select trunkline.send_element('q', '\\x01227822')", &[]).await.expect("called");
     assert!(handed.get::<_, Option<i64>>(0).is_some(), "handed over");
     eventually("the text is dead", async || {
         pass(&sql).await;

@@ -13,9 +13,12 @@ use crate::{
 
 /// The arguments of `trunkline delay-proxy`.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "\
+trunkline delay-proxy [OPTIONS] <LISTEN> <HOST> <PORT> <MILLISECONDS>
+       trunkline delay-proxy [OPTIONS] <LISTEN> <HOST:PORT> <MILLISECONDS>")]
 #[command(after_help = "\
 Example, a database two milliseconds of round trip away:
-  trunkline delay-proxy 15432 localhost:5432 1
+  trunkline delay-proxy 15432 localhost 5432 1
   PGHOST=127.0.0.1 PGPORT=15432 psql
 
 It forwards every byte unread, so TLS and passwords work as they do without it. But the server sees
@@ -27,10 +30,10 @@ pub struct Args {
     /// The address to listen on: a port of 127.0.0.1 (0 is any free one), or HOST:PORT
     #[arg(value_name = "LISTEN", value_parser = listen)]
     listen: String,
-    /// The server: HOST:PORT, or FOLDER:PORT if its socket is in a folder
-    /// (/var/run/postgresql:5432)
-    #[arg(value_name = "SERVER")]
-    server: String,
+    /// The server: HOST PORT or HOST:PORT, or a folder instead of the host if its socket is in a
+    /// folder (/var/run/postgresql 5432)
+    #[arg(value_name = "SERVER", required = true, num_args = 1..=2, allow_negative_numbers = true)]
+    server: Vec<String>,
     /// The delay in each direction; fractions and other units are possible (1s)
     #[arg(value_name = "MILLISECONDS", value_parser = milliseconds, allow_negative_numbers = true)]
     delay: Duration,
@@ -38,7 +41,7 @@ pub struct Args {
 
 pub async fn run(Args { listen, server, delay }: Args) -> Result<()> {
     let mut stop = Stop::on_signals()?;
-    let proxy = crate::blocking(move || start(&listen, &server, delay)).await?;
+    let proxy = crate::blocking(move || start(&listen, &place(&server), delay)).await?;
     stop.asked().await;
     crate::blocking(move || {
         drop(proxy);
@@ -62,6 +65,14 @@ fn start(listen: &str, server: &str, delay: Duration) -> Result<DelayProxy> {
          psql \"host={host} port={port}\""
     ))?;
     Ok(proxy)
+}
+
+/// Joins a host, or a folder, and a port.
+fn place(words: &[String]) -> String {
+    match words {
+        [host, port] if host.contains(':') && !host.starts_with(['[', '/']) => format!("[{host}]:{port}"),
+        words => words.join(":"),
+    }
 }
 
 fn listen(text: &str) -> Result<String, String> {
@@ -90,6 +101,17 @@ mod tests {
         assert_eq!(listen("15432").as_deref(), Ok("127.0.0.1:15432"));
         assert_eq!(listen("[::1]:0").as_deref(), Ok("[::1]:0"));
         assert!(["", ":1", "localhost", "65536", "host:x", "-1"].iter().all(|text| listen(text).is_err()));
+    }
+
+    #[test]
+    fn a_server_is_one_word_or_two() {
+        let is = |words: &[&str], wanted: &str| {
+            assert_eq!(place(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()), wanted);
+        };
+        is(&["localhost:5432"], "localhost:5432");
+        is(&["localhost", "5432"], "localhost:5432");
+        is(&["::1", "5432"], "[::1]:5432");
+        is(&["/var/run/postgresql", "5432"], "/var/run/postgresql:5432");
     }
 
     #[test]

@@ -52,4 +52,16 @@ impl Consumer {
         };
         reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
     }
+
+    /// Waits for one message, which may arrive inside a notification.
+    #[pyo3(signature = (bridge))]
+    fn receive_direct(&self, py: Python<'_>, bridge: Loop<'_>) -> Answered {
+        self.owner.check()?;
+        let consumer = self.consumer.clone();
+        let work = async move {
+            let Some(consumer) = consumer else { std::future::pending().await };
+            consumer.lock().await.offer_receive_direct().await
+        };
+        reply_or_leave(py, bridge.as_deref(), work, |py, offer| Offer::new(offer).into_py_any(py))
+    }
 }

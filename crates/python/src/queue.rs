@@ -81,6 +81,13 @@ impl Queue {
         })
     }
 
+    /// Sends a message inside a notification, or enqueues it if no consumer waits for that.
+    #[pyo3(signature = (bridge, message))]
+    fn send_direct(&self, py: Python<'_>, bridge: Loop<'_>, message: &Bound<'_, PyAny>) -> Answered {
+        let draft = draft_of(message)?;
+        self.reply(py, &bridge, |queue| async move { queue.send_direct(draft).await }, enqueued)
+    }
+
     #[pyo3(signature = (bridge, n))]
     fn take(&self, py: Python<'_>, bridge: Loop<'_>, n: usize) -> Answered {
         self.owner.check()?;

@@ -12,7 +12,7 @@ use crate::{
         consumer::Consumer,
         handle::Queue,
         message::{Message, dequeue::Dequeue, payload::Payload},
-        verbs::dequeue::Read,
+        verbs::{dequeue::Read, direct::Letter},
     },
 };
 
@@ -30,10 +30,17 @@ use crate::{
 pub struct Offer<T> {
     queue: Queue<T>,
     pages: Vec<Batches>,
+    /// The message of a notification.
+    letter: Option<Letter>,
     count: usize,
 }
 
 impl<T: Payload> Offer<T> {
+    /// Offers a message from a notification.
+    pub(super) fn direct(queue: &Queue<T>, letter: Letter) -> Self {
+        Self { queue: queue.clone(), pages: Vec::new(), letter: Some(letter), count: 1 }
+    }
+
     /// Returns the number of messages, including unreadable ones.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -65,10 +72,21 @@ impl<T: Payload> Offer<T> {
     /// The errors of [`accept`](Self::accept).
     pub fn accept_if<U, R>(
         self,
-        read: impl FnMut(T) -> Read<U>,
+        mut read: impl FnMut(T) -> Read<U>,
         confirm: impl FnOnce(Vec<Message<U>>) -> Option<R>,
     ) -> Result<Option<R>> {
-        let Self { queue, pages, count } = self;
+        let Self { queue, pages, letter, count } = self;
+        if let Some(letter) = letter {
+            let (messages, unreadable) = match letter.open(&mut read) {
+                Ok(message) => (vec![message], None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            let made = confirm(messages);
+            if made.is_some() {
+                letter.arrived(unreadable.as_ref());
+            } // otherwise the letter is dropped, which puts its message back
+            return Ok(made);
+        }
         let mut opened = queue.shared.open_rows(&pages, count, read)?;
         let made = confirm(mem::take(&mut opened.messages));
         if made.is_some() {
@@ -97,7 +115,7 @@ impl<T: Payload> Queue<T> {
 
     async fn offer(&self, n: usize, how: DequeueMode) -> Result<Offer<T>> {
         self.shared.put_back_unclaimed();
-        let mut offer = Offer { queue: self.clone(), pages: Vec::new(), count: 0 };
+        let mut offer = Offer { queue: self.clone(), pages: Vec::new(), letter: None, count: 0 };
         while offer.count < n {
             let wanted = self.shared.fitting(n - offer.count);
             let page = match self.shared.dequeue_page(wanted, how).await {

@@ -312,7 +312,7 @@ fn most_rows(n: i32) -> usize {
 }
 
 /// Runs the user's reader; a panic counts as a refusal.
-fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
+pub(super) fn accepted<U>(read: impl FnOnce() -> Read<U>) -> Read<U> {
     caught(read).unwrap_or_else(|panic| Err(payload::panicked(&panic)))
 }
 

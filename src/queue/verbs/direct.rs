@@ -25,10 +25,11 @@ use crate::{
             Message,
             draft::{Draft, IntoDraft},
             metadata::Metadata,
-            payload::Payload,
+            payload::{Payload, refused},
             trace,
             unique::Enqueued,
         },
+        verbs::dequeue::{Read, accepted},
     },
 };
 
@@ -98,28 +99,26 @@ impl Mailbox {
         self.shared.query(&sql, &[&self.name, &self.shared.name(), &alive]).await.map(drop)
     }
 
-    /// Waits for a message. Returns `None` if the consumer must leave the list and enter it again:
-    /// the listener has changed, or the message cannot be read.
-    pub async fn letter<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
+    /// Waits for a message. Returns `None` if the consumer must leave the list and enter it again,
+    /// because the listener has changed.
+    pub async fn letter(&mut self) -> Result<Option<Letter>> {
         tokio::select! {
             biased;
             Some(letter) = self.letters.recv() => {
                 self.entered = None;
-                self.read(&letter)
+                Letter::parse(&self.shared, &letter).map(Some)
             }
             _ = self.subscription.heard.changed() => Ok(None),
         }
     }
 
     /// Leaves the list. Waits for a message that is already on its way.
-    pub async fn leave<T: Payload>(&mut self) -> Result<Option<Message<T>>> {
+    pub async fn leave(&mut self) -> Result<Option<Letter>> {
         if self.entered.is_none() {
             return Ok(None);
         }
-        if let Some(letter) = self.leave_list().await? {
-            return self.read(&letter);
-        }
-        Ok(None)
+        let letter = self.leave_list().await?;
+        letter.map(|letter| Letter::parse(&self.shared, &letter)).transpose()
     }
 
     /// Leaves the list without waiting for a message that is already on its way: the next call
@@ -165,49 +164,29 @@ impl Mailbox {
         }
         self.letters.try_recv().ok()
     }
-
-    /// Reads a message. An unreadable message is enqueued, with a counted attempt, and dies like
-    /// any other message.
-    fn read<T: Payload>(&self, letter: &str) -> Result<Option<Message<T>>> {
-        let Letter { id, enqueued_us, element, metadata } = Letter::parse(letter)?;
-        let enqueued_at = SystemTime::UNIX_EPOCH + Duration::from_micros(enqueued_us);
-        let (shared, column) = (&self.shared, &self.shared.column);
-        let payload = match column.decode_one(shared.name(), id, &element) {
-            Ok(payload) => payload,
-            Err(error) => {
-                warn!(queue = shared.name(), id, %error, "message payload cannot be decoded");
-                let message = (id, (0, 0), Time::of_unix(enqueued_us));
-                let element = (column.element(), Some(&element[..]));
-                let unreadable = Unreadable::of_message(message, element, &metadata, error.to_string());
-                shared.send_back([Unclaimed::Unreadable(unreadable)].into());
-                return Ok(None);
-            }
-        };
-        Ok(Some(Message {
-            id,
-            attempt: 0,
-            enqueued_at,
-            payload,
-            metadata,
-            key: None,
-            rate: None,
-            ran_out: false,
-            released: 0,
-        }))
-    }
 }
 
-struct Letter {
+/// A message from a notification, on its way to a caller. If it is dropped, it is enqueued, because
+/// it exists nowhere else.
+pub(crate) struct Letter {
+    shared: Arc<Shared>,
     id: i64,
     /// The time of the enqueue, in microseconds since 1970.
     enqueued_us: u64,
     element: Vec<u8>,
     metadata: Metadata,
+    has_arrived: bool,
+}
+
+impl std::fmt::Debug for Letter {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Letter").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Letter {
-    fn parse(letter: &str) -> Result<Self> {
-        let mut words = letter.split(' ');
+    fn parse(shared: &Arc<Shared>, text: &str) -> Result<Self> {
+        let mut words = text.split(' ');
         let mut next = || words.next().unwrap_or_default();
         let parts =
             (next().parse().ok(), next().parse().ok(), STANDARD.decode(next()).ok(), STANDARD.decode(next()).ok());
@@ -215,7 +194,58 @@ impl Letter {
             return Err(Error::invalid("a notification on a channel of Trunkline was not sent by Trunkline"));
         };
         let metadata = serde_json::from_slice(&metadata).unwrap_or_default(); // most messages have no metadata
-        Ok(Self { id, enqueued_us, element, metadata })
+        Ok(Self { shared: shared.clone(), id, enqueued_us, element, metadata, has_arrived: false })
+    }
+
+    /// Decodes the message. `read` converts the payload.
+    ///
+    /// # Errors
+    /// The reason why the message is unreadable.
+    pub fn open<T: Payload, U>(&self, read: impl FnOnce(T) -> Read<U>) -> Result<Message<U>> {
+        let (shared, id) = (&self.shared, self.id);
+        let payload: T = shared.column.decode_one(shared.name(), id, &self.element)?;
+        Ok(Message {
+            id,
+            attempt: 0,
+            enqueued_at: SystemTime::UNIX_EPOCH + Duration::from_micros(self.enqueued_us),
+            payload: accepted(|| read(payload)).map_err(|cause| refused(shared.name(), id, cause))?,
+            metadata: self.metadata.clone(),
+            key: None,
+            rate: None,
+            ran_out: false,
+            released: 0,
+        })
+    }
+
+    /// Records that the caller has the message, or learned that the message is unreadable. An
+    /// unreadable message is enqueued, with a counted attempt, and dies like any other message.
+    pub fn arrived(mut self, unreadable: Option<&Error>) {
+        self.has_arrived = true;
+        let (shared, id) = (&self.shared, self.id);
+        let Some(error) = unreadable else { return };
+        warn!(queue = shared.name(), id, %error, "message payload cannot be decoded");
+        let message = (id, (0, 0), Time::of_unix(self.enqueued_us));
+        let element = (shared.column.element(), Some(&self.element[..]));
+        let unreadable = Unreadable::of_message(message, element, &self.metadata, error.to_string());
+        shared.send_back([Unclaimed::Unreadable(unreadable)].into());
+    }
+}
+
+impl Drop for Letter {
+    fn drop(&mut self) {
+        if self.has_arrived {
+            return;
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (shared, id, metadata) = (self.shared.clone(), self.id, std::mem::take(&mut self.metadata));
+        let mut elements = BytesMut::new();
+        elements.extend_from_slice(&(self.element.len() as i32).to_be_bytes()); // it was in a notification, so it fits
+        elements.extend_from_slice(&self.element);
+        runtime.spawn(async move {
+            if let Err(error) = shared.put_back_letter(id, &elements, metadata).await {
+                debug!(%error, "a message that was handed over to a consumer that went away is lost");
+            }
+        });
     }
 }
 
@@ -228,10 +258,9 @@ impl Mailbox {
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {
             let put_back = async {
-                match self.leave_list().await? {
-                    Some(letter) => self.shared.put_back_letter(&letter).await,
-                    None => Ok(()),
-                }
+                let letter = self.leave_list().await?;
+                drop(letter.map(|letter| Letter::parse(&self.shared, &letter)).transpose()?); // the drop puts it back
+                Ok::<_, Error>(())
             };
             if let Err(error) = put_back.await {
                 debug!(%error, "a message that was handed over to a consumer that went away is lost");
@@ -241,13 +270,9 @@ impl Mailbox {
 }
 
 impl Shared {
-    async fn put_back_letter(&self, letter: &str) -> Result<()> {
-        let Letter { id, element, metadata, .. } = Letter::parse(letter)?;
-        let mut elements = BytesMut::new();
-        elements.extend_from_slice(&(element.len() as i32).to_be_bytes());
-        elements.extend_from_slice(&element);
+    async fn put_back_letter(&self, id: i64, elements: &[u8], metadata: Metadata) -> Result<()> {
         let metadata = Some(metadata).filter(|metadata| !metadata.is_empty()).map(|metadata| vec![metadata]);
-        let payload = self.column.array(1, &elements);
+        let payload = self.column.array(1, elements);
         // The message was never in the table, so the user's own columns receive their defaults.
         let row: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
             [&id, &SystemTime::now(), &0_i32, &0_i32, &None::<&str>, &1_i32, &payload, &metadata, &None::<&str>];

@@ -20,6 +20,20 @@ impl<T: Payload> AnyConsumer<T> {
         }
     }
 
+    /// Waits for one message, which may arrive inside a notification, and takes it.
+    pub async fn receive_direct(&mut self) -> trunkline::Result<Of<Message<T>>> {
+        Ok(match self {
+            Self::One(_, consumer) => {
+                let message = consumer.receive_direct().await?;
+                alone(message.id, message)
+            }
+            Self::Sharded(consumer) => {
+                let message = consumer.receive_direct().await?;
+                (message.id().into(), message.of)
+            }
+        })
+    }
+
     /// Takes at most `n` due messages, without waiting.
     pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {

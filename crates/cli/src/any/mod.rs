@@ -54,6 +54,13 @@ impl<T: Payload> AnyQueue<T> {
         })
     }
 
+    pub async fn send_direct(&self, draft: Draft<&T>) -> trunkline::Result<Id> {
+        Ok(match self {
+            Self::One(queue) => ids_of([queue.send_direct(draft).await?.id()])[0],
+            Self::Sharded(queue) => queue.send_direct(draft).await?.id().into(),
+        })
+    }
+
     pub fn consumer(&self) -> AnyConsumer<T> {
         match self {
             Self::One(queue) => AnyConsumer::One(queue.clone(), Box::new(queue.consumer(Wait::Adaptive))),

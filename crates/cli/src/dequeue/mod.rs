@@ -2,6 +2,7 @@
 
 mod at_least_once;
 mod at_most_once;
+mod direct;
 mod held;
 mod size;
 
@@ -40,6 +41,7 @@ could not be written are lost.
 Examples:
   trunkline dequeue words > words.txt             all that is due now
   trunkline dequeue words -n 10 | sort
+  trunkline dequeue alarms --direct               those of `enqueue --direct`, without the disk
   trunkline dequeue emails --follow | while read -r email; do …; done
   trunkline dequeue emails --json | trunkline enqueue letters --json-lines -")]
 pub struct Args {
@@ -60,6 +62,10 @@ pub struct Args {
     /// Keep delivered messages in the queue's archive (only with at-least-once)
     #[arg(long)]
     archive: bool,
+    /// Wait for messages inside notifications (`enqueue --direct`), and for all others: at most
+    /// once, until N have arrived, or without -n until a signal
+    #[arg(long, conflicts_with_all = ["archive", "follow", "mode"])]
+    direct: bool,
 }
 
 /// The time that the server may still take to answer a dequeue after a signal.
@@ -82,7 +88,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     let queue = database.queue(&args.queue).await?;
     let delivery = Delivery {
         left: args.n.unwrap_or(u64::MAX),
-        follow: args.follow,
+        follow: args.follow || args.direct,
         archive: args.archive,
         form: match args.json {
             true => Format::Object { of_json: json::is_of_json(&queue.description()) },
@@ -96,6 +102,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         queue,
     };
     match args.mode {
+        _ if args.direct => delivery.direct().await,
         Mode::AtMostOnce => delivery.at_most_once().await,
         Mode::AtLeastOnce => delivery.at_least_once().await,
     }
@@ -159,20 +166,21 @@ impl Delivery {
 
     /// Waits until something is due, a signal arrives, or the reader goes away.
     async fn wait(&mut self) -> Result<()> {
-        let outlet = &self.outlet;
-        let gone = async {
-            while !outlet.is_closed() {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        };
         tokio::select! {
             ready = self.consumer.ready() => ready?,
             () = self.stop.asked() => return Ok(()),
-            () = gone => return Err(Error::OutputClosed),
+            () = gone(&self.outlet) => return Err(Error::OutputClosed),
         }
         // Another consumer may hold the due messages. This limits how often the server is queried.
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
+    }
+}
+
+/// Waits until the reader goes away.
+async fn gone(outlet: &Outlet) {
+    while !outlet.is_closed() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

@@ -73,6 +73,7 @@ Examples:
   trunkline enqueue words --delay 1m 'in a minute'
   trunkline enqueue words --at 2090-01-01T08:00:00+02:00 --with tenant=acme 'much later'
   echo 'one message' | trunkline enqueue words -
+  trunkline enqueue words --direct 'now'                   for `dequeue words --direct`
   trunkline enqueue words --file words.txt                 one message with all of its lines
   trunkline enqueue words --lines words.txt                prints how many
   grep -v '^#' list | trunkline enqueue words --lines -
@@ -135,6 +136,10 @@ pub struct Args {
     /// order
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// Send each message inside a notification to a consumer that waits in `dequeue --direct`,
+    /// without storing it; without such a consumer, the message is enqueued
+    #[arg(long, conflicts_with_all = ["lines", "json_lines"])]
+    direct: bool,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
@@ -167,6 +172,12 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         false => input::files(args.file).await?,
     };
     let entries: Vec<Entry<'_>> = payloads.iter().map(|payload| usual.payload(payload)).collect();
+    if args.direct {
+        for entry in &entries {
+            print::done([queue.send_direct(entry.draft()).await?].iter())?;
+        }
+        return Ok(());
+    }
     let ids = queue.enqueue_many(entries.iter().map(Entry::draft)).await?;
     print::done(ids.iter())
 }

@@ -13,7 +13,7 @@ use crate::fixture::{Trunkline, sql};
 pub fn far(near: &Trunkline, listen: &str, milliseconds: &str) -> (Child, String, Trunkline) {
     let (folder, rest) = near.url.strip_prefix("host=").and_then(|url| url.split_once(" port=")).expect("a folder");
     let (port, rest) = rest.split_once(' ').expect("a port");
-    let mut proxy = near.start(&["delay-proxy", listen, &format!("{folder}:{port}"), milliseconds]);
+    let mut proxy = near.start(&["delay-proxy", listen, folder, port, milliseconds]);
     let mut line = String::new();
     BufReader::new(proxy.stdout.take().expect("it is piped")).read_line(&mut line).expect("it can be read");
     let place = line.split('"').nth(1).expect("it says how to use it").to_owned();

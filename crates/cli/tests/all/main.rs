@@ -7,6 +7,7 @@ mod describe;
 mod messages;
 mod input;
 mod dead;
+mod direct;
 mod doctor;
 mod console;
 mod by_id;

@@ -246,6 +246,11 @@ class Queue:
     @overload
     def enqueue_many(self, bridge: None, messages: Sequence[bytes | Draft]) -> list[Enqueued]: ...
     @overload
+    def send_direct(self, bridge: Bridge, message: bytes | Draft) -> Awaitable[Enqueued]:
+        """Sends a message inside a notification, or enqueues it if no consumer waits for that."""
+    @overload
+    def send_direct(self, bridge: None, message: bytes | Draft) -> Enqueued: ...
+    @overload
     def take(self, bridge: Bridge, n: int) -> tuple[Awaitable[Offer], Call]:
         """Takes at most ``n`` messages, oldest first; none if none is due. If the caller is
         cancelled, it must call ``Call.leave``."""
@@ -372,6 +377,11 @@ class Consumer:
         """
     @overload
     def next(self, bridge: None, n: int, takes: bool, longest: float | None = None) -> Offer: ...
+    @overload
+    def receive_direct(self, bridge: Bridge) -> tuple[Awaitable[Offer], Call]:
+        """Waits for one message, which may arrive inside a notification."""
+    @overload
+    def receive_direct(self, bridge: None) -> Offer: ...
 
 class Delivery:
     """One call of a handler, with its messages. If it is dropped without an answer, it counts as a

@@ -56,6 +56,16 @@ class Consumer(Generic[T]):
         that time."""
         return await self._next(n, False, within)
 
+    async def receive_direct(self) -> Message[T]:
+        """Waits for one message, delivered at most once. Meanwhile it can also receive messages that
+        :meth:`Queue.send_direct` sends inside notifications. Use this method if messages are few
+        and must be fast. If the call is cancelled, a message that is already on its way is returned
+        by the next call, or enqueued when the consumer is garbage-collected."""
+        while True:
+            offer = await arrival(self._native.receive_direct(bridge()))
+            for message in offer.accept(self._queue.codec.decode):
+                return message  # without one, its payload could not be read, and its attempt failed
+
     async def _next(self, n: int, takes: bool, within: Duration | None) -> list[Message[T]]:
         called = self._native.next(bridge(), n, takes, seconds_or_none(within))
         return (await arrival(called)).accept(self._queue.codec.decode)

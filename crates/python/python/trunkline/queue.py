@@ -107,6 +107,13 @@ class Queue(Generic[T]):
         codec = self.codec
         return await self.native.enqueue_many(bridge(), [encoded(codec, message) for message in messages])
 
+    async def send_direct(self, message: T | Drafted[T]) -> Enqueued:
+        """Sends a message to one consumer that waits in :meth:`Consumer.receive_direct`, inside the
+        notification that wakes it. Nothing is stored, so the message is lost if that consumer
+        crashes. If no consumer waits, if the message takes more than about 5,900 bytes, is due
+        later or has a unique key, it is enqueued."""
+        return await self.native.send_direct(bridge(), encoded(self.codec, message))
+
     def draft(self, payload: T) -> Draft[T]:
         """Returns a message to which options can be added: ``.after(minutes=5)``, ``.at(time)``,
         ``.key(k)``, ``.priority(p)``, ``.unique(k, ttl)``, ``.metadata({})``. Then call

@@ -76,6 +76,11 @@ class Queue(Generic[T]):
         """Enqueues all messages in one transaction, and returns their ids in order."""
         return self.native.enqueue_many(None, [encoded(self.codec, message) for message in messages])
 
+    def send_direct(self, message: T | Drafted[T]) -> Enqueued:
+        """Sends a message to one consumer that waits in :meth:`Consumer.receive_direct`, without
+        storing it; without such a consumer, enqueues it."""
+        return self.native.send_direct(None, encoded(self.codec, message))
+
     def draft(self, payload: T) -> Draft[T]:
         """Returns a message to which options can be added, before ``.enqueue()``."""
         return Draft(payload, Options(), self)
@@ -188,6 +193,13 @@ class Consumer(Generic[T]):
         """Waits, then takes up to ``n`` messages, at most once. Returns an empty list if none was
         due ``within`` that time."""
         return self._native.next(None, n, True, seconds_or_none(within)).accept(self._queue.codec.decode)
+
+    def receive_direct(self) -> Message[T]:
+        """Waits for one message, delivered at most once, which may arrive inside a notification of
+        :meth:`Queue.send_direct`."""
+        while True:
+            for message in self._native.receive_direct(None).accept(self._queue.codec.decode):
+                return message  # without one, its payload could not be read, and its attempt failed
 
     def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``

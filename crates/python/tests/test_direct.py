@@ -1,0 +1,55 @@
+"""Direct delivery: a message inside its notification."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+from trunkline.sync import Db
+
+from opened import opened
+
+
+def test_direct_message_arrives_without_being_stored(url: str, run: Any) -> None:
+    async def story() -> None:
+        _, mails = await opened(url)
+        consumer = mails.consumer("notify")
+        receiving = asyncio.create_task(consumer.receive_direct())
+        with psycopg.connect(url, autocommit=True) as connection:
+
+            async def until_waiting() -> None:
+                while connection.execute("select count(*) from trunkline.waiting").fetchone() != (1,):
+                    await asyncio.sleep(0.01)
+
+            await until_waiting()
+            id = await mails.send_direct(mails.draft({"to": "ada"}).metadata({"tenant": "acme"}))
+            mail = await receiving
+            assert (mail.id, mail.payload, mail.metadata, mail.attempt) == (id, {"to": "ada"}, {"tenant": "acme"}, 0)
+            stored = connection.execute("select pg_relation_size('trunkline.queue_mails')").fetchone()
+            assert id.is_new and stored == (0,)
+
+            # A call that is cancelled leaves the consumer where it waits: the next call returns the message.
+            cancelled = asyncio.create_task(consumer.receive_direct())
+            await until_waiting()
+            cancelled.cancel()
+            await asyncio.wait([cancelled])
+            sent = await mails.send_direct({"to": "bob"})
+            assert ((await consumer.receive_direct()).id, (await mails.stats()).messages) == (sent, 0)
+        enqueued = await mails.send_direct({"to": "eve"})
+        assert (await mails.find(enqueued)) is not None, "no consumer waits"
+        assert (await consumer.receive_direct()).id == enqueued
+
+    run(story())
+
+
+def test_direct_message_between_threads(url: str) -> None:
+    db = Db.connect(url)
+    db.migrate()
+    db.create_queue("mails", dict)
+    mails = db.queue("mails", dict)
+    with ThreadPoolExecutor(1) as threads:
+        receiving = threads.submit(mails.consumer("notify").receive_direct)
+        sent = mails.send_direct({"to": "ada"})
+        assert receiving.result(30).id == sent
