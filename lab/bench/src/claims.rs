@@ -3,13 +3,14 @@
 
 mod each;
 mod emptied;
+mod marked;
 
 use std::fmt::Write;
 
 use tokio_postgres::Client;
-use trunkline_programs::say;
+use trunkline_programs::{machine, say};
 
-use self::{each::EACH, emptied::EMPTIED};
+use self::{each::EACH, emptied::EMPTIED, marked::MARKED};
 use crate::{
     Claims, Failure,
     ground::Ground,
@@ -39,6 +40,8 @@ enum Kind {
     Each,
     /// A table that is filled and emptied while another session holds a snapshot.
     Emptied,
+    /// A table whose messages are dequeued, perhaps while another session holds a snapshot.
+    Marked { held: bool },
 }
 
 /// A figure's title, and its format.
@@ -56,7 +59,7 @@ pub async fn run(asked: &Claims) -> Result<(), Failure> {
     let is_asked = |claim: &&Claim| {
         asked.patterns.is_empty() || asked.patterns.iter().any(|pattern| claim.name.contains(pattern.as_str()))
     };
-    let claims: Vec<&Claim> = EACH.iter().chain(EMPTIED).filter(is_asked).collect();
+    let claims: Vec<&Claim> = EACH.iter().chain(EMPTIED).chain(MARKED).filter(is_asked).collect();
     if claims.is_empty() {
         return Err("no claim has such a name".into());
     }
@@ -97,6 +100,7 @@ async fn turns(
             let turn = match claim.kind {
                 Kind::Each => each::turn(client, way.sql, asked.rows).await,
                 Kind::Emptied => emptied::turn(client, ground, database, way.sql, asked.rows).await,
+                Kind::Marked { held } => marked::turn(client, ground, database, way.sql, (asked.rows, held)).await,
             };
             let turn = turn.map_err(|failure| format!("{}, {}: {failure}", claim.name, way.name))?;
             if round > 0 {
@@ -111,7 +115,7 @@ fn head(server: &Server, asked: &Claims, began: u64) -> String {
     let made = tree::made();
     format!(
         "# What queues on Postgres are said to gain by\n\nMade by `trunkline-bench {}`, commit `{}`, {} build, from {} to {}: {} rounds of {} \
-         rows. PostgreSQL {}, fsync {}, synchronous_commit {}, {}; {} × {}, shared with the client. A figure is the median of its rounds, in \
+         rows. PostgreSQL {}, fsync {}, synchronous_commit {}, {}; {}, shared with the client. A figure is the median of its rounds, in \
          brackets the least and the most; the first round of each way is not counted.\n\n",
         made.arguments,
         made.commit,
@@ -124,8 +128,7 @@ fn head(server: &Server, asked: &Claims, began: u64) -> String {
         server.fsync,
         server.synchronous_commit,
         server.connection,
-        server.processors,
-        server.processor,
+        machine::described(),
     )
 }
 
@@ -133,6 +136,7 @@ fn section(claim: &Claim, turns: &[Vec<Turn>], asked: &Claims) -> String {
     let columns: &[Column] = match claim.kind {
         Kind::Each => each::COLUMNS,
         Kind::Emptied => emptied::COLUMNS,
+        Kind::Marked { .. } => marked::COLUMNS,
     };
     let titles = ["way".to_owned()].into_iter();
     let titles = titles.chain(columns.iter().flat_map(|(title, _)| [(*title).to_owned(), "to the first".to_owned()]));
@@ -195,6 +199,6 @@ mod tests {
         assert!(text.contains("| 10.5 µs (10.0 µs–11.0 µs) | ×1.00 |"), "{text}");
         assert!(text.contains("| says nothing (5.00 µs–50.0 µs) | – |"), "{text}");
         assert!(text.contains(&format!("claims --rounds 2 --rows 100 -p '{}'", EACH[0].name)), "{text}");
-        assert!(EACH.iter().chain(EMPTIED).all(|claim| claim.ways.len() > 1));
+        assert!(EACH.iter().chain(EMPTIED).chain(MARKED).all(|claim| claim.ways.len() > 1));
     }
 }

@@ -3,6 +3,8 @@
 
 use std::{ffi::OsString, process::Command};
 
+use trunkline_programs::named_by_environment;
+
 use crate::{
     Choice, Failure,
     choose::matches,
@@ -21,6 +23,7 @@ pub fn is_chosen(choice: &Choice) -> bool {
 
 /// Builds the program and runs it with these arguments.
 pub fn run(words: &[OsString]) -> Result<(), Failure> {
+    named_by_environment(|name| std::env::var(name).ok())?; // before a build that takes minutes
     let contender = Contender { name: NAME, language: Language::Rust(NAME), callers: 1, is_quick: true };
     let program = prepare(&contender, false, "")?;
     let status = Command::new(program.path).args(words).env("BENCH_COMMIT", commit()).status()?;

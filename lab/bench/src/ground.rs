@@ -1,5 +1,6 @@
 //! The server on which everything is measured, and its description.
 
+mod described;
 mod private;
 mod standby;
 
@@ -14,6 +15,7 @@ use tokio_postgres::{Client, Config, NoTls, config::Host};
 use trunkline_embedded::{Cluster, DelayProxy, Upstream};
 
 use self::{
+    described::server,
     private::private,
     standby::{standby, synchronous},
 };
@@ -54,6 +56,9 @@ const OURS: &str = "trunkline-bench";
 const ENDING: Duration = Duration::from_secs(10);
 /// The age below which PostgreSQL 14 does not report statistics yet.
 const COLLECTOR: Duration = Duration::from_millis(600);
+
+/// What to do for a private cluster.
+const NO_SERVER: &str = "leave out --database-url, and unset PG_CONNECTION_STRING, PGHOST and PGPORT";
 
 /// The address of a server.
 #[derive(Debug, Clone)]
@@ -102,19 +107,20 @@ impl Ground {
                 (Some(cluster), address)
             }
             Some(_) if !settings.is_empty() => {
-                return Err("--setting is for the private cluster; leave out --database-url".into());
+                return Err(format!("--setting is for the private cluster; {NO_SERVER}").into());
             }
             Some(_) if programs.is_some() => {
-                return Err("--server-bin is for the private cluster; leave out --database-url".into());
+                return Err(format!("--server-bin is for the private cluster; {NO_SERVER}").into());
             }
             Some(url) => (None, address(url)?),
         };
         let standby = match &cluster {
             Some(cluster) if where_to.standby => Ok(standby(cluster, settings)?),
             Some(_) => Err("this server was started without a standby".to_owned()),
-            None => Err("only the private cluster has a standby; leave out --database-url".to_owned()),
+            None => Err(format!("only the private cluster has a standby; {NO_SERVER}")),
         };
-        let admin = connect(&address.url("postgres")).await?;
+        let maintenance = url.as_deref().map_or(Ok(None), database_of)?;
+        let admin = connect(&address.url(maintenance.as_deref().unwrap_or("postgres"))).await?;
         if standby.is_ok() {
             synchronous(&admin).await?;
         }
@@ -309,6 +315,11 @@ pub struct Counters {
     pub used: Option<machine::Used>,
 }
 
+/// Returns the database that a URL names, if any.
+fn database_of(url: &str) -> Result<Option<String>, Failure> {
+    Ok(Config::from_str(url)?.get_dbname().map(str::to_owned))
+}
+
 fn address(url: &str) -> Result<Address, Failure> {
     let config = Config::from_str(url)?;
     let host = match config.get_hosts() {
@@ -330,34 +341,4 @@ async fn connect(url: &str) -> Result<Client, Failure> {
     tokio::spawn(connection);
     client.batch_execute(&format!("set application_name = '{OURS}'")).await?;
     Ok(client)
-}
-
-/// Describes the network as the script that shaped it does (`lab/bench/netem.sh`).
-fn connection(tcp: bool) -> String {
-    match (tcp, std::env::var("BENCH_NETWORK")) {
-        (false, _) => "unix socket".to_owned(),
-        (true, Ok(network)) if !network.is_empty() => format!("TCP, {network}"),
-        (true, _) => "TCP".to_owned(),
-    }
-}
-
-async fn server(admin: &Client, tcp: bool) -> Result<Server, Failure> {
-    let row = admin
-        .query_one(
-            "select current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit'),
-                current_setting('wal_level'), current_setting('commit_delay')",
-            &[],
-        )
-        .await?;
-    let text = |column: usize| row.get::<_, String>(column);
-    Ok(Server {
-        version: text(0).split(' ').next().unwrap_or_default().to_owned(),
-        fsync: text(1),
-        synchronous_commit: text(2),
-        wal_level: text(3),
-        commit_delay: text(4),
-        connection: connection(tcp),
-        processors: std::thread::available_parallelism().map_or(0, usize::from),
-        processor: machine::processor(),
-    })
 }

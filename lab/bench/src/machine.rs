@@ -125,13 +125,6 @@ pub fn stolen() -> Option<(u64, u64)> {
     Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
 }
 
-/// Returns the processor's name.
-pub fn processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name));
-    name.unwrap_or("unknown").to_owned()
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::time::{Duration, Instant};

@@ -164,7 +164,8 @@ struct Run {
 /// Selects the server.
 #[derive(Args, Clone)]
 struct ServerArgs {
-    /// Measure this server, as a superuser, instead of a private cluster
+    /// Measure this server, as a superuser, instead of a private cluster [default: the server that
+    /// PGHOST, PGPORT, PGUSER and PGPASSWORD name, if PGHOST or PGPORT is set]
     #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
     database_url: Option<String>,
     /// A setting of the private cluster, as in `fsync=off` or `commit_delay=100`; may be repeated
@@ -240,7 +241,14 @@ struct Claims {
 
 fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match Command::parse().verb {
+    let mut verb = Command::parse().verb;
+    match &mut verb {
+        Verb::Run(run) => run.server.obey_environment()?,
+        Verb::Publication(publication) => publication.server.obey_environment()?,
+        Verb::Claims(claims) => claims.server.obey_environment()?,
+        Verb::List(_) | Verb::Report { .. } | Verb::Publish(_) | Verb::Stated { .. } | Verb::Drivers { .. } => {}
+    }
+    match verb {
         Verb::List(choice) => {
             show::list(&choice);
             Ok(())

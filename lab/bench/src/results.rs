@@ -97,6 +97,9 @@ pub struct Told {
     /// Set if a session listens to the queue as a sleeping consumer does, and does nothing else.
     #[serde(default)]
     pub sleeper: bool,
+    /// The setting `fsync` of a private server of the row's own; empty for the run's server.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub fsync: String,
     /// Set if each commit waits for a standby of the server.
     #[serde(default)]
     pub standby: bool,
@@ -147,6 +150,12 @@ pub struct Server {
     pub processors: usize,
     /// The processor's name, if the system reports it.
     pub processor: String,
+    /// The machine's memory in bytes; 0 if it is unknown, as in the results of old runs.
+    #[serde(default)]
+    pub memory: u64,
+    /// The version of the compiler that built our programs; empty if it is unknown.
+    #[serde(default)]
+    pub rustc: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Runs the chosen rows, in turns.
 
-use trunkline_programs::say;
+use trunkline_programs::{named_by_environment, say};
 
 use crate::{
     Failure, Run, ServerArgs,
@@ -51,6 +51,14 @@ pub async fn run(asked: &Run) -> Result<(), Failure> {
 }
 
 impl ServerArgs {
+    /// Takes the server that libpq's variables name, if no URL was given.
+    pub fn obey_environment(&mut self) -> Result<(), Failure> {
+        if self.database_url.is_none() {
+            self.database_url = named_by_environment(|name| std::env::var(name).ok())?;
+        }
+        Ok(())
+    }
+
     pub fn wanted(&self) -> Wanted {
         Wanted {
             url: self.database_url.clone(),

@@ -1,6 +1,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
+use trunkline_programs::named_by_environment;
 
 use crate::{
     Failure, Person,
@@ -19,7 +20,8 @@ use crate::{
 struct Arguments {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// Measure on this server instead of a private one, in a database of its own
+    /// Measure on this server instead of a private one, in a database of its own [default: the
+    /// server that PGHOST, PGPORT, PGUSER and PGPASSWORD name, if PGHOST or PGPORT is set]
     #[arg(long, env = "PG_CONNECTION_STRING", value_name = "URL")]
     database_url: Option<String>,
     /// Milliseconds of network, each way; 0 is the server as it is
@@ -88,7 +90,11 @@ fn made(arguments: &Arguments) -> Made {
 }
 
 async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
-    let mut server = Server::start(arguments.database_url.as_deref()).await?;
+    let url = match &arguments.database_url {
+        Some(url) => Some(url.clone()),
+        None => named_by_environment(|name| std::env::var(name).ok())?,
+    };
+    let mut server = Server::start(url.as_deref()).await?;
     let made = made(&arguments);
     let mut report = Report { machine: server.described().await?, made, measured: Vec::new(), verbs: Vec::new() };
     println!("{}", report.machine);

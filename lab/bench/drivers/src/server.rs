@@ -2,6 +2,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 use trunkline_embedded::Cluster;
+use trunkline_programs::machine;
 
 use crate::{
     Failure,
@@ -43,8 +44,7 @@ impl Server {
         const SETTINGS: &str = "select 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)
             || ', fsync ' || current_setting('fsync') || ', synchronous_commit ' || current_setting('synchronous_commit')";
         let settings: String = self.client.query_one(SETTINGS, &[]).await?.try_get(0)?;
-        let processors = std::thread::available_parallelism()?;
-        Ok(format!("{settings}; {processors} processors; {:.0} durable writes of 8 KiB a second", self.fsyncs()?))
+        Ok(format!("{settings}; {}; {:.0} durable writes of 8 KiB a second", machine::described(), self.fsyncs()?))
     }
 
     /// Measures how many 8 KiB writes per second the disk makes durable.

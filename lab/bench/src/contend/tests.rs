@@ -21,6 +21,7 @@ fn told() -> Told {
         delay_ms: 0.0,
         held_snapshot: false,
         sleeper: false,
+        fsync: String::new(),
         standby: false,
         dead: 0,
         windows: 0,

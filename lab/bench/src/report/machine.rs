@@ -14,8 +14,18 @@ pub fn section(results: &Results) -> String {
             servers.push(&row.server);
         }
     }
-    let titles =
-        ["PostgreSQL", "fsync", "synchronous_commit", "wal_level", "commit_delay", "connection", "processors", "rows"];
+    let titles = [
+        "PostgreSQL",
+        "fsync",
+        "synchronous_commit",
+        "wal_level",
+        "commit_delay",
+        "connection",
+        "processors",
+        "memory",
+        "rustc",
+        "rows",
+    ];
     let mut table = Table::of_words(titles);
     for server in servers {
         let rows = results.rows.iter().filter(|row| row.server == *server).count();
@@ -28,6 +38,8 @@ pub fn section(results: &Results) -> String {
                 server.commit_delay.clone(),
                 server.connection.clone(),
                 format!("{} × {}, shared with the contenders", server.processors, processor(server)),
+                memory(server),
+                known(&server.rustc),
                 rows.to_string(),
             ]
             .map(Some),
@@ -45,6 +57,15 @@ pub fn section(results: &Results) -> String {
         );
     }
     format!("## Machine and server\n\n{}{disk}{}", table.text(), steadiness(results))
+}
+
+fn memory(server: &Server) -> String {
+    if server.memory == 0 { known("") } else { format!("{:.1} GiB", server.memory as f64 / f64::from(1 << 30)) }
+}
+
+/// Returns `not kept` for what the results of old runs lack.
+fn known(text: &str) -> String {
+    if text.is_empty() { "not kept".to_owned() } else { text.to_owned() }
 }
 
 fn processor(server: &Server) -> &str {

@@ -117,6 +117,8 @@ async fn every_claim_is_measured_and_says_its_command() {
         "sequence or timestamp",
         "statement without parameters",
         "partitions dropped, or rows deleted, under a held snapshot",
+        "marked and dropped, or deleted",
+        "marked and dropped, or deleted, under a held snapshot",
     ] {
         assert!(page.contains(&format!("## {claim}\n")), "{claim}: {page}");
         assert!(page.contains(&format!("claims --rounds 2 --rows 500 -p '{claim}'")), "{claim}: {page}");

@@ -16,7 +16,8 @@ async fn list_prints_each_row_once_as_suite_case_and_contender() {
 #[tokio::test]
 async fn requested_batch_sizes_are_sent() {
     let listed = Bench::new("list").env("BENCH_BATCH_SIZES", "3,7").pattern("^send/send-batch").lines().await;
-    let expected = [3, 7].map(|n| ["sql", "queue", "pgmq"].map(|layer| format!("send/send-batch-{n}/{layer}")));
+    let expected =
+        [3, 7].map(|n| ["statements", "sql", "queue", "pgmq"].map(|layer| format!("send/send-batch-{n}/{layer}")));
     assert_eq!(listed, expected.concat());
     let rows = run().env("BENCH_BATCH_SIZES", "7").pattern("^send/send-batch-7/queue$").rows("3").await;
     let round = &rows[0]["rounds"][0];
@@ -66,6 +67,37 @@ async fn drain_has_ten_times_the_requested_messages() {
 }
 
 #[tokio::test]
+async fn server_that_libpq_variables_name_is_measured() {
+    let server = server();
+    let admin = connect(&server, "postgres").await;
+    let kept = "select count(*) from pg_database where datname like 'trunkline\\_bench\\_%'";
+    let before: i64 = admin.query_one(kept, &[]).await.expect("a count").get(0);
+    let (host, port) = (server.socket_dir().to_str().expect("text").to_owned(), server.port().to_string());
+    let named = |verb| Bench::new(verb).env("PGHOST", &host).env("PGPORT", &port).env("PGUSER", server.user());
+    let rows = named("run").env("BENCH_SKIP_CLEANUP", "true").pattern("^send/send-single/sql$").rows("0.2").await;
+    assert_eq!(rows[0]["outcome"], "measured", "{}", rows[0]);
+    let after: i64 = admin.query_one(kept, &[]).await.expect("a count").get(0);
+    assert!(after > before, "the run was there");
+    for (run, why) in [
+        (named("run").env("PGSSLMODE", "require"), "PGSSLMODE is set"),
+        (Bench::new("run").env("PGUSER", "me"), "neither PGHOST nor PGPORT"),
+        (named("run").args(["--setting", "fsync=off"]), "unset PG_CONNECTION_STRING, PGHOST and PGPORT"),
+        (named("drivers").env("PGSERVICE", "mine"), "PGSERVICE is set"),
+    ] {
+        let said = run.pattern("^send/send-single/sql$").fails().await;
+        assert!(said.contains(why), "{why}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn list_ends_quietly_when_its_reader_goes_away() {
+    let mut listing = Bench::new("list").started();
+    drop(listing.stdout.take());
+    let status = listing.wait().await.expect("it ends");
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
 async fn run_reports_its_server_and_disk() {
     let folder = Folder::new();
     let results = folder.0.join("results.json");
@@ -85,7 +117,8 @@ async fn databases_on_a_named_server_are_dropped_unless_kept() {
     let server = server();
     let admin = connect(&server, "postgres").await;
     let kept = "select count(*) from pg_database where datname like 'trunkline\\_bench\\_%'";
-    for (keep, stay) in [("false", 0_i64), ("true", 1)] {
+    // Of the two databases of a row, one belongs to the program that counts allocations.
+    for (keep, stay) in [("false", 0_i64), ("true", 2)] {
         let url = server.url("postgres");
         let run = Bench::new("run").env("PG_CONNECTION_STRING", &url).env("BENCH_SKIP_CLEANUP", keep);
         let rows = run.pattern("^send/send-single/sql$").rows("0.2").await;

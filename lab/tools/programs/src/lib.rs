@@ -2,12 +2,17 @@
 //!
 //! All builds and installations are placed below the target folder, never in the tree.
 
+pub mod machine;
+mod named;
+
 use std::{
     fmt, fs,
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+
+pub use self::named::named_by_environment;
 
 /// Prints a line. Ignores errors: the results of a run are in files, so it must not end because its
 /// reader has gone away, as `head` does.
