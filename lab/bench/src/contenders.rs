@@ -52,6 +52,7 @@ pub const CONTENDERS: &[Contender] = &[
     own("trunkline", &["coalesced"], &["queue"], 1024),
     own("trunkline-bytea", &["coalesced", "bytea"], &["queue", "bytea"], 1024),
     own("trunkline-at-most-once", &["queue", "take"], &["queue", "take"], 16),
+    own("statements", &["statements"], &["statements"], 16),
     own("sql", &["sql"], &["sql"], 16),
     own("queue", &["queue"], &["queue"], 16),
     own("coalesced", &["coalesced"], &["coalesced"], 1024),

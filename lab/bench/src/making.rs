@@ -9,7 +9,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use trunkline_programs::{Program, Unfit};
+use trunkline_programs::{Program, Unfit, machine};
 
 use crate::{
     Failure,
@@ -24,6 +24,10 @@ use crate::{
     tree,
     wanted::Wanted,
 };
+
+/// The servers of a run: with a disk that can be slowed down, with a standby, without fsync.
+const SERVERS: [(bool, bool, bool); 4] =
+    [(false, false, false), (false, true, false), (true, false, false), (false, false, true)];
 
 pub struct Making {
     file: PathBuf,
@@ -56,14 +60,21 @@ impl Making {
         Self { file: file.to_owned(), results, programs: Programs::default() }
     }
 
-    /// Gives every row the turns that it still lacks. Rows with a slow disk or a standby have a
-    /// separate server, so that no other row runs on a server with a preloaded library, or waits
-    /// for a standby.
+    /// Gives every row the turns that it still lacks. Rows with a slow disk, with a standby or
+    /// without fsync have a separate server, so that no other row runs on a server with a preloaded
+    /// library, or waits for a standby.
     pub async fn turns(&mut self, plans: &[Plan], wanted: &Wanted, keep_databases: bool) -> Result<(), Failure> {
-        for (slow_disk, standby) in [(false, false), (false, true), (true, false)] {
-            let is_on = |plan: &&Plan| (plan.told.fsync_ms.is_some(), plan.told.standby) == (slow_disk, standby);
+        for (slow_disk, standby, no_fsync) in SERVERS {
+            let is_on = |plan: &&Plan| {
+                (plan.told.fsync_ms.is_some(), plan.told.standby, plan.told.fsync == "off")
+                    == (slow_disk, standby, no_fsync)
+            };
             let of: Vec<Plan> = plans.iter().filter(is_on).cloned().collect();
-            self.turns_on(&of, &Wanted { slow_disk, standby, ..wanted.clone() }, keep_databases).await?;
+            let mut wanted = Wanted { slow_disk, standby, ..wanted.clone() };
+            if no_fsync && wanted.url.is_none() {
+                wanted.settings.push("fsync=off".to_owned());
+            }
+            self.turns_on(&of, &wanted, keep_databases).await?;
         }
         Ok(())
     }
@@ -175,8 +186,8 @@ impl Making {
         Ok(std::fs::rename(whole, &self.file)?)
     }
 
-    /// Runs one turn of a row. If the row counts allocations, the counting program also has a turn,
-    /// of which only the counts are kept.
+    /// Runs one turn of a row. If the row counts allocations, the counting program also has a turn
+    /// after the first one, of which only the counts are kept.
     async fn turned(
         &mut self,
         ground: &mut Ground,
@@ -190,6 +201,9 @@ impl Making {
         if let (Some(_), Err(why)) = (plan.told.fsync_ms, &ground.disk) {
             return Ok(Err(Outcome::Missing(why.clone())));
         }
+        if !plan.told.fsync.is_empty() && ground.server.fsync != plan.told.fsync {
+            return Ok(Err(Outcome::Missing(format!("this server has fsync {}", ground.server.fsync))));
+        }
         if let (true, Err(why)) = (plan.told.standby, &ground.standby) {
             return Ok(Err(Outcome::Missing(why.clone())));
         }
@@ -202,9 +216,12 @@ impl Making {
             Ok(turn) => turn,
             Err(ended) => return Ok(Err(outcome(ended))),
         };
-        if plan.allocations {
+        // The counts differ little from turn to turn, so one short turn is enough.
+        if plan.allocations && self.done(plan) == 0 {
+            let mut short = plan.clone();
+            short.told.seconds = short.told.seconds.min(1.0);
             let counting = match self.programs.of(plan, COUNTED) {
-                Ok(program) => round::round(ground, plan, &program, silence(), keep, told).await?,
+                Ok(program) => round::round(ground, &short, &program, silence(), keep, told).await?,
                 Err(unfit) => Err(Ended::Failed(unfit.to_string())),
             };
             match counting {
@@ -223,13 +240,14 @@ type Turn = Result<(Ready, Round), Outcome>;
 fn greeting(ground: &Ground, disk: &str) -> String {
     let server = &ground.server;
     format!(
-        "PostgreSQL {}, fsync {}, synchronous_commit {}, wal_level {}, commit_delay {}; {} processors; {disk}",
+        "PostgreSQL {}, fsync {}, synchronous_commit {}, wal_level {}, commit_delay {}; {} processors; {}; {disk}",
         server.version,
         server.fsync,
         server.synchronous_commit,
         server.wal_level,
         server.commit_delay,
-        server.processors
+        server.processors,
+        machine::described()
     )
 }
 

@@ -32,7 +32,7 @@ pub struct Plan {
     pub sampled: bool,
     /// Set if the server counts statements, which costs a little.
     pub statements: bool,
-    /// Set if one more turn counts allocations.
+    /// Set if the program that counts allocations has a turn, too.
     pub allocations: bool,
     /// The major version of PostgreSQL, if it is not the run's own.
     pub major: Option<u32>,
@@ -43,12 +43,13 @@ const PAYLOAD: usize = 100;
 /// an additional dimension, compare Trunkline with these peers.
 pub const NEAREST: [&str; 3] = ["hasql-queue", "pgmq", "pgq"];
 /// The contenders that have a call for every step.
-const LAYERS: [&str; 3] = ["sql", "queue", "pgmq"];
+const LAYERS: [&str; 4] = ["statements", "sql", "queue", "pgmq"];
 
 /// Returns the contenders of whole races. The single layers are compared step by step, and
 /// contenders that take messages are compared only with each other.
 fn racers() -> impl Iterator<Item = Contender> {
-    const OTHERS: [&str; 16] = [
+    const OTHERS: [&str; 17] = [
+        "statements",
         "priorities",
         "unique",
         "keys",
@@ -88,6 +89,7 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         delay_ms: 0.0,
         held_snapshot: false,
         sleeper: false,
+        fsync: String::new(),
         standby: false,
         dead: 0,
         windows: 0,
@@ -159,7 +161,21 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     // These suites come last, because they need another server.
     plans.extend(fsync(choice));
     plans.extend(stripes(choice));
+    for plan in &mut plans {
+        plan.allocations = counts_allocations(plan);
+    }
     plans
+}
+
+/// Returns true if the allocations of a row are counted: of our layers, in the suites whose rows are
+/// calls of one kind. Reads that wait are excluded, because their time is a wait.
+fn counts_allocations(plan: &Plan) -> bool {
+    let is_one_caller = plan.told.producers <= 1 || plan.suite == "throughput";
+    ["throughput", "layer-comparison", "send", "read", "ack"].contains(&plan.suite)
+        && is_one_caller
+        && plan.contender.is_own()
+        && !plan.contender.is_one_caller()
+        && !plan.case.starts_with("read-with-poll")
 }
 
 /// Returns the numbers from the command line, or the suite's own choice if there are none.

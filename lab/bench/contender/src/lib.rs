@@ -148,6 +148,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 #[must_use]
 pub fn run<C: Contender>(measure: Measure) -> ExitCode {
     race(move |settings: Settings| async move {
+        say::count(measure);
         match settings.case.as_str() {
             "send" => send::run::<C>(settings).await,
             "drain" | "ledger" => drain::run::<C>(settings).await,

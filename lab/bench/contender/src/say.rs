@@ -1,14 +1,26 @@
 use std::{
     io::{BufRead, Read, Write},
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use crate::{Failure, Missing, Ready, Tally};
+use crate::{Failure, Missing, Ready, Tally, step::Measure};
+
+/// The counter of the process's allocations, if it has one.
+static COUNTER: OnceLock<fn() -> (u64, u64)> = OnceLock::new();
+/// The allocations and the allocated bytes before the clock started.
+static BEFORE: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// Sets the counter of allocations, for a race.
+pub fn count(measure: Measure) {
+    if let Some(counter) = measure {
+        let _ = COUNTER.set(counter); // a process runs one race
+    }
+}
 
 /// Prints a line. Ignores errors: without the runner, there is no one to report them to.
 fn line(value: &Value) {
@@ -24,7 +36,12 @@ pub async fn ready(ready: &Ready) -> Result<(), Failure> {
         let mut word = String::new();
         std::io::stdin().lock().read_line(&mut word)?;
         match word.trim() {
-            "go" => Ok(()),
+            "go" => {
+                if let Some(counter) = COUNTER.get() {
+                    let _ = BEFORE.set(counter()); // it is sent once
+                }
+                Ok(())
+            }
             word => Err(format!("expected go, not {word:?}").into()),
         }
     })
@@ -54,6 +71,11 @@ pub fn done(sent: u64, received: u64, seconds: f64, disordered: Option<u64>) {
     let mut done = json!({ "sent": sent, "received": received, "seconds": seconds });
     if let Some(disordered) = disordered {
         done["disordered"] = disordered.into();
+    }
+    if let Some((counter, before)) = COUNTER.get().zip(BEFORE.get()) {
+        let after = counter();
+        done["allocations"] = (after.0 - before.0).into();
+        done["allocated_bytes"] = (after.1 - before.1).into();
     }
     line(&json!({ "done": done }));
 }

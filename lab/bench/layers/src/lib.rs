@@ -1,8 +1,9 @@
-//! Trunkline's own layers as contenders. The command line is one of `layers sql`, `layers queue
-//! [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`,
+//! Trunkline's own layers as contenders. The command line is one of `layers statements`, `layers
+//! sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`,
 //! `layers keys [4]`, `layers priorities`, `layers unique`, `layers sharded [jobs | round-robin]`,
 //! `layers processes PROGRAM`, `layers caller library | insert | insert-and-notify`.
 
+mod statements;
 mod sql;
 mod payload;
 mod open;
@@ -31,6 +32,7 @@ use crate::{
     queue::Queue,
     sharded::OnShards,
     sql::Sql,
+    statements::Statements,
     worker::Worker,
 };
 
@@ -39,6 +41,7 @@ use crate::{
 pub fn main(measure: Measure) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["statements"] => run::<Statements>(measure),
         ["sql"] => run::<Sql>(measure),
         ["queue"] => run::<Queue<Document>>(measure),
         ["queue", "take"] => run::<Queue<Document, true>>(measure),
@@ -61,7 +64,7 @@ pub fn main(measure: Measure) -> ExitCode {
         ["caller", "insert-and-notify"] => run::<Plain<true>>(measure),
         _ => {
             eprintln!(
-                "usage: layers sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | sharded [jobs | round-robin] | processes PROGRAM | caller library | caller insert | caller insert-and-notify"
+                "usage: layers statements | sql | queue [take | bytea] | coalesced [bytea] | hand-over | worker [bytea] | keys [4] | priorities | unique | sharded [jobs | round-robin] | processes PROGRAM | caller library | caller insert | caller insert-and-notify"
             );
             ExitCode::FAILURE
         }

@@ -18,7 +18,7 @@ const RATE: Column = Column { title: "messages/s", cell: |_, row| measure::RATE.
 const PAYLOADS: Column = Column { title: "payload/s", cell: |_, row| measure::PAYLOADS.told(row) };
 const RATIO: Column = Column { title: "to the best of ours", cell: ratio };
 const MEAN: Column = Column { title: "mean", cell: |_, row| measure::MEAN.spread(row) };
-const OVERHEAD: Column = Column { title: "to `sql`", cell: overhead };
+const OVERHEAD: Column = Column { title: "to the lowest layer", cell: overhead };
 const P50: Column = Column { title: "p50", cell: |_, row| measure::P50.told(row) };
 const P90: Column = Column { title: "p90", cell: |_, row| measure::P90.told(row) };
 const P99: Column = Column { title: "p99", cell: |_, row| measure::P99.told(row) };
@@ -34,8 +34,8 @@ const STATEMENTS_PER_SECOND: Column =
 const WAL: Column = Column { title: "WAL a message", cell: |_, row| measure::WAL.told(row) };
 const TRANSACTIONS: Column = Column { title: "transactions a message", cell: |_, row| measure::TRANSACTIONS.told(row) };
 const STATEMENTS: Column = Column { title: "statements a message", cell: |_, row| measure::STATEMENTS.told(row) };
-const ALLOCATIONS: Column = Column { title: "allocations a step", cell: |_, row| measure::ALLOCATIONS.told(row) };
-const ALLOCATED: Column = Column { title: "allocated a step", cell: |_, row| measure::ALLOCATED.told(row) };
+const ALLOCATIONS: Column = Column { title: "allocations a call", cell: |_, row| measure::ALLOCATIONS.told(row) };
+const ALLOCATED: Column = Column { title: "allocated a call", cell: |_, row| measure::ALLOCATED.told(row) };
 const DEAD: Column = Column { title: "dead tuples", cell: |_, row| dead(row) };
 const WAL_PER_SECOND: Column = Column { title: "WAL/s", cell: |_, row| measure::WAL_PER_SECOND.told(row) };
 const READ_PER_SECOND: Column = Column { title: "read from disk/s", cell: |_, row| measure::READ_PER_SECOND.told(row) };
@@ -54,6 +54,8 @@ const RACE: &[Column] = &[
     P999,
     CLIENT_CPU,
     SERVER_CPU,
+    ALLOCATIONS,
+    ALLOCATED,
     CLIENT_MEMORY,
     WAL,
     TRANSACTIONS,
@@ -114,7 +116,7 @@ const IDLE: &[Column] = &[
     DEAD,
 ];
 
-const LAYER_ORDER: [&str; 4] = ["sql", "queue", "coalesced", "worker"];
+pub const LAYER_ORDER: [&str; 5] = ["statements", "sql", "queue", "coalesced", "worker"];
 
 /// Returns the columns of a suite's tables, the most important first.
 pub fn of(suite: &str) -> &'static [Column] {
@@ -164,11 +166,17 @@ fn ratio(race: &Race, row: &Row) -> Option<String> {
 }
 
 fn overhead(race: &Race, row: &Row) -> Option<String> {
-    let sql = race.measured().find(|row| row.contender == "sql")?;
-    if measure::MEAN.scatters(row) || measure::MEAN.scatters(sql) {
+    let lowest = lowest(race)?;
+    if measure::MEAN.scatters(row) || measure::MEAN.scatters(lowest) {
         return None;
     }
-    Some(number::times(measure::MEAN.median(row)? / measure::MEAN.median(sql)?))
+    Some(number::times(measure::MEAN.median(row)? / measure::MEAN.median(lowest)?))
+}
+
+/// Returns the row that the others of its race are compared to: the library's own statements, or
+/// the functions in SQL if those were not measured.
+pub fn lowest<'a>(race: &Race<'a>) -> Option<&'a Row> {
+    LAYER_ORDER[..2].iter().find_map(|layer| race.measured().find(|row| row.contender == *layer))
 }
 
 fn dead(row: &Row) -> Option<String> {

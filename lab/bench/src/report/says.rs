@@ -2,8 +2,9 @@
 
 use crate::{
     report::{
+        columns,
         markdown::code,
-        measure::MEAN,
+        measure::{ALLOCATED, ALLOCATIONS, MEAN, Measure},
         number,
         race::{is_measured, is_ours, races},
     },
@@ -20,6 +21,7 @@ pub fn section(results: &Results) -> String {
     };
     let topics = [
         ("Layer overhead", layers(results)),
+        ("Allocations", allocations(results)),
         ("Batch scaling", each(batches)),
         ("Read against send", each(reads)),
         ("Payload size", each(payloads)),
@@ -42,33 +44,76 @@ fn contenders(results: &Results) -> Vec<&str> {
     names
 }
 
-/// States the cost of each layer's steps, as a range of ratios to the SQL.
-fn layers(results: &Results) -> Vec<String> {
-    let mut ratios: Vec<(&str, Vec<(f64, &str)>)> = Vec::new();
+/// A layer's ratios to the lowest layer, each with its case.
+struct Ratios<'a> {
+    layer: &'a str,
+    lowest: &'a str,
+    cases: Vec<(f64, &'a str)>,
+}
+
+impl Ratios<'_> {
+    /// Returns the range of the ratios, with the cases at its ends.
+    fn range(&self) -> Option<String> {
+        let told = |(ratio, case): &(f64, &str)| format!("{} ({})", number::rate(*ratio), code(case));
+        let (least, most) = (self.cases.first()?, self.cases.last()?);
+        let upper = if self.cases.len() > 1 { format!(" to {}", told(most)) } else { String::new() };
+        Some(format!("{}{upper}", told(least)))
+    }
+}
+
+/// Returns the ratios of each of our layers to the lowest layer, by a measure, in ascending order.
+fn ratios<'a>(results: &'a Results, measure: &Measure) -> Vec<Ratios<'a>> {
+    let mut all: Vec<Ratios<'_>> = Vec::new();
     for race in races(results.rows.iter().filter(|row| row.suite == "layer-comparison")) {
-        let mut steady = race.measured().filter(|row| !MEAN.scatters(row));
-        let sql = steady.find(|row| row.contender == "sql").and_then(|row| MEAN.median(row));
-        let Some(sql) = sql.filter(|mean| *mean > 0.0) else { continue };
-        let layers = race.measured().filter(|row| row.contender != "sql" && is_ours(&row.contender));
-        for row in layers.filter(|row| !MEAN.scatters(row)) {
-            let Some(mean) = MEAN.median(row) else { continue };
-            let known = ratios.iter().position(|(layer, _)| *layer == row.contender);
-            let at = known.unwrap_or_else(|| {
-                ratios.push((&row.contender, Vec::new()));
-                ratios.len() - 1
+        let Some(lowest) = columns::lowest(&race).filter(|row| !measure.scatters(row)) else { continue };
+        let Some(base) = measure.median(lowest).filter(|figure| *figure > 0.0) else { continue };
+        let layers = race.measured().filter(|row| row.contender != lowest.contender && is_ours(&row.contender));
+        for row in layers.filter(|row| !measure.scatters(row)) {
+            let Some(figure) = measure.median(row) else { continue };
+            let at = all.iter().position(|ratios| ratios.layer == row.contender).unwrap_or_else(|| {
+                all.push(Ratios { layer: &row.contender, lowest: &lowest.contender, cases: Vec::new() });
+                all.len() - 1
             });
-            ratios[at].1.push((mean / sql, &row.case));
+            all[at].cases.push((figure / base, &row.case));
         }
     }
-    let say = |(layer, mut cases): (&str, Vec<(f64, &str)>)| {
-        cases.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let told = |(ratio, case): &(f64, &str)| format!("{} ({})", number::rate(*ratio), code(case));
-        let (least, most) = (cases.first()?, cases.last()?);
-        let upper = if cases.len() > 1 { format!(" to {}", told(most)) } else { String::new() };
-        Some(format!("{} takes {}{upper} times as long as `sql`.", code(layer), told(least)))
-    };
-    ratios.into_iter().filter_map(say).collect()
+    for ratios in &mut all {
+        ratios.cases.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    all
 }
+
+/// States the cost of each layer's steps, as a range of ratios to the lowest layer.
+fn layers(results: &Results) -> Vec<String> {
+    let say = |ratios: Ratios<'_>| {
+        Some(format!("{} takes {} times as long as {}.", code(ratios.layer), ratios.range()?, code(ratios.lowest)))
+    };
+    ratios(results, &MEAN).into_iter().filter_map(say).collect()
+}
+
+/// States how often each layer allocates, and how much, as ranges of ratios to the lowest layer.
+fn allocations(results: &Results) -> Vec<String> {
+    let bytes = ratios(results, &ALLOCATED);
+    let say = |ratios: Ratios<'_>| {
+        let bytes = bytes.iter().find(|bytes| bytes.layer == ratios.layer)?;
+        Some(format!(
+            "{} allocates {} times as often as {}, and {} times as many bytes.",
+            code(ratios.layer),
+            ratios.range()?,
+            code(ratios.lowest),
+            bytes.range()?
+        ))
+    };
+    let mut says: Vec<String> = ratios(results, &ALLOCATIONS).into_iter().filter_map(say).collect();
+    if !says.is_empty() {
+        says.push(WHY_IT_ALLOCATES.to_owned());
+    }
+    says
+}
+
+/// The reasons for the library's allocations, which no figure shows.
+const WHY_IT_ALLOCATES: &str = "What the library allocates beyond its statements: a task and a channel for each call, so that a call that is dropped \
+    loses no message; the batch that concurrent calls share; each message with its metadata.";
 
 /// States the cost of a message alone and in a batch.
 fn batches(results: &Results, contender: &str) -> Vec<String> {

@@ -9,6 +9,7 @@ use plotters::{
 use super::{Area, DIM, Drawn, Figure, GRID, INK, OURS, WIDTH, absent, decades, ending, page, text, widest};
 use crate::{
     report::{
+        columns,
         measure::{MEAN, Measure, P50, P99, RATE},
         number,
         race::{Race, is_measured, is_ours, on_one_server, races},
@@ -85,15 +86,16 @@ pub fn layers(results: &Results) -> Figure {
     let races = races(rows.iter().copied());
     let panel = |race: &Race| {
         let mut bars: Vec<Bar> = race.rows.iter().filter_map(|row| bar(row, &MEAN)).collect();
-        if let Some(sql) = bars.iter().find(|bar| bar.contender == "sql").map(|bar| bar.value) {
-            for bar in bars.iter_mut().filter(|bar| bar.contender != "sql") {
-                bar.label.extend([" ", &number::times(bar.value / sql)]);
+        let lowest = columns::lowest(race).and_then(|row| Some((&row.contender, MEAN.median(row)?)));
+        if let Some((name, value)) = lowest {
+            for bar in bars.iter_mut().filter(|bar| bar.contender != *name) {
+                bar.label.extend([" ", &number::times(bar.value / value)]);
             }
         }
         Panel { title: race.name(&races), bars }
     };
     let panels = races.iter().map(panel).collect();
-    let about = "Mean time of a step in each of Trunkline's layers, and how many times that of the plain SQL it is; a peer beside them, in grey. \
+    let about = "Mean time of a step in each of Trunkline's layers, and how many times that of the lowest layer it is; a peer beside them, in grey. \
                  The shorter the better. Each panel has an axis of its own, from zero. Whiskers: the least and the most of the rounds.";
     figure("Layers", about, &rows, 3, vec![Band { panels, logarithmic: false, show: number::time }])
 }
