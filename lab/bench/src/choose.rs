@@ -1,7 +1,7 @@
 //! Selects the rows that a command line names.
 
 use crate::{
-    BACKLOG, BATCH_SIZES, Choice, MESSAGES, SETTLE,
+    BACKLOG, BATCH_SIZES, Choice, SETTLE,
     suites::{Plan, all},
 };
 
@@ -32,7 +32,7 @@ impl Choice {
             (!self.throughput, "the suite throughput"),
             (!self.poll, "reads that wait"),
             (self.batch_sizes != BATCH_SIZES, "the messages a call of `send`, `read` and `ack`"),
-            (self.messages != MESSAGES, "the backlog of a drain"),
+            (self.messages.is_some(), "the suites' own numbers of messages"),
             (self.threads != 0, "the contenders' own number of threads"),
             (!same(self.settle, SETTLE), "the time in which consumers fall asleep"),
             (!self.callers.is_empty(), "the suites' own numbers of callers"),

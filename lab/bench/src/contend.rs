@@ -142,6 +142,7 @@ impl Contending {
             ("CONSUMERS", told.consumers.to_string()),
             ("RATE", told.rate.map_or_else(|| "max".to_owned(), |rate| rate.to_string())),
             ("BACKLOG", told.backlog.to_string()),
+            ("MESSAGES", told.messages.to_string()),
             ("KEYS", told.keys.to_string()),
             ("TIMED", if told.timed.is_empty() { "all".to_owned() } else { told.timed.clone() }),
             ("DEAD", told.dead.to_string()),

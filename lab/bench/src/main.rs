@@ -75,7 +75,7 @@ enum Verb {
 
 /// The defaults of the options, as a whole run uses them.
 const BATCH_SIZES: [usize; 4] = [1, 10, 50, 100];
-const MESSAGES: usize = 100_000;
+const DRAINED: usize = 100_000;
 const BACKLOG: usize = 20_000;
 const SETTLE: f64 = 5.0;
 
@@ -100,9 +100,10 @@ struct Choice {
     /// Numbers of messages per call in `send`, `read` and `ack`
     #[arg(long, env = "BENCH_BATCH_SIZES", value_name = "N,N", value_delimiter = ',', default_values_t = BATCH_SIZES)]
     batch_sizes: Vec<usize>,
-    /// The backlog of a drain, for peers; Trunkline's is ten times as long
-    #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", default_value_t = MESSAGES)]
-    messages: usize,
+    /// Messages of the rows that a number of messages defines: the rows of `throughput` with `-n`
+    /// in their names [default: 1000], and backlogs that are drained [default: 100000 or more]
+    #[arg(long, env = "BENCH_MESSAGE_COUNT", value_name = "N", value_parser = at_least_one)]
+    messages: Option<usize>,
     /// Time reads that wait for messages
     #[arg(long, env = "BENCH_ENABLE_POLL", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     poll: bool,

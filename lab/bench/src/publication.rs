@@ -179,7 +179,8 @@ fn plans(asked: &Publication) -> Vec<Plan> {
 /// beyond its statements, and what a commit costs without the disk, are measured on one version.
 fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
     let is_short = |plan: &Plan| {
-        let of_one_version = plan.contender.name == "statements" || !plan.told.fsync.is_empty();
+        let of_one_version =
+            plan.contender.name == "statements" || !plan.told.fsync.is_empty() || plan.told.messages > 0;
         plan.contender.is_own() && !plan.contender.is_one_caller() && !of_one_version
     };
     let ours = |plan: &&Plan| plan.major.is_none() && ON_EVERY_MAJOR.contains(&plan.suite) && is_short(plan);
@@ -193,10 +194,11 @@ fn on(plans: &[Plan], major: u32) -> Vec<Plan> {
 /// Sets the rounds and the seconds so that everything fits into five hours.
 fn length(plan: &mut Plan) {
     let (rounds, seconds) = match plan.suite {
+        "throughput" if plan.told.messages > 0 => (1, plan.told.seconds), // a limit
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
         "throughput" | "grid" => (2, 1.25),
-        "latency" => (2, 3.25),
-        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 240.0),
+        "latency" => (2, 2.75),
+        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 225.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
         // This is longer than the minute in which other peers fell behind. A shorter time would
         // favour these peers, because the number of dead rows grows.
@@ -206,7 +208,7 @@ fn length(plan: &mut Plan) {
         "idle" if plan.told.rate == Some(0.0) => (1, 60.0),
         "exactly-once" => (2, 4.0),
         "fsync" => (2, 3.0),
-        "burst" => (1, 18.0),
+        "burst" => (1, 16.0),
         "soak" => (1, 3600.0),
         // The remaining rows are `idle` with messages, `distance` and `stripes`.
         "idle" => (1, 10.0),
@@ -228,9 +230,11 @@ fn estimate(plans: &[Plan]) -> Duration {
             false => 2.0,
         };
         let counting = if plan.allocations { plan.told.seconds.min(1.0) + around } else { 0.0 };
+        // Rows that end after a number of messages last a second or two.
+        let seconds = if plan.told.messages > 0 { 1.5 } else { plan.told.seconds };
         let dead = plan.told.dead as f64 / 100_000.0;
         let seeding = dead + plan.told.backlog as f64 / if plan.contender.is_quick { 300_000.0 } else { 40_000.0 };
-        f64::from(plan.rounds) * (plan.told.seconds + plan.told.settle + around + seeding) + counting
+        f64::from(plan.rounds) * (seconds + plan.told.settle + around + seeding) + counting
     };
     Duration::from_secs_f64(plans.iter().map(turn).sum::<f64>() + PAGES)
 }

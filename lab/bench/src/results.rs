@@ -1,8 +1,12 @@
 //! The results of a run: one row per contender and case, with all of its rounds.
 
+mod server;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::server::Server;
 
 /// The rows of a run, as `results.json` keeps them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -88,6 +92,9 @@ pub struct Told {
     pub rate: Option<f64>,
     pub backlog: usize,
     pub seconds: f64,
+    /// The number of messages after which a row ends; 0 if it ends after its seconds.
+    #[serde(default)]
+    pub messages: usize,
     /// The way in which consumers find messages: `best`, `poll` or `notify`.
     pub wait: String,
     /// Milliseconds of network delay in each direction.
@@ -133,29 +140,6 @@ pub struct Told {
     /// backlog's key, `other-lanes` are all other lanes. Empty means all messages.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub timed: String,
-}
-
-/// The server, and the machine on which it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
-    /// The version, such as `15.18`.
-    pub version: String,
-    pub fsync: String,
-    pub synchronous_commit: String,
-    pub wal_level: String,
-    pub commit_delay: String,
-    /// The kind of connection: `unix socket`, `TCP`.
-    pub connection: String,
-    /// The number of processors, which the server shares with the contenders.
-    pub processors: usize,
-    /// The processor's name, if the system reports it.
-    pub processor: String,
-    /// The machine's memory in bytes; 0 if it is unknown, as in the results of old runs.
-    #[serde(default)]
-    pub memory: u64,
-    /// The version of the compiler that built our programs; empty if it is unknown.
-    #[serde(default)]
-    pub rustc: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use self::{
     throughput::throughput,
 };
 use crate::{
-    Choice,
+    Choice, DRAINED,
     contenders::{CONTENDERS, Contender, named},
     results::Told,
 };
@@ -84,6 +84,7 @@ fn plan(suite: &'static str, case: impl Into<String>, contender: Contender, kind
         consumers: 0,
         rate: None,
         backlog: 0,
+        messages: 0,
         seconds: if choice.quick { 3.0 } else { 10.0 },
         wait: "best".to_owned(),
         delay_ms: 0.0,
@@ -176,6 +177,13 @@ fn counts_allocations(plan: &Plan) -> bool {
         && plan.contender.is_own()
         && !plan.contender.is_one_caller()
         && !plan.case.starts_with("read-with-poll")
+}
+
+impl Choice {
+    /// Returns the number of messages from the command line, or the suite's own.
+    fn messages_or(&self, own: usize) -> usize {
+        self.messages.unwrap_or(own)
+    }
 }
 
 /// Returns the numbers from the command line, or the suite's own choice if there are none.
@@ -291,7 +299,7 @@ fn exactly_once(choice: &Choice) -> Vec<Plan> {
             let case = format!("a ledger, batches of {batch}");
             let mut plan = plan("exactly-once", case, named(contender), "ledger", choice);
             (plan.told.batch, plan.told.consumers) = (batch, 2);
-            plan.told.backlog = if batch == 1 { choice.messages } else { 3 * choice.messages };
+            plan.told.backlog = choice.messages_or(if batch == 1 { DRAINED } else { 3 * DRAINED });
             plans.push(plan);
         }
     }

@@ -25,6 +25,9 @@ pub struct Settings {
     pub rate: Option<f64>,
     /// The number of messages in the queue before the clock starts.
     pub backlog: usize,
+    /// The number of messages after which a step's callers end; 0 means that they end with the
+    /// time.
+    pub messages: usize,
     /// The number of keys; 0 means messages without keys. Each caller has its own keys and uses
     /// them in turn, so that the order of each key is known.
     pub keys: usize,
@@ -98,6 +101,7 @@ impl Settings {
                 rate => Some(rate.parse()?),
             },
             backlog: told("BENCH_BACKLOG")?,
+            messages: told_or("BENCH_MESSAGES", 0)?,
             keys,
             timed: told_or("BENCH_TIMED", Timed::All)?,
             dead: told_or("BENCH_DEAD", 0)?,

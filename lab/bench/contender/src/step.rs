@@ -1,5 +1,8 @@
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -138,6 +141,22 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
+/// The messages that the callers have not claimed yet; `None` if only the time ends a step.
+struct Left(Option<AtomicUsize>);
+
+impl Left {
+    fn of(messages: usize) -> Self {
+        Self((messages > 0).then(|| AtomicUsize::new(messages)))
+    }
+
+    /// Claims up to `n` messages for a call. Returns their number.
+    fn claim(&self, n: usize) -> usize {
+        let Some(left) = &self.0 else { return n };
+        let before = left.fetch_update(Relaxed, Relaxed, |left| Some(left.saturating_sub(n))).unwrap_or_default();
+        before.min(n)
+    }
+}
+
 pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(), Failure> {
     let step = Step::parse(&settings.case)?;
     let (contender, ready) = C::install(&settings).await?;
@@ -157,11 +176,17 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
     let began = Instant::now();
     let until = began + settings.time;
     let mut callers = JoinSet::new();
+    let left = Arc::new(Left::of(settings.messages));
     for caller in 0..settings.producers {
-        let (contender, settings, tally) = (contender.clone(), settings.clone(), tally.clone());
+        let (contender, mut settings, tally) = (contender.clone(), settings.clone(), tally.clone());
+        let (left, batch) = (left.clone(), settings.batch);
         callers.spawn(async move {
             let (mut latencies, mut all) = (histogram(), Cost::default());
             while Instant::now() < until {
+                settings.batch = left.claim(batch);
+                if settings.batch == 0 {
+                    break;
+                }
                 let cost = step.once(&*contender, caller, &settings, measure).await?;
                 latencies.saturating_record(cost.time.as_nanos().div_ceil(1000) as u64);
                 all += cost;
@@ -177,6 +202,10 @@ pub async fn run<C: Contender>(settings: Settings, measure: Measure) -> Result<(
         total += cost;
     }
     progress.abort();
+    if settings.messages > 0 && tally.sent() < settings.messages as u64 {
+        let (sent, n, time) = (tally.sent(), settings.messages, settings.time);
+        return Err(format!("{sent} of {n} messages in {time:?}, which is the limit").into());
+    }
     say::latencies(&all);
     // Only the callers' time in the step counts, not their preparation.
     let seconds = match step {

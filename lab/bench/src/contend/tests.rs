@@ -21,6 +21,7 @@ fn told() -> Told {
         delay_ms: 0.0,
         held_snapshot: false,
         sleeper: false,
+        messages: 0,
         fsync: String::new(),
         standby: false,
         dead: 0,

@@ -62,6 +62,7 @@ pub fn row(suite: &str, case: &str, contender: &str) -> Row {
             delay_ms: 0.0,
             held_snapshot: false,
             sleeper: false,
+            messages: 0,
             fsync: String::new(),
             standby: false,
             dead: 0,

@@ -29,6 +29,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting { name: "an fsync takes", of: fsync },
     Setting { name: "servers", of: |row| count_or_unsaid(row.told.stripes) },
+    Setting { name: "messages", of: |row| count_or_unsaid(row.told.messages) },
     Setting { name: "keys", of: |row| count_or_unsaid(row.told.keys) },
     Setting {
         name: "latencies only of",
@@ -50,7 +51,10 @@ const SETTINGS: &[Setting] = &[
 /// The duration, rounds and origin of a row. Each table's caption states them, but no name of a
 /// case does.
 const PROVENANCE: &[Setting] = &[
-    Setting { name: "seconds a round", of: |row| number::whole(row.told.seconds) },
+    Setting {
+        name: "seconds a round",
+        of: |row| if row.told.messages > 0 { UNSAID.into() } else { number::whole(row.told.seconds) },
+    },
     Setting { name: "rounds", of: |row| row.rounds.len().to_string() },
     Setting { name: "commit", of: |row| kept(&row.made.commit) },
     Setting { name: "arguments", of: |row| code(&kept(&row.made.arguments)) },

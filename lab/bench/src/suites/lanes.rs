@@ -2,7 +2,7 @@
 //! without them. Other rows show the costs of a busy key to other keys.
 
 use super::{Plan, named, plan};
-use crate::Choice;
+use crate::{Choice, DRAINED};
 
 pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
     let mut plans = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn lanes(choice: &Choice) -> Vec<Plan> {
             let mut plan = plan("lanes", case, contender, kind, choice);
             (plan.told.producers, plan.told.batch) = (if batch == 1 { contender.callers } else { 4 }, batch);
             if kind == "drain" {
-                plan.told.backlog = 10 * choice.messages;
+                plan.told.backlog = choice.messages_or(10 * DRAINED);
             }
             plans.push(plan);
         }

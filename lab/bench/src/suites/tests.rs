@@ -8,7 +8,7 @@ fn choice() -> Choice {
         patterns: Vec::new(),
         quick: false,
         batch_sizes: vec![1, 10, 50, 100],
-        messages: 100_000,
+        messages: None,
         poll: true,
         throughput: true,
         callers: Vec::new(),
@@ -120,10 +120,14 @@ fn without_throughput_its_suite_is_left_out_and_no_other() {
 }
 
 #[test]
-fn a_drain_has_the_backlog_that_was_asked_for() {
-    for plan in all(&Choice { messages: 30, ..choice() }).iter().filter(|plan| plan.case == "drain") {
-        assert_eq!(plan.told.backlog, if plan.contender.is_quick { 300 } else { 30 }, "{}", plan.contender.name);
+fn requested_number_of_messages_defines_drains_and_counted_rows() {
+    let plans = all(&Choice { messages: Some(30), ..choice() });
+    for plan in plans.iter().filter(|plan| plan.case == "drain") {
+        assert_eq!(plan.told.backlog, 30, "{}", plan.contender.name);
     }
+    let counted: Vec<_> = plans.iter().filter(|plan| plan.told.messages > 0).collect();
+    assert_eq!(counted.len(), 16);
+    assert!(counted.iter().all(|plan| plan.told.messages == 30 && plan.case.contains("-n-")));
 }
 
 #[test]

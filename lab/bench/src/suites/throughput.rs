@@ -1,7 +1,7 @@
 //! Plans rows at full speed.
 
-use super::{Plan, WORKERS, named, plan, racers, step};
-use crate::Choice;
+use super::{LAYERS, Plan, WORKERS, named, plan, racers, step};
+use crate::{Choice, DRAINED};
 
 /// Returns a case's name with the number of callers, for cases that do not use each contender's own
 /// best number.
@@ -38,7 +38,7 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
                     _ => (4, 100),
                 };
                 if case == "drain" {
-                    plan.told.backlog = if contender.is_quick { 10 * choice.messages } else { choice.messages };
+                    plan.told.backlog = choice.messages_or(if contender.is_quick { 10 * DRAINED } else { DRAINED });
                 }
                 plans.push(plan);
             }
@@ -52,5 +52,31 @@ pub(super) fn throughput(choice: &Choice) -> Vec<Plan> {
             plans.push(plan);
         }
     }
+    plans.extend(counted(choice));
     plans
 }
+
+/// Plans rows that end after a number of messages, as pgmq-bench's rows do.
+fn counted(choice: &Choice) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (case, kind, batch) in [
+        ("send-n-sequential", "send-single", 1),
+        ("send-n-batched-100", "send-batch-100", 100),
+        ("full-cycle-n-sequential", "full-cycle", 1),
+        ("full-cycle-n-batched-100", "full-cycle", 100),
+    ] {
+        for contender in LAYERS {
+            let mut plan = step("throughput", case, contender, choice);
+            kind.clone_into(&mut plan.told.case);
+            plan.told.batch = batch;
+            plan.told.messages = choice.messages_or(MESSAGES);
+            // The time is a limit: the slowest layer sends many more messages a second.
+            plan.told.seconds = 60.0 + plan.told.messages as f64 / 20.0;
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+/// The messages of a row that ends after a number of messages.
+const MESSAGES: usize = 1000;

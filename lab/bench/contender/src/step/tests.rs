@@ -87,6 +87,7 @@ async fn once(contender: &Fake, case: &str) -> Result<Cost, Failure> {
         consumers: 0,
         rate: None,
         backlog: 0,
+        messages: 0,
         keys: 0,
         timed: Timed::All,
         dead: 0,
@@ -154,4 +155,12 @@ async fn unknown_step_is_refused() {
         let failure = once(&Fake(0), case).await.expect_err(case);
         assert!(failure.to_string().contains("no such case"), "{failure}");
     }
+}
+
+#[test]
+fn callers_claim_no_more_messages_than_are_left() {
+    let left = Left::of(25);
+    assert_eq!([10, 10, 10, 10].map(|n| left.claim(n)), [10, 10, 5, 0]);
+    let endless = Left::of(0);
+    assert_eq!([10, 10].map(|n| endless.claim(n)), [10, 10]);
 }
