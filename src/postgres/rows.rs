@@ -69,7 +69,7 @@ impl<'a> Answered<'a> {
     }
 }
 
-fn whole<T: FromRow>(mut row: Values<'_>) -> Result<T, Wrong> {
+pub(crate) fn whole<T: FromRow>(mut row: Values<'_>) -> Result<T, Wrong> {
     let value = T::from_row(&mut row)?;
     match row.columns().len() - row.at() {
         0 => Ok(value),

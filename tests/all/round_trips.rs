@@ -96,6 +96,24 @@ async fn many_statements_rows_or_a_copy_are_one_round_trip() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_one_round_trip_in_chunks_of_any_size() {
+    let (distance, db, _queue) = far_away().await;
+    let rows = Statement::<(), Vec<(i32, String)>>::new("select n, 'word' from generate_series(1, 1000) n");
+    for chunk in [1, 10, 100, 5000] {
+        let transaction = db.begin().await.expect("begun");
+        transaction.run(&NUMBER, (1,)).await.expect("begun");
+        one_round_trip(&format!("chunks of {chunk}"), &distance, nothing, async |()| {
+            let (mut stream, mut seen) = (transaction.stream(&rows, (), chunk).await.expect("sent"), 0);
+            while let Some(rows) = stream.next_chunk().await.expect("read") {
+                seen += rows.len();
+            }
+            assert_eq!(seen, 1000);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_and_its_commit_are_one_round_trip() {
     let (distance, db, _queue) = far_away().await;
     one_round_trip("100 statements and a commit", &distance, nothing, async |()| {

@@ -256,13 +256,6 @@ async fn rows_come_whole_in_chunks_or_one_by_one() {
     let mut left = transaction.stream(&series, (1_000_000,), 10).await.expect("sent");
     assert_eq!(left.next().await.expect("read"), Some((1,)));
     drop(left);
-    let mut cut_off = transaction.stream(&series, (100,), 10).await.expect("sent");
-    transaction.run(&Nothing::new("select"), ()).await.expect("the first chunk is here");
-    transaction.commit().await.expect("committed");
-    assert_eq!(cut_off.next_chunk().await.expect("it had arrived").map(|rows| rows.len()), Some(10));
-    for _ in 0..2 {
-        assert!(cut_off.next_chunk().await.is_err(), "the rest is gone with the transaction");
-    }
     let transaction = db.begin().await.expect("begun");
     let by_zero = Statement::<(), Vec<(i32,)>>::new("select 1 / (10 - n) from generate_series(1, 100) n");
     let mut stream = transaction.stream(&by_zero, (), 3).await.expect("sent");

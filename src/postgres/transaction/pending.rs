@@ -42,11 +42,7 @@ impl<R> Pending<R> {
         Self { pipeline, sent, waiting: None, place, text, columns, shape: PhantomData }
     }
 
-    pub(super) fn place(&self) -> (Arc<Sent>, usize) {
-        (self.sent.clone(), self.place)
-    }
-
-    pub(super) fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Result<GroupReply>> {
+    fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Result<GroupReply>> {
         if self.waiting.is_none() {
             if !self.sent.is_sent() {
                 self.pipeline.flush();

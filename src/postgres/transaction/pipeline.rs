@@ -8,7 +8,7 @@ use crate::{
     postgres::{
         db::{Session, told_to_user},
         rows::Rows,
-        wire::{Columns, Group, WireError},
+        wire::{Arrival, Columns, Group, WireError},
     },
 };
 
@@ -60,9 +60,7 @@ impl Pipeline {
         add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
     ) -> Result<(Arc<Sent>, usize)> {
         let mut state = self.state();
-        if state.ended {
-            return Err(Error::invalid("the transaction has ended; begin another"));
-        }
+        state.check()?;
         state.begin()?;
         let place = state.open.len();
         let failed = |state: &PipelineState, failure| told_to_user(state.statements, text, failure);
@@ -72,6 +70,27 @@ impl Pipeline {
         if state.open.bytes() > GATHERED {
             self.send_open(&mut state);
         }
+        Ok((sent, place))
+    }
+
+    /// Sends a statement in a group of its own, so that its rows can be read as they arrive. Earlier
+    /// statements are sent before it.
+    pub fn push_streamed(
+        &self,
+        text: &str,
+        add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
+    ) -> Result<(Arc<Sent>, usize)> {
+        self.flush();
+        let mut state = self.state();
+        state.check()?;
+        state.begin()?;
+        let place = state.open.len();
+        let failed = |state: &PipelineState, failure| told_to_user(state.statements, text, failure);
+        add(&mut state.open).map_err(|failure| failed(&state, failure))?;
+        state.statements += 1;
+        state.open.arrival = Arrival::Streamed;
+        let sent = state.opened.clone();
+        self.send_open(&mut state);
         Ok((sent, place))
     }
 
@@ -192,15 +211,25 @@ impl Pipeline {
     ) -> Result<R> {
         match &**outcome {
             Ok(answer) => crate::postgres::run::read(answer, place, columns, text),
-            Err(failure) if failure.only_follows() => {
-                Err(self.first_error().unwrap_or_else(|| self.error(sent, failure)))
-            }
-            Err(failure) => Err(self.error(sent, failure)),
+            Err(failure) => Err(self.cause(sent, failure)),
         }
+    }
+
+    /// Returns the error of a failed statement: its own, or the one that it only follows.
+    pub fn cause(&self, sent: &Sent, failure: &WireError) -> Error {
+        let first = if failure.only_follows() { self.first_error() } else { None };
+        first.unwrap_or_else(|| self.error(sent, failure))
     }
 }
 
 impl PipelineState {
+    fn check(&self) -> Result<()> {
+        match self.ended {
+            true => Err(Error::invalid("the transaction has ended; begin another")),
+            false => Ok(()),
+        }
+    }
+
     /// Opens a group. The first group begins with `begin`, which does not count as a statement.
     fn begin(&mut self) -> Result<()> {
         if self.open.is_empty() {

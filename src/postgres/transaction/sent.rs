@@ -5,11 +5,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
+
 use crate::{
     error::Error,
     postgres::{
         db::told_to_user,
-        wire::{Incoming, Reply, WaitingPlace, WireError},
+        wire::{Arrived, Incoming, Reply, WaitingPlace, WireError},
     },
 };
 
@@ -30,7 +32,14 @@ enum Stage {
     #[default]
     Gathering,
     Sent(Incoming),
-    Answered(GroupReply),
+    /// The reply, and the messages that the reader of a stream has not received.
+    Answered(GroupReply, Vec<Bytes>),
+}
+
+impl std::fmt::Debug for Sent {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sent").finish_non_exhaustive()
+    }
 }
 
 impl Sent {
@@ -57,9 +66,28 @@ impl Sent {
         let reply = match &mut *stage {
             Stage::Gathering => Err(WireError::Lost(None)),
             Stage::Sent(incoming) => ready!(incoming.poll_whole(place, context)),
-            Stage::Answered(reply) => return Poll::Ready(reply.clone()),
+            Stage::Answered(reply, _) => return Poll::Ready(reply.clone()),
         };
-        Poll::Ready(stage.answered(reply))
+        Poll::Ready(stage.answered(reply, Vec::new()))
+    }
+
+    /// Waits for rows of a streamed reply, or for its end. Returns all messages that were not
+    /// returned before.
+    pub fn poll_rows(&self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<(Vec<Bytes>, Option<GroupReply>)> {
+        let mut stage = self.stage();
+        let Arrived { chunks, end } = match &mut *stage {
+            Stage::Gathering => Arrived { chunks: Vec::new(), end: Some(Err(WireError::Lost(None))) },
+            Stage::Sent(incoming) => ready!(incoming.poll_rows(place, context)),
+            Stage::Answered(reply, unread) => return Poll::Ready((std::mem::take(unread), Some(reply.clone()))),
+        };
+        Poll::Ready((chunks, end.map(|reply| stage.answered(reply, Vec::new()))))
+    }
+
+    /// Drops the rows of a streamed reply, those to come included.
+    pub fn skip_rows(&self) {
+        if let Stage::Sent(incoming) = &*self.stage() {
+            incoming.skip_rows();
+        }
     }
 
     pub async fn answer(&self) -> GroupReply {
@@ -70,12 +98,12 @@ impl Sent {
     /// Returns the reply if it has arrived.
     pub fn seen(&self) -> Option<GroupReply> {
         let mut stage = self.stage();
-        let reply = match &mut *stage {
+        let (reply, unread) = match &mut *stage {
             Stage::Gathering => return None,
             Stage::Sent(incoming) => incoming.come()?,
-            Stage::Answered(reply) => return Some(reply.clone()),
+            Stage::Answered(reply, _) => return Some(reply.clone()),
         };
-        Some(stage.answered(reply))
+        Some(stage.answered(reply, unread))
     }
 
     /// Returns the error, with the statement's number in the transaction.
@@ -91,9 +119,9 @@ impl Sent {
 }
 
 impl Stage {
-    fn answered(&mut self, reply: Result<Reply, WireError>) -> GroupReply {
+    fn answered(&mut self, reply: Result<Reply, WireError>, unread: Vec<Bytes>) -> GroupReply {
         let reply = Arc::new(reply);
-        *self = Self::Answered(reply.clone());
+        *self = Self::Answered(reply.clone(), unread);
         reply
     }
 }

@@ -1,32 +1,73 @@
-//! Rows that a transaction reads in chunks, through a portal.
+//! Rows that a transaction reads as they arrive, through a portal.
 
-use std::{collections::VecDeque, sync::Arc};
+mod ahead;
 
-use super::{Transaction, pending::Pending};
+use std::{
+    collections::VecDeque,
+    marker::PhantomData,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+
+use self::ahead::Ahead;
+use super::{
+    Transaction,
+    sent::{GroupReply, Sent},
+};
 use crate::{
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     postgres::{
         params::Params,
-        rows::FromRow,
+        rows::{FromRow, whole},
         statement::Statement,
-        wire::{Columns, Portal},
+        wire::{Columns, Portal, Values, WaitingPlace, frames_at},
     },
 };
 
-/// Rows that arrive in chunks: the next chunk is requested while the caller uses the current one.
-/// At most two chunks are in memory.
+/// Rows that are read while the server sends more of them. They are requested far ahead, so the
+/// number of rows in a chunk does not change the number of round trips.
+///
+/// About 4 MiB of rows are requested ahead, but always a whole chunk. At most 2 MiB of them and the
+/// current chunk are in memory: if the caller reads slowly, the driver stops reading from the
+/// socket, and the server waits. Only this transaction's connection waits then. The server keeps
+/// the transaction open, with its snapshot and its locks, until the caller goes on.
+///
+/// Other statements may be sent between two chunks. Their replies follow the rows that were
+/// requested before them. So if such a reply is awaited, these rows are kept in memory, up to
+/// `max_answer` bytes.
+///
+/// If the stream is dropped, the rows that were requested are skipped, and the transaction can be
+/// used as before.
 #[derive(Debug)]
 pub struct RowStream<T> {
     pipeline: Arc<super::Pipeline>,
     portal: String,
-    chunk: i32,
     text: Arc<str>,
     columns: Arc<Columns>,
-    /// The chunk that is being received, if any.
-    next: Option<Pending<Vec<T>>>,
-    /// The reason why the remaining rows cannot be requested.
+    chunk: usize,
+    ahead: Ahead,
+    /// The requests whose rows are not all read, oldest first.
+    requests: VecDeque<Request>,
+    /// The messages that were received, and the position in the first of them.
+    chunks: VecDeque<Bytes>,
+    at: usize,
+    /// Decoded rows of a chunk that is not complete.
+    rows: Vec<T>,
+    /// True if the server has sent the last row, or cannot send more.
+    is_over: bool,
+    /// The reason why there are no more rows, if it is an error.
     broken: Option<Error>,
-    rows: VecDeque<T>,
+    shape: PhantomData<fn() -> T>,
+}
+
+/// A request for rows.
+#[derive(Debug)]
+struct Request {
+    sent: Arc<Sent>,
+    place: usize,
+    waiting: WaitingPlace,
 }
 
 impl Transaction {
@@ -41,80 +82,159 @@ impl Transaction {
         params: P,
         chunk: usize,
     ) -> Result<RowStream<T>> {
-        let chunk = i32::try_from(chunk).unwrap_or(i32::MAX).max(1);
         let prepared = self.prepared(statement.text()).await?;
+        let mut ahead = Ahead::new(&prepared.columns, chunk.max(1));
         let portal = self.pipeline.portal();
-        let (sent, place) = self.pipeline.push(statement.text(), |group| {
-            params.with(|params| group.push_rows(&prepared, params, Portal { name: &portal, most: chunk }))
+        let most = ahead.first();
+        let (sent, place) = self.pipeline.push_streamed(statement.text(), |group| {
+            params.with(|params| group.push_rows(&prepared, params, Portal { name: &portal, most }))
         })?;
-        let (text, columns) = (prepared.text, prepared.columns);
-        let next = Some(Pending::new(self.pipeline.clone(), sent, place, text.clone(), columns.clone()));
-        self.pipeline.flush();
         Ok(RowStream {
             pipeline: self.pipeline.clone(),
             portal,
-            chunk,
-            text,
-            columns,
-            next,
+            text: prepared.text,
+            columns: prepared.columns,
+            chunk: chunk.max(1),
+            ahead,
+            requests: VecDeque::from([Request { sent, place, waiting: None }]),
+            chunks: VecDeque::new(),
+            at: 0,
+            rows: Vec::new(),
+            is_over: false,
             broken: None,
-            rows: VecDeque::new(),
+            shape: PhantomData,
         })
     }
 }
 
 impl<T: FromRow> RowStream<T> {
-    /// Returns the next chunk of rows, or `None` at the end. The call may be dropped while it
-    /// waits; no row is lost.
+    /// Returns the next chunk of rows, or `None` at the end. Only the last chunk before the end or
+    /// an error may be shorter than requested. The call may be dropped while it waits; no row is
+    /// lost.
     ///
     /// # Errors
-    /// The errors of the statement and of earlier statements. If the transaction has ended, an
-    /// error follows after all rows that have arrived were read.
+    /// The errors of the statement and of earlier statements, after the rows before the error. If
+    /// the transaction has ended, an error follows after all rows that have arrived were read.
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
-        if !self.rows.is_empty() {
-            return Ok(Some(self.rows.drain(..).collect()));
-        }
-        let Some(next) = &mut self.next else { return self.broken.clone().map_or(Ok(None), Err) };
-        let outcome = std::future::poll_fn(|context| next.poll_outcome(context)).await?;
-        // No `await` may follow from this point on.
-        let (sent, place) = next.place();
-        self.next = None;
-        if outcome.as_ref().as_ref().is_ok_and(|answer| answer.has_more(place)) {
-            match self.ask() {
-                Ok(next) => self.next = Some(next), // requested while the caller uses these rows
-                Err(error) => self.broken = Some(error),
+        while self.rows.len() < self.chunk {
+            match self.row().await {
+                Ok(Some(row)) => self.rows.push(row),
+                Ok(None) => break,
+                Err(error) if self.rows.is_empty() => return Err(error),
+                Err(error) => {
+                    self.fail(error);
+                    break;
+                }
             }
         }
-        let rows: Vec<T> = self.pipeline.outcome(&sent, &outcome, place, &self.text, &self.columns)?;
+        let rows = std::mem::take(&mut self.rows);
         Ok((!rows.is_empty()).then_some(rows))
     }
 
-    /// Returns the next row, or `None` at the end.
+    /// Returns the next row as soon as it has arrived, or `None` at the end.
     ///
     /// # Errors
     /// The errors of [`RowStream::next_chunk`].
     pub async fn next(&mut self) -> Result<Option<T>> {
-        if self.rows.is_empty() {
-            match self.next_chunk().await? {
-                Some(rows) => self.rows = rows.into(),
-                None => return Ok(None),
-            }
+        match self.rows.is_empty() {
+            true => self.row().await,
+            false => Ok(Some(self.rows.remove(0))), // of a call of `next_chunk` that was dropped
         }
-        Ok(self.rows.pop_front())
     }
 
-    fn ask(&self) -> Result<Pending<Vec<T>>> {
-        let portal = Portal { name: &self.portal, most: self.chunk };
-        let (sent, place) = self.pipeline.push(&self.text, |group| group.push_more(&self.text, portal))?;
-        self.pipeline.flush();
-        Ok(Pending::new(self.pipeline.clone(), sent, place, self.text.clone(), self.columns.clone()))
+    async fn row(&mut self) -> Result<Option<T>> {
+        loop {
+            while let Some(chunk) = self.chunks.front() {
+                let row = frames_at(chunk, self.at).find(|(kind, _)| *kind == b'D');
+                let Some((_, body)) = row else {
+                    self.chunks.pop_front();
+                    self.at = 0;
+                    continue;
+                };
+                self.at = body.end;
+                let values = Values::new(&self.columns, chunk.get(body.start + 2..body.end).unwrap_or_default());
+                let row = whole(values).map_err(|cause| Error::new(Kind::Rows { text: self.text.to_string(), cause }));
+                return row.map(Some).inspect_err(|error| self.fail(error.clone()));
+            }
+            if self.is_over {
+                return self.broken.clone().map_or(Ok(None), Err);
+            }
+            std::future::poll_fn(|context| self.poll_arrived(context)).await;
+        }
+    }
+
+    /// Receives messages, and requests more rows if few of the requested ones are left.
+    fn poll_arrived(&mut self, context: &Context<'_>) -> Poll<()> {
+        let connection = self.pipeline.session.connection();
+        let Some(Request { sent, place, waiting }) = self.requests.front_mut() else {
+            self.is_over = true; // the next rows could not be requested
+            return Poll::Ready(());
+        };
+        let polled = sent.poll_rows(waiting, context);
+        connection.read_on();
+        let (chunks, end) = ready!(polled);
+        let place = *place;
+        self.ahead.received(&self.columns, &chunks);
+        self.chunks.extend(chunks);
+        if let Some(end) = end {
+            self.ended(place, &end);
+        }
+        self.request();
+        Poll::Ready(())
+    }
+
+    fn ended(&mut self, place: usize, end: &GroupReply) {
+        let Some(Request { sent, .. }) = self.requests.pop_front() else { return };
+        match &**end {
+            Ok(reply) if reply.has_more(place) => {}
+            Ok(_) => {
+                self.is_over = true;
+                self.broken = None; // the rows that could not be requested do not exist
+            }
+            Err(failure) => {
+                let error = self.pipeline.cause(&sent, failure);
+                self.is_over = true;
+                self.broken.get_or_insert(error);
+            }
+        }
+    }
+
+    fn request(&mut self) {
+        if self.is_over || self.broken.is_some() {
+            return;
+        }
+        let Some(most) = self.ahead.next() else { return };
+        let portal = Portal { name: &self.portal, most };
+        match self.pipeline.push_streamed(&self.text, |group| group.push_more(&self.text, portal)) {
+            Ok((sent, place)) => self.requests.push_back(Request { sent, place, waiting: None }),
+            Err(error) => self.broken = Some(error), // returned after the rows that arrive
+        }
+    }
+}
+
+impl<T> RowStream<T> {
+    /// Ends the stream with an error, and drops all rows that were not decoded.
+    fn fail(&mut self, error: Error) {
+        self.chunks.clear();
+        self.at = 0;
+        self.broken = Some(error);
+        self.leave();
+    }
+
+    /// Skips the rows that were requested.
+    fn leave(&mut self) {
+        for request in self.requests.drain(..) {
+            request.sent.skip_rows();
+        }
+        self.pipeline.session.connection().read_on();
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.pipeline.close(&self.portal);
+        }
     }
 }
 
 impl<T> Drop for RowStream<T> {
     fn drop(&mut self) {
-        if self.next.is_some() {
-            self.pipeline.close(&self.portal);
-        }
+        self.leave();
     }
 }

@@ -103,6 +103,15 @@ impl Reading {
         self.start = (0, if read { 0 } else { offset });
     }
 
+    /// Forgets all rows, also those of a statement that has not ended, but not the ends.
+    pub fn forget_rows(&mut self) {
+        for part in &mut self.reply.parts {
+            *part = AnswerPart { start: (0, 0), rows: 0, tag: (usize::MAX, 0..0), suspended: part.suspended };
+        }
+        self.reply.chunks.clear();
+        (self.start, self.rows) = ((0, 0), 0);
+    }
+
     /// Returns the reply, without forgotten parts, after all messages were taken.
     pub fn end(self) -> Result<Reply, WireError> {
         let count = self.before + self.reply.parts.len();

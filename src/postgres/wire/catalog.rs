@@ -126,7 +126,7 @@ impl Connection {
     /// never end.
     async fn about(&self, text: &str, oid: Oid, types: &[Type]) -> Result<Vec<Row>, WireError> {
         let columns = types.iter().map(|ty| (String::new(), ty.clone())).collect();
-        let columns = Arc::new(Columns { parameters: vec![Type::OID], columns });
+        let columns = Arc::new(Columns::new(vec![Type::OID], columns));
         let mut group = Group::new();
         group.push_unnamed(&text.into(), &columns.parameters, &[&oid])?;
         Ok(self.send(group).await?.rows(0, &columns))

@@ -6,7 +6,7 @@ use postgres_protocol::message::frontend;
 use tracing::{debug, warn};
 
 use super::{
-    CachedStatement, Descriptions, Group, Incoming, Prepared, Use, WireError,
+    Arrival, CachedStatement, Descriptions, Group, Incoming, Prepared, Use, WireError,
     connect::connect,
     drive::drive,
     inbox::Inbox,
@@ -97,28 +97,19 @@ impl Connection {
     }
 
     /// Queues a group for the driver. The returned value waits for the reply, and may be dropped.
-    pub fn send(&self, group: Group) -> Incoming {
-        self.sent(group, false)
-    }
-
-    /// Queues a group whose reply [`Incoming::parts`] reads as it arrives.
-    pub fn send_in_parts(&self, group: Group) -> Incoming {
-        self.sent(group, true)
-    }
-
-    fn sent(&self, mut group: Group, in_parts: bool) -> Incoming {
+    pub fn send(&self, mut group: Group) -> Incoming {
         if !group.script {
             frontend::sync(&mut group.bytes);
         }
-        let (places, script) = (std::mem::take(&mut group.places), group.script);
-        let inbox = self.push(group, in_parts).unwrap_or_else(Inbox::refused);
-        Incoming::new(inbox, places, script)
+        let (places, script, arrival) = (std::mem::take(&mut group.places), group.script, group.arrival);
+        let inbox = self.push(group).unwrap_or_else(Inbox::refused);
+        Incoming::new(inbox, places, script, arrival)
     }
 
-    fn push(&self, mut group: Group, in_parts: bool) -> Result<Arc<Inbox>, WireError> {
+    fn push(&self, mut group: Group) -> Result<Arc<Inbox>, WireError> {
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
-        (waiting.copies, waiting.in_parts) = (group.copies, in_parts);
+        (waiting.copies, waiting.arrival) = (group.copies, group.arrival);
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
@@ -146,6 +137,17 @@ impl Connection {
             self.shared.wake.notify_one();
         }
         Ok(inbox)
+    }
+
+    /// Queues a group whose reply [`Incoming::parts`] reads as it arrives.
+    pub fn send_in_parts(&self, mut group: Group) -> Incoming {
+        group.arrival = Arrival::InParts;
+        self.send(group)
+    }
+
+    /// Continues to read from the server, if a stream was full and need not be any more.
+    pub fn read_on(&self) {
+        self.shared.read_on();
     }
 
     /// Resets the session for the next user of the connection.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
 
 use super::{
-    Use, WireError,
+    Arrival, Use, WireError,
     cached_statement::Signature,
     frame::{SHORTEST, frames, length},
     queued::{AwaitedGroup, Link, To, Why},
@@ -46,7 +46,8 @@ async fn run<S: AsyncRead + AsyncWrite>(
 ) -> io::Result<()> {
     let mut silence = Silence { limit: shared.limits.answer, until: None };
     let (mut from, mut to) = tokio::io::split(io);
-    let (mut reader, mut write, mut unflushed) = (Reader { read, whole: 0 }, BytesMut::new(), false);
+    let (mut reader, mut write, mut unflushed) =
+        (Reader { read, whole: 0, may_be_full: false }, BytesMut::new(), false);
     reader.hand_out(&shared, &mut ended)?;
     reader.make_room();
     loop {
@@ -56,7 +57,9 @@ async fn run<S: AsyncRead + AsyncWrite>(
             std::mem::swap(&mut write, &mut queued.bytes);
             leaving = queued.leaving && queued.groups.is_empty() && write.is_empty();
         }
-        silence.expect(&shared);
+        let is_held = reader.may_be_full && shared.lock().hold(shared.limits.answer_bytes);
+        reader.may_be_full &= is_held;
+        silence.expect(&shared, is_held);
         if !write.is_empty() {
             shared.room.notify_waiters();
         }
@@ -68,7 +71,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
         // Reading and writing do not wait for each other. Each of these futures can be dropped at
         // its await.
         tokio::select! {
-            count = read_part(&mut from, &mut reader.read) => {
+            count = read_part(&mut from, &mut reader.read), if !is_held => {
                 if count? == 0 {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
@@ -78,7 +81,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
             }
             () = silence.lasts(), if silence.until.is_some() => return Err(silence.error()),
             written = push_out(&mut to, &mut write, &mut unflushed), if unflushed || !write.is_empty() => written?,
-            () = shared.wake.notified(), if write.is_empty() => {}
+            () = shared.wake.notified(), if is_held || write.is_empty() => {}
         }
     }
 }
@@ -109,9 +112,9 @@ struct Silence {
 }
 
 impl Silence {
-    fn expect(&mut self, shared: &Link) {
+    fn expect(&mut self, shared: &Link, is_held: bool) {
         let Some(limit) = self.limit else { return };
-        match shared.lock().groups.is_empty() {
+        match is_held || shared.lock().groups.is_empty() {
             true => self.until = None,
             false => drop(self.until.get_or_insert_with(|| Instant::now() + limit)),
         }
@@ -134,6 +137,8 @@ struct Reader {
     read: BytesMut,
     /// The number of bytes that are complete messages of the front group.
     whole: usize,
+    /// True if rows of a stream have arrived since it was last known that there is room for more.
+    may_be_full: bool,
 }
 
 impl Reader {
@@ -201,7 +206,10 @@ impl Reader {
         let chunk = self.read.split_to(std::mem::take(&mut self.whole)).freeze();
         let mut queued = shared.lock();
         match queued.groups.front_mut() {
-            Some(waiting) => waiting.keep(chunk, shared.limits.answer_bytes)?,
+            Some(waiting) => {
+                self.may_be_full |= waiting.arrival == Arrival::Streamed;
+                waiting.keep(chunk, shared.limits.answer_bytes)?;
+            }
             None if ended.why.is_some() => {}
             None => return Err(unexpected("a message that answers nothing")),
         }

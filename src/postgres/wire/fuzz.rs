@@ -47,7 +47,7 @@ pub(crate) fn server_says(bytes: &[u8]) {
     let (one, two) = said.split_at(cut);
     let types = [Type::INT8, Type::TEXT, Type::TIMESTAMPTZ, Type::JSONB, Type::INT8_ARRAY];
     let columns = types.map(|ty| (ty.name().to_owned(), ty)).to_vec();
-    let columns = Arc::new(Columns { parameters: Vec::new(), columns });
+    let columns = Arc::new(Columns::new(Vec::new(), columns));
     if let Ok(answer) = told(&[one, two], statements) {
         for place in 0..=statements {
             let _ = (answer.affected(place), answer.tag(place), answer.has_more(place));

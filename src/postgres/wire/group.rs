@@ -24,8 +24,21 @@ pub(crate) struct Group {
     pub(super) soils: bool,
     /// The maximum size of an honest reply.
     pub bound: Bound,
+    pub arrival: Arrival,
     /// Counts the group as load until its reply arrives.
     pub load: Option<InFlight>,
+}
+
+/// The way in which a reply reaches the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Arrival {
+    /// The caller receives the reply once it is complete.
+    #[default]
+    Whole,
+    /// The caller reads the replies to single statements as they arrive.
+    InParts,
+    /// The caller reads rows as they arrive. The server waits while too many of them are unread.
+    Streamed,
 }
 
 /// The statements of a group, in order. Equal consecutive statements are stored once.

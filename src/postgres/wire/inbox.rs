@@ -5,9 +5,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{WireError, reply_limit::Over};
+use super::{WireError, frame::frames, reply_limit::Over};
 
 /// A reply that is arriving: the driver adds its messages, and the callers of its group take them.
 #[derive(Debug, Default)]
@@ -19,6 +19,10 @@ struct Inside {
     ended: Option<Result<(), WireError>>,
     /// One place for each waiting caller. Waking a caller needlessly would cost a thread switch.
     waiting: Vec<Option<Waker>>,
+    /// The number of bytes that the reader of a stream has not taken.
+    unread: usize,
+    /// True if no more rows of a stream are kept.
+    skips_rows: bool,
 }
 
 /// A reply, or a part of one, as it arrived.
@@ -60,6 +64,30 @@ impl Inbox {
         inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
+    /// Adds a part of a stream. At most `limit` bytes may be unread.
+    fn put_streamed(&self, chunk: Bytes, limit: usize) {
+        let mut inside = self.lock();
+        if !inside.skips_rows && inside.unread.saturating_add(chunk.len()) > limit {
+            inside.came.over = Some(Over::Bytes(limit));
+            inside.skips_rows = true;
+        }
+        let kept = if inside.skips_rows { ends(&[chunk]) } else { chunk };
+        if !kept.is_empty() {
+            inside.unread += kept.len();
+            inside.came.chunks.push(kept);
+            inside.waiting.iter_mut().filter_map(Option::take).for_each(Waker::wake);
+        }
+    }
+
+    /// Drops the rows of a stream, those to come included.
+    pub fn skip_rows(&self) {
+        let mut inside = self.lock();
+        inside.skips_rows = true;
+        let kept = ends(&inside.came.chunks);
+        inside.unread = kept.len();
+        inside.came.chunks = vec![kept];
+    }
+
     /// Ends the reply, unless it has already ended.
     fn end(&self, ended: Result<Came, WireError>) {
         let waiting = {
@@ -94,7 +122,10 @@ impl Inbox {
         let mut inside = self.lock();
         match inside.ended.clone() {
             Some(ended) => Poll::Ready(ended.map(|()| (std::mem::take(&mut inside.came), true))),
-            None if !inside.came.chunks.is_empty() => Poll::Ready(Ok((std::mem::take(&mut inside.came), false))),
+            None if !inside.came.chunks.is_empty() => {
+                inside.unread = 0;
+                Poll::Ready(Ok((std::mem::take(&mut inside.came), false)))
+            }
             None => inside.wait(place, context),
         }
     }
@@ -130,10 +161,37 @@ impl Delivery {
         }
     }
 
+    pub fn streamed(&self, chunk: Bytes, limit: usize) {
+        self.0.put_streamed(chunk, limit);
+    }
+
+    /// Returns the number of bytes that the reader of a stream has not taken.
+    pub fn unread(&self) -> usize {
+        self.0.lock().unread
+    }
+
+    pub fn is_awaited(&self) -> bool {
+        self.0.lock().waiting.iter().any(Option::is_some)
+    }
+
     /// Delivers the rest of the reply, or its failure.
     pub fn end(self, ended: Result<Came, WireError>) {
         self.0.end(ended);
     }
+}
+
+/// The kinds of messages that end a statement.
+const ENDS: &[u8] = b"CEIs";
+
+/// Returns the messages that end a statement, without the rows between them.
+pub(super) fn ends(chunks: &[Bytes]) -> Bytes {
+    let mut ends = BytesMut::new();
+    for (kind, body) in chunks.iter().flat_map(|chunk| frames(chunk)).filter(|(kind, _)| ENDS.contains(kind)) {
+        ends.put_u8(kind);
+        ends.put_u32(body.len() as u32 + 4);
+        ends.extend_from_slice(body);
+    }
+    ends.freeze()
 }
 
 impl Drop for Delivery {

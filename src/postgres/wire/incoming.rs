@@ -6,8 +6,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
+
 use super::{
-    Reply, WireError,
+    Arrival, Reply, WireError,
     answer::Reading,
     group::Places,
     inbox::{Inbox, WaitingPlace},
@@ -20,23 +22,58 @@ pub(crate) struct Incoming {
     place: WaitingPlace,
     /// Present until the reply is complete.
     reading: Option<Reading>,
+    is_streamed: bool,
+}
+
+/// Rows of a stream that have arrived.
+pub(crate) struct Arrived {
+    /// Messages of the server, rows among them.
+    pub chunks: Vec<Bytes>,
+    /// The end of the reply, if it has arrived.
+    pub end: Option<Result<Reply, WireError>>,
 }
 
 impl Incoming {
-    pub(super) fn new(inbox: Arc<Inbox>, places: Places, script: bool) -> Self {
-        Self { inbox, place: None, reading: Some(Reading::new(places, script)) }
+    pub(super) fn new(inbox: Arc<Inbox>, places: Places, script: bool, arrival: Arrival) -> Self {
+        let is_streamed = arrival == Arrival::Streamed;
+        Self { inbox, place: None, reading: Some(Reading::new(places, script)), is_streamed }
     }
 
-    /// Returns the whole reply, once, if it has arrived.
-    pub fn come(&mut self) -> Option<Result<Reply, WireError>> {
+    /// Returns the whole reply, once, if it has arrived; and the messages that the reader of a
+    /// stream has not received.
+    pub fn come(&mut self) -> Option<(Result<Reply, WireError>, Vec<Bytes>)> {
         let came = self.inbox.ended()?;
-        Some(self.read(came))
+        let unread = match &came {
+            Ok(came) if self.is_streamed => came.chunks.clone(),
+            _ => Vec::new(),
+        };
+        Some((self.read(came), unread))
     }
 
     /// Waits for the whole reply, as one of several waiting callers. Returns the reply once.
     pub fn poll_whole(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Result<Reply, WireError>> {
         let came = ready!(self.inbox.poll_ended(place, context));
         Poll::Ready(self.read(came))
+    }
+
+    /// Waits for rows of a streamed reply, or for its end.
+    pub fn poll_rows(&mut self, place: &mut WaitingPlace, context: &Context<'_>) -> Poll<Arrived> {
+        let (came, is_last) = match ready!(self.inbox.poll_part(place, context)) {
+            Ok(part) => part,
+            Err(failure) => return Poll::Ready(Arrived { chunks: Vec::new(), end: Some(Err(failure)) }),
+        };
+        let chunks = came.chunks.clone();
+        if let Some(reading) = &mut self.reading {
+            reading.take(came);
+            reading.forget_rows();
+        }
+        let end = is_last.then(|| self.reading.take().ok_or(WireError::Lost(None)).and_then(Reading::end));
+        Poll::Ready(Arrived { chunks, end })
+    }
+
+    /// Drops the rows of a streamed reply, those to come included.
+    pub fn skip_rows(&self) {
+        self.inbox.skip_rows();
     }
 
     fn read(&mut self, came: Result<super::inbox::Came, WireError>) -> Result<Reply, WireError> {

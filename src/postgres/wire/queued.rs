@@ -6,13 +6,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::{
-    Bound, CachedStatement, InFlight, Use,
+    Arrival, Bound, CachedStatement, InFlight, Use,
     frame::frames,
-    inbox::{Came, Delivery},
+    inbox::{Came, Delivery, ends},
     reply_limit::Over,
     socket::Socket,
 };
@@ -46,6 +46,8 @@ pub(super) struct Queued {
     pub leaving: bool,
     /// True if a statement may have changed the session beyond its transaction.
     pub soiled: bool,
+    /// True if the driver does not read, because a stream is full.
+    pub is_held: bool,
 }
 
 /// The reason why a connection ended, if the server named one.
@@ -65,8 +67,7 @@ pub(super) struct AwaitedGroup {
     pub load: Option<InFlight>,
     /// The number of bytes that were already passed on.
     handed_out: usize,
-    /// True if the caller reads the reply in parts as they arrive.
-    pub in_parts: bool,
+    pub arrival: Arrival,
     /// True if the group contains a copy, whose data the server need not request.
     pub copies: bool,
     pub to: To,
@@ -81,7 +82,7 @@ impl AwaitedGroup {
             bound: Bound::default(),
             load: None,
             handed_out: 0,
-            in_parts: false,
+            arrival: Arrival::Whole,
             copies: false,
             to,
         }
@@ -90,6 +91,10 @@ impl AwaitedGroup {
     /// Keeps complete messages of the reply. Beyond the limit, it keeps only messages that end a
     /// statement.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
+        if let (Arrival::Streamed, To::Caller(delivery)) = (self.arrival, &self.to) {
+            delivery.streamed(chunk, limit);
+            return Ok(());
+        }
         self.bytes = self.bytes.saturating_add(chunk.len());
         self.came.chunks.push(chunk);
         if self.came.over.is_some() && self.bytes <= KEPT_BEYOND {
@@ -102,19 +107,12 @@ impl AwaitedGroup {
             self.hand_out();
             return Ok(());
         }
-        let mut ends = BytesMut::new();
-        for chunk in self.came.chunks.drain(..) {
-            for (kind, body) in frames(&chunk).filter(|(kind, _)| ENDS.contains(kind)) {
-                ends.put_u8(kind);
-                ends.put_u32(body.len() as u32 + 4);
-                ends.extend_from_slice(body);
-            }
-        }
+        let kept = ends(&std::mem::take(&mut self.came.chunks));
         self.bytes = 0;
-        if ends.len() > limit {
+        if kept.len() > limit {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer without an end"));
         }
-        self.came.chunks.push(ends.freeze());
+        self.came.chunks.push(kept);
         Ok(())
     }
 
@@ -132,12 +130,23 @@ impl AwaitedGroup {
 
     fn hand_out(&mut self) {
         if let To::Caller(delivery) = &self.to
-            && self.in_parts
+            && self.arrival == Arrival::InParts
             && self.bytes - self.handed_out >= PART
         {
             self.handed_out = self.bytes;
             delivery.part(std::mem::take(&mut self.came));
         }
+    }
+
+    /// Returns true if the reader of a stream must read before the server may send more.
+    fn is_full(&self, limit: usize) -> bool {
+        matches!(&self.to, To::Caller(delivery) if self.arrival == Arrival::Streamed
+            && delivery.unread() >= UNREAD.min(limit / 2))
+    }
+
+    /// Returns true for a stream whose reader is not waiting.
+    fn can_wait(&self) -> bool {
+        matches!(&self.to, To::Caller(delivery) if self.arrival == Arrival::Streamed && !delivery.is_awaited())
     }
 
     /// Returns the reply, or the rest of it, and its receiver.
@@ -149,11 +158,12 @@ impl AwaitedGroup {
 /// The minimum size of a partial reply for which the caller is woken. Any size from 8 to 64 KiB
 /// takes the same time.
 const PART: usize = 32 << 10;
-/// The kinds of messages that end a statement.
-const ENDS: &[u8] = b"CEIs";
 /// The number of bytes of a too large reply that are collected before its rows are dropped. The
 /// rows of a smaller reply are not counted.
 const KEPT_BEYOND: usize = 1 << 20;
+
+/// The number of unread bytes of a stream at which the server must wait.
+const UNREAD: usize = 1 << 20;
 
 pub(super) enum To {
     /// A caller, which may have stopped waiting.
@@ -163,7 +173,28 @@ pub(super) enum To {
     NoCaller,
 }
 
+impl Queued {
+    /// Decides whether to stop reading from the socket: a stream is full, and all replies behind it
+    /// can wait. If another caller waits for a reply behind the stream, the rows that were requested
+    /// are kept in memory.
+    pub fn hold(&mut self, limit: usize) -> bool {
+        let mut groups = self.groups.iter();
+        self.is_held = !self.leaving
+            && groups.next().is_some_and(|front| front.is_full(limit))
+            && groups.all(AwaitedGroup::can_wait);
+        self.is_held
+    }
+}
+
 impl Link {
+    /// Lets the driver decide again whether to read, after the reader of a stream has read or has
+    /// begun to wait.
+    pub fn read_on(&self) {
+        if self.lock().is_held {
+            self.wake.notify_one();
+        }
+    }
+
     pub fn new(limits: AnswerLimits, usage: Use) -> Self {
         Self { limits, usage, ..Self::default() }
     }

@@ -1,6 +1,9 @@
 //! A row in the binary format, decoded column by column.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use postgres_types::{FromSql, Type, WrongType};
@@ -12,6 +15,28 @@ use crate::error::{Error, Kind, Result};
 pub(crate) struct Columns {
     pub parameters: Vec<Type>,
     pub columns: Vec<(String, Type)>,
+    /// The average size of the rows of the last stream; 0 if there was none.
+    pub row_bytes: RowBytes,
+}
+
+impl Columns {
+    pub fn new(parameters: Vec<Type>, columns: Vec<(String, Type)>) -> Self {
+        Self { parameters, columns, row_bytes: RowBytes::default() }
+    }
+}
+
+/// The average size of a statement's rows, as far as it is known.
+#[derive(Debug, Default)]
+pub(crate) struct RowBytes(AtomicUsize);
+
+impl RowBytes {
+    pub fn get(&self) -> Option<usize> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
+    }
+
+    pub fn set(&self, bytes: usize) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
 }
 
 /// One row, undecoded.

@@ -7,6 +7,7 @@ mod hostile;
 #[cfg(unix)]
 mod idle;
 mod parts;
+mod streamed;
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,7 +33,7 @@ fn group(statements: &[&str]) -> Group {
 
 fn numbers(answer: &Reply, place: usize) -> Vec<i32> {
     let columns = vec![(String::new(), Type::INT4)];
-    let columns = Arc::new(Columns { parameters: Vec::new(), columns });
+    let columns = Arc::new(Columns::new(Vec::new(), columns));
     answer.rows(place, &columns).iter().map(|row| row.read(0).expect("a number")).collect()
 }
 
@@ -153,7 +154,7 @@ async fn a_group_larger_than_every_buffer_between_gets_through() {
     }
     let answer = tokio::time::timeout(Duration::from_secs(60), connection.send(large)).await.expect("no deadlock");
     let answer = answer.expect("answered");
-    let columns = Arc::new(Columns { parameters: Vec::new(), columns: vec![(String::new(), Type::TEXT)] });
+    let columns = Arc::new(Columns::new(Vec::new(), vec![(String::new(), Type::TEXT)]));
     assert!((0..40).all(|place| answer.rows(place, &columns)[0].read::<&str>(0).expect("a text").len() == 1 << 20));
 }
 

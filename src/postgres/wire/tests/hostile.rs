@@ -178,7 +178,7 @@ async fn a_type_that_is_made_of_itself_is_refused() {
 
 #[test]
 fn a_row_of_another_shape_is_an_error() {
-    let columns = Arc::new(Columns { parameters: Vec::new(), columns: vec![("n".to_owned(), Type::INT8)] });
+    let columns = Arc::new(Columns::new(Vec::new(), vec![("n".to_owned(), Type::INT8)]));
     let of = |bytes: &'static [u8]| Row { columns: columns.clone(), values: bytes.into() };
     let shape = |outcome: Result<i64, Error>| outcome.expect_err("another shape").to_string();
     for bytes in [&b""[..], b"\0\0", b"\0\0\0\x08", b"\0\0\0\x03abc", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xffab"] {

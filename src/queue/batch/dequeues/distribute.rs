@@ -122,7 +122,7 @@ mod tests {
             }
         }
         let columns = columns.into_iter().map(|(name, ty, _)| (name.to_owned(), ty)).collect();
-        Row::of(Arc::new(Columns { parameters: Vec::new(), columns }), values.freeze())
+        Row::of(Arc::new(Columns::new(Vec::new(), columns)), values.freeze())
     }
 
     /// Checks each row, and returns the ids of its messages.
