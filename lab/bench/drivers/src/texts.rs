@@ -10,6 +10,11 @@ pub const IN: &str = "select id, name, email, age, score, active from roster whe
 pub const LIST: &str = "select id, name, email, age, score, active from roster where team = $1";
 /// Selects all rows.
 pub const RESULTS: &str = "select id, name, email, age, score, active from roster";
+/// Selects a thousand rows.
+pub const STREAM: &str = "select id, name, email, age, score, active from roster where id <= 1000";
+/// Opens a cursor for the same rows.
+pub const CURSOR: &str =
+    "declare rows no scroll cursor for select id, name, email, age, score, active from roster where id <= 1000";
 /// Inserts a row, and returns its id.
 pub const INSERT: &str =
     "insert into person (name, email, age, score, active) values ($1, $2, $3, $4, $5) returning id";

@@ -35,6 +35,8 @@ pub enum Kind {
     DeleteWhere,
     /// Selects ten thousand rows, without parameters, to measure decoding.
     Results,
+    /// Reads a thousand rows in chunks of `count` rows.
+    Stream,
     /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
     /// Runs transactions of two updates that return values, one transaction after another.
@@ -45,7 +47,10 @@ impl Kind {
     /// Returns true if the operation changes the database.
     #[must_use]
     pub fn writes(self) -> bool {
-        !matches!(self, Self::Select | Self::Get | Self::List | Self::In | Self::Results | Self::Parameters)
+        !matches!(
+            self,
+            Self::Select | Self::Get | Self::List | Self::In | Self::Results | Self::Stream | Self::Parameters
+        )
     }
 }
 

@@ -37,6 +37,10 @@ pub const WORKLOADS: &[Workload] = &[
     Workload { there: (100, 0), ..workload("replace ×100", Kind::Replace, 100) },
     Workload { there: (300, 0), ..workload("delete where ×100", Kind::DeleteWhere, 100) },
     workload("results parsing, 10,000 rows", Kind::Results, 1),
+    Workload { statements: 1, ..workload(STREAM_WHOLE, Kind::Stream, 1000) },
+    Workload { statements: 1, ..workload(STREAMS[0], Kind::Stream, 100) },
+    Workload { statements: 1, ..workload(STREAMS[1], Kind::Stream, 10) },
+    Workload { statements: 1, ..workload(STREAMS[2], Kind::Stream, 1) },
     near(workload("parameters rendering ×1000", Kind::Parameters, 1000)),
     Workload { statements: 40, ..workload("writing transaction ×20", Kind::Transfers, 20) },
     Workload {
@@ -55,6 +59,9 @@ pub const ENTRIES: &str = "insert ×1000, two columns";
 pub const INSERTS: &str = "insert ×1000 returning";
 pub const SELECTS: &str = "select ×1000";
 pub const GETS: &str = "get ×1000";
+pub const STREAM_WHOLE: &str = "stream of 1,000 rows, at once";
+pub const STREAMS: [&str; 3] =
+    ["stream of 1,000 rows, chunks of 100", "stream of 1,000 rows, chunks of 10", "stream of 1,000 rows, one by one"];
 
 const fn near(workload: Workload) -> Workload {
     Workload { far: false, ..workload }

@@ -17,6 +17,7 @@ static GET: Statement<(i64,), Person> = Statement::new(texts::GET);
 static IN: Statement<(Vec<i64>,), Vec<Person>> = Statement::new(texts::IN);
 static LIST: Statement<(i32,), Vec<Person>> = Statement::new(texts::LIST);
 static RESULTS: Statement<(), Vec<Person>> = Statement::new(texts::RESULTS);
+static STREAM: Statement<(), Vec<Person>> = Statement::new(texts::STREAM);
 static INSERT: Statement<New<'_>, (i64,)> = Statement::new(texts::INSERT);
 static MANY: Insert<New<'_>, Vec<(i64,)>> =
     Insert::into("person", &["name", "email", "age", "score", "active"]).ending("returning id");
@@ -71,6 +72,7 @@ impl Pipelined {
                 Done::people(lists.iter().flatten(), 0)
             }
             Kind::Results => Done::people(&db.run(&RESULTS, ()).await?, 0),
+            Kind::Stream => self.stream(work.count).await?,
             Kind::Insert => Done::touched(db.run_many(&INSERT, people.iter().map(new)).await?.len() as u64),
             Kind::InsertMany => Done::touched(db.insert_many(&MANY, people.iter().map(new)).await?.len() as u64),
             Kind::Append => affected(db.run_many(&APPEND, people.iter().map(|p| (p.id, &*p.name))).await?),
@@ -87,6 +89,15 @@ impl Pipelined {
             Kind::MixedThenSelect => self.mixed_then_select(work).await?,
             Kind::Transfers => transfers(db, work).await?,
         })
+    }
+
+    async fn stream(&self, chunk: usize) -> Result<Done, Failure> {
+        let transaction = self.0.begin().await?;
+        let (mut rows, mut done) = (transaction.stream(&STREAM, (), chunk).await?, Done::default());
+        while let Some(chunk) = rows.next_chunk().await? {
+            done = done.and(Done::people(&chunk, 0));
+        }
+        Ok(done)
     }
 
     async fn delete_then_select(&self, work: &Work<'_>) -> Result<Done, Failure> {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     measured::{Measured, Spread},
     ways::{OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE, THEIR_ARRAYS},
-    workloads::{ENTRIES, GETS, INSERTS, SELECTS, WORKLOADS},
+    workloads::{ENTRIES, GETS, INSERTS, SELECTS, STREAM_WHOLE, STREAMS, WORKLOADS},
 };
 
 const NEAR: Duration = Duration::ZERO;
@@ -85,6 +85,11 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
         bar(format!("{workload}, 5 ms each way: round trips"), Bound::Most(1.3), trips);
         let sequence = ratio(FAR, workload, SEQUENCE);
         bar(format!("{workload}, 5 ms each way: tokio-postgres in sequence"), Bound::Least(50.0), sequence);
+    }
+    for workload in STREAMS {
+        let times = time(FAR, workload, OURS).zip(time(FAR, STREAM_WHOLE, OURS));
+        let longer = times.map(|(chunks, whole)| chunks / whole);
+        bar(format!("{workload}, 5 ms each way: the same rows at once"), Bound::Most(1.2), longer);
     }
     for workload in WORKLOADS.iter().map(|workload| workload.name) {
         let fastest = fastest(report, workload, of).zip(time(NEAR, workload, OURS));

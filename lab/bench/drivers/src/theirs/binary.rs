@@ -1,4 +1,4 @@
-use futures_util::future::try_join_all;
+use futures_util::{TryStreamExt, future::try_join_all};
 use tokio_postgres::{Client, Error};
 
 use super::{
@@ -8,6 +8,7 @@ use super::{
 use crate::{
     driver::{Doing, Driver},
     person::Person,
+    texts,
     work::{Done, Kind, Work},
 };
 
@@ -64,11 +65,37 @@ impl Binary {
         }
     }
 
+    /// Reads rows through a cursor, in chunks.
+    async fn cursor(&self, chunk: usize) -> Result<Done, Error> {
+        self.client.batch_execute("begin").await?;
+        self.client.batch_execute(texts::CURSOR).await?;
+        let (fetch, mut done) = (format!("fetch {chunk} from rows"), Done::default());
+        loop {
+            let chunk = self.client.query_typed(&fetch, &[]).await?;
+            if chunk.is_empty() {
+                break;
+            }
+            done = done.and(Done::people(&people(&chunk)?, 0));
+        }
+        self.client.batch_execute("rollback").await?;
+        Ok(done)
+    }
+
+    /// Reads rows as they arrive.
+    async fn raw(&self) -> Result<Done, Error> {
+        let rows = self.client.query_raw(&self.statements.stream, Vec::<i64>::new()).await?;
+        let one = async |done: Done, row| Ok(done.and(Done::people(&[person(&row)?], 0)));
+        rows.try_fold(Done::default(), one).await
+    }
+
     /// Writes the rows between `begin` and `commit`.
     async fn writing(&self, work: &Work<'_>) -> Result<Option<Done>, Error> {
         let (begin, commit) = (self.client.batch_execute("begin"), self.client.batch_execute("commit"));
         if work.kind == Kind::Transfers {
             return self.transfers(work).await.map(Some);
+        }
+        if work.kind == Kind::Stream && !self.pipelined {
+            return self.cursor(work.count).await.map(Some);
         }
         if !work.kind.writes() {
             return Ok(None);
@@ -104,6 +131,7 @@ impl Binary {
             Kind::Results if !self.pipelined => {
                 Done::people(&people(&client.query(&statements.results, &[]).await?)?, 0)
             }
+            Kind::Stream if !self.pipelined => self.raw().await?,
             Kind::Parameters => {
                 let one = async |(id, p): (i64, &Person)| {
                     let row = (&id, &p.name, &p.email, &p.age, &p.score, &p.active);
