@@ -8,7 +8,7 @@ use crate::{
     postgres::{
         db::{Session, told_to_user},
         rows::Rows,
-        wire::{Arrival, Columns, Group, WireError},
+        wire::{Columns, Group, ReplyMode, WireError},
     },
 };
 
@@ -73,8 +73,8 @@ impl Pipeline {
         Ok((sent, place))
     }
 
-    /// Sends a statement in a group of its own, so that its rows can be read as they arrive. Earlier
-    /// statements are sent before it.
+    /// Sends a statement in a group of its own, so that its rows can be read as they arrive.
+    /// Earlier statements are sent before it.
     pub fn push_streamed(
         &self,
         text: &str,
@@ -88,7 +88,7 @@ impl Pipeline {
         let failed = |state: &PipelineState, failure| told_to_user(state.statements, text, failure);
         add(&mut state.open).map_err(|failure| failed(&state, failure))?;
         state.statements += 1;
-        state.open.arrival = Arrival::Streamed;
+        state.open.mode = ReplyMode::Streamed;
         let sent = state.opened.clone();
         self.send_open(&mut state);
         Ok((sent, place))

@@ -1,6 +1,6 @@
 //! Rows that a transaction reads as they arrive, through a portal.
 
-mod ahead;
+mod window;
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 
-use self::ahead::Ahead;
+use self::window::Window;
 use super::{
     Transaction,
     sent::{GroupReply, Sent},
@@ -47,7 +47,7 @@ pub struct RowStream<T> {
     text: Arc<str>,
     columns: Arc<Columns>,
     chunk: usize,
-    ahead: Ahead,
+    window: Window,
     /// The requests whose rows are not all read, oldest first.
     requests: VecDeque<Request>,
     /// The messages that were received, and the position in the first of them.
@@ -83,9 +83,9 @@ impl Transaction {
         chunk: usize,
     ) -> Result<RowStream<T>> {
         let prepared = self.prepared(statement.text()).await?;
-        let mut ahead = Ahead::new(&prepared.columns, chunk.max(1));
+        let mut window = Window::new(&prepared.columns, chunk.max(1));
         let portal = self.pipeline.portal();
-        let most = ahead.first();
+        let most = window.first();
         let (sent, place) = self.pipeline.push_streamed(statement.text(), |group| {
             params.with(|params| group.push_rows(&prepared, params, Portal { name: &portal, most }))
         })?;
@@ -95,7 +95,7 @@ impl Transaction {
             text: prepared.text,
             columns: prepared.columns,
             chunk: chunk.max(1),
-            ahead,
+            window,
             requests: VecDeque::from([Request { sent, place, waiting: None }]),
             chunks: VecDeque::new(),
             at: 0,
@@ -174,7 +174,7 @@ impl<T: FromRow> RowStream<T> {
         connection.read_on();
         let (chunks, end) = ready!(polled);
         let place = *place;
-        self.ahead.received(&self.columns, &chunks);
+        self.window.received(&self.columns, &chunks);
         self.chunks.extend(chunks);
         if let Some(end) = end {
             self.ended(place, &end);
@@ -203,7 +203,7 @@ impl<T: FromRow> RowStream<T> {
         if self.is_over || self.broken.is_some() {
             return;
         }
-        let Some(most) = self.ahead.next() else { return };
+        let Some(most) = self.window.next() else { return };
         let portal = Portal { name: &self.portal, most };
         match self.pipeline.push_streamed(&self.text, |group| group.push_more(&self.text, portal)) {
             Ok((sent, place)) => self.requests.push_back(Request { sent, place, waiting: None }),

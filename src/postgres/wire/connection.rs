@@ -6,7 +6,7 @@ use postgres_protocol::message::frontend;
 use tracing::{debug, warn};
 
 use super::{
-    Arrival, CachedStatement, Descriptions, Group, Incoming, Prepared, Use, WireError,
+    CachedStatement, Descriptions, Group, Incoming, Prepared, ReplyMode, Use, WireError,
     connect::connect,
     drive::drive,
     inbox::Inbox,
@@ -101,15 +101,15 @@ impl Connection {
         if !group.script {
             frontend::sync(&mut group.bytes);
         }
-        let (places, script, arrival) = (std::mem::take(&mut group.places), group.script, group.arrival);
+        let (places, script, mode) = (std::mem::take(&mut group.places), group.script, group.mode);
         let inbox = self.push(group).unwrap_or_else(Inbox::refused);
-        Incoming::new(inbox, places, script, arrival)
+        Incoming::new(inbox, places, script, mode)
     }
 
     fn push(&self, mut group: Group) -> Result<Arc<Inbox>, WireError> {
         let (inbox, delivery) = Inbox::new();
         let mut waiting = AwaitedGroup::new(To::Caller(delivery));
-        (waiting.copies, waiting.arrival) = (group.copies, group.arrival);
+        (waiting.copies, waiting.mode) = (group.copies, group.mode);
         (waiting.bound, waiting.load) = (group.bound, group.load.take());
         let mut queued = self.shared.lock();
         check(&queued)?;
@@ -141,7 +141,7 @@ impl Connection {
 
     /// Queues a group whose reply [`Incoming::parts`] reads as it arrives.
     pub fn send_in_parts(&self, mut group: Group) -> Incoming {
-        group.arrival = Arrival::InParts;
+        group.mode = ReplyMode::InParts;
         self.send(group)
     }
 

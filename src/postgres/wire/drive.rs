@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tracing::debug;
 
 use super::{
-    Arrival, Use, WireError,
+    ReplyMode, Use, WireError,
     cached_statement::Signature,
     frame::{SHORTEST, frames, length},
     queued::{AwaitedGroup, Link, To, Why},
@@ -207,7 +207,7 @@ impl Reader {
         let mut queued = shared.lock();
         match queued.groups.front_mut() {
             Some(waiting) => {
-                self.may_be_full |= waiting.arrival == Arrival::Streamed;
+                self.may_be_full |= waiting.mode == ReplyMode::Streamed;
                 waiting.keep(chunk, shared.limits.answer_bytes)?;
             }
             None if ended.why.is_some() => {}

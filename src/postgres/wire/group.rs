@@ -24,14 +24,14 @@ pub(crate) struct Group {
     pub(super) soils: bool,
     /// The maximum size of an honest reply.
     pub bound: Bound,
-    pub arrival: Arrival,
+    pub mode: ReplyMode,
     /// Counts the group as load until its reply arrives.
     pub load: Option<InFlight>,
 }
 
 /// The way in which a reply reaches the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Arrival {
+pub(crate) enum ReplyMode {
     /// The caller receives the reply once it is complete.
     #[default]
     Whole,

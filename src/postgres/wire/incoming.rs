@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Arrival, Reply, WireError,
+    Reply, ReplyMode, WireError,
     answer::Reading,
     group::Places,
     inbox::{Inbox, WaitingPlace},
@@ -34,8 +34,8 @@ pub(crate) struct Arrived {
 }
 
 impl Incoming {
-    pub(super) fn new(inbox: Arc<Inbox>, places: Places, script: bool, arrival: Arrival) -> Self {
-        let is_streamed = arrival == Arrival::Streamed;
+    pub(super) fn new(inbox: Arc<Inbox>, places: Places, script: bool, mode: ReplyMode) -> Self {
+        let is_streamed = mode == ReplyMode::Streamed;
         Self { inbox, place: None, reading: Some(Reading::new(places, script)), is_streamed }
     }
 

@@ -34,7 +34,7 @@ pub(crate) use self::{
     connection::Connection,
     failure::WireError,
     frame::{frames, frames_at},
-    group::{Arrival, Group, Portal, Prepared},
+    group::{Group, Portal, Prepared, ReplyMode},
     inbox::WaitingPlace,
     incoming::{Arrived, Incoming},
     reply_limit::{Bound, InFlight},

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
 use super::{
-    Arrival, Bound, CachedStatement, InFlight, Use,
+    Bound, CachedStatement, InFlight, ReplyMode, Use,
     frame::frames,
     inbox::{Came, Delivery, ends},
     reply_limit::Over,
@@ -67,7 +67,7 @@ pub(super) struct AwaitedGroup {
     pub load: Option<InFlight>,
     /// The number of bytes that were already passed on.
     handed_out: usize,
-    pub arrival: Arrival,
+    pub mode: ReplyMode,
     /// True if the group contains a copy, whose data the server need not request.
     pub copies: bool,
     pub to: To,
@@ -82,7 +82,7 @@ impl AwaitedGroup {
             bound: Bound::default(),
             load: None,
             handed_out: 0,
-            arrival: Arrival::Whole,
+            mode: ReplyMode::Whole,
             copies: false,
             to,
         }
@@ -91,7 +91,7 @@ impl AwaitedGroup {
     /// Keeps complete messages of the reply. Beyond the limit, it keeps only messages that end a
     /// statement.
     pub fn keep(&mut self, chunk: Bytes, limit: usize) -> io::Result<()> {
-        if let (Arrival::Streamed, To::Caller(delivery)) = (self.arrival, &self.to) {
+        if let (ReplyMode::Streamed, To::Caller(delivery)) = (self.mode, &self.to) {
             delivery.streamed(chunk, limit);
             return Ok(());
         }
@@ -130,7 +130,7 @@ impl AwaitedGroup {
 
     fn hand_out(&mut self) {
         if let To::Caller(delivery) = &self.to
-            && self.arrival == Arrival::InParts
+            && self.mode == ReplyMode::InParts
             && self.bytes - self.handed_out >= PART
         {
             self.handed_out = self.bytes;
@@ -140,13 +140,13 @@ impl AwaitedGroup {
 
     /// Returns true if the reader of a stream must read before the server may send more.
     fn is_full(&self, limit: usize) -> bool {
-        matches!(&self.to, To::Caller(delivery) if self.arrival == Arrival::Streamed
+        matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed
             && delivery.unread() >= UNREAD.min(limit / 2))
     }
 
     /// Returns true for a stream whose reader is not waiting.
     fn can_wait(&self) -> bool {
-        matches!(&self.to, To::Caller(delivery) if self.arrival == Arrival::Streamed && !delivery.is_awaited())
+        matches!(&self.to, To::Caller(delivery) if self.mode == ReplyMode::Streamed && !delivery.is_awaited())
     }
 
     /// Returns the reply, or the rest of it, and its receiver.
@@ -174,9 +174,9 @@ pub(super) enum To {
 }
 
 impl Queued {
-    /// Decides whether to stop reading from the socket: a stream is full, and all replies behind it
-    /// can wait. If another caller waits for a reply behind the stream, the rows that were requested
-    /// are kept in memory.
+    /// Decides whether to stop reading from the socket: a stream is full, and all replies behind
+    /// it can wait. If another caller waits for a reply behind the stream, the rows that were
+    /// requested are kept in memory.
     pub fn hold(&mut self, limit: usize) -> bool {
         let mut groups = self.groups.iter();
         self.is_held = !self.leaving

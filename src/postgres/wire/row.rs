@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 
 /// The types of a statement's parameters and columns.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the columns of an answer have no other name")]
 pub(crate) struct Columns {
     pub parameters: Vec<Type>,
     pub columns: Vec<(String, Type)>,

@@ -1,4 +1,5 @@
-//! Tests that a server waits for the reader of a stream, unless another caller waits for the server.
+//! Tests that a server waits for the reader of a stream, unless another caller waits for the
+//! server.
 
 use std::{
     future::poll_fn,
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::postgres::{
     target::AnswerLimits,
-    wire::{Arrival, Arrived, Connection, Group, Incoming, Reply},
+    wire::{Arrived, Connection, Group, Incoming, Reply, ReplyMode},
 };
 
 /// The number of bytes that the server tries to send.
@@ -27,7 +28,7 @@ const MOST: usize = (1 << 20) + (256 << 10);
 
 fn streamed() -> Group {
     let mut group = group(&["select 1"]);
-    group.arrival = Arrival::Streamed;
+    group.mode = ReplyMode::Streamed;
     group
 }
 

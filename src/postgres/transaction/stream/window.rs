@@ -15,7 +15,7 @@ const MOST: usize = 64 << 10;
 
 /// The number of rows that were requested and have not arrived, and the size of a row.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct Window {
     chunk: usize,
     /// False if the statement returns no rows: its portal runs only once.
     has_rows: bool,
@@ -25,7 +25,7 @@ pub(super) struct Ahead {
     bytes: usize,
 }
 
-impl Ahead {
+impl Window {
     pub fn new(columns: &Columns, chunk: usize) -> Self {
         let row_bytes = columns.row_bytes.get().or_else(|| size(columns)).unwrap_or(UNKNOWN);
         Self { chunk, has_rows: !columns.columns.is_empty(), requested: 0, row_bytes, rows: 0, bytes: 0 }
@@ -99,22 +99,22 @@ mod tests {
     #[test]
     fn as_many_rows_are_requested_as_fit() {
         let numbers = columns(&[Type::INT8, Type::INT4]);
-        assert_eq!(Ahead::new(&numbers, 1).first(), MOST as i32, "27 bytes each");
+        assert_eq!(Window::new(&numbers, 1).first(), MOST as i32, "27 bytes each");
         let texts = columns(&[Type::INT8, Type::TEXT]);
-        let mut ahead = Ahead::new(&texts, 1);
-        assert_eq!((ahead.first(), ahead.next()), (2048, None));
-        ahead.received(&texts, &vec![row(1 << 20); 1024]);
-        assert_eq!(ahead.next(), None, "1,024 of them are on their way");
-        ahead.received(&texts, &vec![row(1 << 20); 1022]);
-        assert_eq!(ahead.next(), Some(2), "of 4 MiB, two are on their way");
-        assert_eq!(Ahead::new(&texts, 1).first(), 4, "the next stream knows the size");
-        assert_eq!(Ahead::new(&texts, 100).first(), 100, "a chunk is always requested");
-        assert_eq!(Ahead::new(&texts, usize::MAX).first(), i32::MAX);
+        let mut window = Window::new(&texts, 1);
+        assert_eq!((window.first(), window.next()), (2048, None));
+        window.received(&texts, &vec![row(1 << 20); 1024]);
+        assert_eq!(window.next(), None, "1,024 of them are on their way");
+        window.received(&texts, &vec![row(1 << 20); 1022]);
+        assert_eq!(window.next(), Some(2), "of 4 MiB, two are on their way");
+        assert_eq!(Window::new(&texts, 1).first(), 4, "the next stream knows the size");
+        assert_eq!(Window::new(&texts, 100).first(), 100, "a chunk is always requested");
+        assert_eq!(Window::new(&texts, usize::MAX).first(), i32::MAX);
     }
 
     #[test]
     fn statement_without_rows_runs_once() {
-        let mut ahead = Ahead::new(&columns(&[]), 1);
-        assert_eq!((ahead.first(), ahead.next()), (0, None));
+        let mut window = Window::new(&columns(&[]), 1);
+        assert_eq!((window.first(), window.next()), (0, None));
     }
 }
