@@ -5,14 +5,12 @@ mod step;
 mod stream;
 mod work;
 pub(crate) mod offer;
+mod direct;
 
 use std::time::Duration;
 
+use self::hearing::{heard, sleep};
 pub(crate) use self::work::Worked;
-use self::{
-    hearing::{heard, heard_and_hears, hears, sleep},
-    offer::Offer,
-};
 pub use self::{stream::Messages, work::Work};
 
 use crate::{
@@ -139,59 +137,6 @@ impl<T: Payload> Consumer<T> {
     /// If messages are few and each must be fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {
         self.until_some(request.into().without_lease()?, DequeueMode::Take).await
-    }
-
-    /// Waits for one message, delivered at most once. While it waits, it can also receive messages
-    /// that [`Queue::send_direct`] sends inside notifications. Use this method if messages are few
-    /// and must be fast: before and after each wait, the consumer enters and leaves a list of
-    /// waiting consumers.
-    pub async fn receive_direct(&mut self) -> Result<Message<T>> {
-        loop {
-            // An unreadable message has failed its attempt.
-            if let Some(message) = self.offer_receive_direct().await?.accept(Ok)?.pop() {
-                return Ok(message);
-            }
-        }
-    }
-
-    /// Waits like [`Consumer::receive_direct`], for a receiver that may be gone when the message
-    /// arrives. The offer has one message.
-    #[doc(hidden)]
-    pub async fn offer_receive_direct(&mut self) -> Result<Offer<T>> {
-        let Self { queue, pace, subscription, place, hooks, .. } = self;
-        let place = place.get_or_insert_with(|| Mailbox::new(&queue.shared));
-        subscription.get_or_insert_with(|| queue.shared.db.subscribe(&queue.shared.channel));
-        loop {
-            let (rings, was_hearing) = heard_and_hears(subscription);
-            // This may be a message for an earlier call that was dropped while it waited.
-            if let Some(letter) = place.leave().await? {
-                return Ok(Offer::direct(queue, letter));
-            }
-            let offer = queue.offer_take(1).await?;
-            if !offer.is_empty() {
-                return Ok(offer);
-            }
-            // Enters the list only if the listener already listens to both channels. Otherwise the
-            // second channel's start would make the consumer leave the list again at once.
-            if was_hearing {
-                place.enter().await?;
-            }
-            let due_in = queue.shared.look().await?;
-            let longest = pace.looked(due_in, hears(subscription.as_ref()));
-            hooks.before_wait();
-            tokio::select! {
-                letter = place.letter() => if let Some(letter) = letter? { return Ok(Offer::direct(queue, letter)) },
-                () = sleep(subscription, longest, rings) => {}
-            }
-        }
-    }
-
-    /// Leaves the list of waiting consumers, when no call waits any more.
-    pub(crate) async fn withdraw(&mut self) -> Result<()> {
-        match &mut self.place {
-            Some(place) => place.withdraw().await,
-            None => Ok(()),
-        }
     }
 
     /// Waits, without a limit or for at most [`Dequeue::within`], then leases up to `n` messages

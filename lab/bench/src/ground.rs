@@ -57,7 +57,7 @@ const ENDING: Duration = Duration::from_secs(10);
 /// The age below which PostgreSQL 14 does not report statistics yet.
 const COLLECTOR: Duration = Duration::from_millis(600);
 
-/// What to do for a private cluster.
+/// The way to a private cluster, for errors.
 const NO_SERVER: &str = "leave out --database-url, and unset PG_CONNECTION_STRING, PGHOST and PGPORT";
 
 /// The address of a server.

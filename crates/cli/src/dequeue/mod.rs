@@ -44,6 +44,7 @@ Examples:
   trunkline dequeue alarms --direct               those of `enqueue --direct`, without the disk
   trunkline dequeue emails --follow | while read -r email; do …; done
   trunkline dequeue emails --json | trunkline enqueue letters --json-lines -")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The queue
     queue: String,

@@ -5,6 +5,7 @@
 //! the settings, keeps the clock, counts, and reports to the runner.
 
 mod settings;
+mod measure;
 mod payload;
 mod say;
 mod order;
@@ -20,9 +21,9 @@ mod processes;
 use std::{future::Future, process::ExitCode, sync::Arc, time::Duration};
 
 pub use crate::{
+    measure::{Measure, NO_MEASURE},
     payload::payloads,
     settings::{Settings, Timed, Wait},
-    step::{Measure, NO_MEASURE},
     tally::Tally,
 };
 

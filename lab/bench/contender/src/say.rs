@@ -8,7 +8,7 @@ use std::{
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use crate::{Failure, Missing, Ready, Tally, step::Measure};
+use crate::{Failure, Missing, Ready, Tally, measure::Measure};
 
 /// The counter of the process's allocations, if it has one.
 static COUNTER: OnceLock<fn() -> (u64, u64)> = OnceLock::new();

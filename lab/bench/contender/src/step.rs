@@ -9,13 +9,10 @@ use std::{
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
-use crate::{Contender, Failure, Settings, Tally, callers::Callers, payload::random, payloads, say, tally::histogram};
-
-/// A function that returns the number of allocations and of allocated bytes so far, for a contender
-/// that counts them.
-pub type Measure = Option<fn() -> (u64, u64)>;
-/// The value for a contender that does not count its allocations.
-pub const NO_MEASURE: Measure = None;
+use crate::{
+    Contender, Failure, Settings, Tally, callers::Callers, measure::Measure, payload::random, payloads, say,
+    tally::histogram,
+};
 
 /// One kind of call, which each caller repeats as soon as the previous call is answered.
 #[derive(Clone, Copy)]

@@ -1,7 +1,8 @@
-//! Trunkline's own layers as contenders. The command line is one of `layers statements`, `layers
-//! sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`, `layers worker [bytea]`,
-//! `layers keys [4]`, `layers priorities`, `layers unique`, `layers sharded [jobs | round-robin]`,
-//! `layers processes PROGRAM`, `layers caller library | insert | insert-and-notify`.
+//! Trunkline's own layers as contenders. The command line is one of `layers statements`,
+//! `layers sql`, `layers queue [take | bytea]`, `layers coalesced [bytea]`, `layers hand-over`,
+//! `layers worker [bytea]`, `layers keys [4]`, `layers priorities`, `layers unique`,
+//! `layers sharded [jobs | round-robin]`, `layers processes PROGRAM`,
+//! `layers caller library | insert | insert-and-notify`.
 
 mod statements;
 mod sql;

@@ -1,6 +1,6 @@
-//! hasql-queue's rejected alternative: messages are marked as dequeued in a partitioned table, and a
-//! partition is dropped when all of its messages have been dequeued. Its statements and its tables
-//! are those of the commit that had it.
+//! hasql-queue's rejected alternative: messages are marked as dequeued in a partitioned table, and
+//! a partition is dropped when all of its messages have been dequeued. Its statements and its
+//! tables are those of the commit that had it.
 
 use std::time::Instant;
 
