@@ -21,6 +21,7 @@ pub(crate) mod transaction;
 pub(crate) mod insert;
 pub(crate) mod generic_client;
 pub(crate) mod in_transaction;
+pub mod compat;
 
 pub use self::{
     generic_client::{AnyRow, Column, GenericClient},

@@ -136,6 +136,11 @@ impl Target {
         })
     }
 
+    /// Returns the names and values of the settings in a connection string.
+    pub fn settings(text: &str) -> Result<Vec<(String, String)>> {
+        Ok(ConnectionString::parse(text)?.into_pairs())
+    }
+
     /// Adapts the target to a server that is one of several with the same queues.
     pub fn of_several(mut self) -> Self {
         self.is_of_several = true;

@@ -1,6 +1,6 @@
 //! A transaction that sends statements before it waits for replies.
 
-mod sent;
+pub(crate) mod sent;
 mod pipeline;
 mod pending;
 mod stream;

@@ -53,6 +53,7 @@ mod statements;
 mod transactions;
 mod row_streams;
 mod generic_client;
+mod compat;
 mod round_trips;
 mod left_behind;
 mod asides;

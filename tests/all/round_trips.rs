@@ -1,6 +1,6 @@
 //! Everything that is sent before the first await costs a single round trip, whatever its amount.
 
-mod distance;
+pub mod distance;
 
 use futures_util::future::join_all;
 use trunkline::{

@@ -31,6 +31,10 @@ impl ConnectionString {
         self.0.iter().rfind(|setting| setting.name == name).filter(|setting| !setting.value.is_empty())
     }
 
+    pub fn into_pairs(self) -> Vec<(String, String)> {
+        self.0.into_iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect()
+    }
+
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|setting| setting.name != name);
     }

@@ -16,10 +16,10 @@ use crate::{
 };
 
 /// The reply to a group, shared by all of its statements.
-pub(super) type GroupReply = Arc<Result<Reply, WireError>>;
+pub(crate) type GroupReply = Arc<Result<Reply, WireError>>;
 
 #[derive(Default)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     stage: Mutex<Stage>,
     /// The number of statements of the transaction before this group.
     before: usize,

@@ -8,7 +8,11 @@ use std::{
 use postgres_types::Oid;
 use tokio::sync::watch;
 
-use super::{WireError, row::Columns, soil::soils};
+use super::{
+    WireError,
+    row::{ColumnFacts, Columns},
+    soil::soils,
+};
 
 /// A statement that the connection has prepared, or will prepare.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(crate) struct CachedStatement {
 pub(crate) struct Signature {
     pub parameters: Vec<Oid>,
     pub columns: Vec<(String, Oid)>,
+    /// The other facts about each column.
+    pub facts: Vec<ColumnFacts>,
 }
 
 /// The descriptions of statements by their texts, for a connection that keeps no prepared
@@ -94,7 +100,10 @@ impl Signature {
                 b't' => {
                     described.parameters = parameters(body).ok_or(WireError::Protocol("a description ends early"))?;
                 }
-                b'T' => described.columns = columns(body).ok_or(WireError::Protocol("a description ends early"))?,
+                b'T' => {
+                    let columns = columns(body).ok_or(WireError::Protocol("a description ends early"))?;
+                    (described.columns, described.facts) = columns.into_iter().unzip();
+                }
                 _ => {}
             }
         }
@@ -110,7 +119,7 @@ fn parameters(body: &[u8]) -> Option<Vec<Oid>> {
 
 /// Reads the columns. Each column is a name and 18 bytes: the table's oid, the column's number, the
 /// type's oid, its length and modifier, and the format.
-fn columns(body: &[u8]) -> Option<Vec<(String, Oid)>> {
+fn columns(body: &[u8]) -> Option<Vec<((String, Oid), ColumnFacts)>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     (0..u16::from_be_bytes(*count))
         .map(|_| {
@@ -118,7 +127,12 @@ fn columns(body: &[u8]) -> Option<Vec<(String, Oid)>> {
             let name = String::from_utf8_lossy(&rest[..end]).into_owned();
             let (facts, after) = rest[end + 1..].split_first_chunk::<18>()?;
             rest = after;
-            Some((name, u32::from_be_bytes([facts[6], facts[7], facts[8], facts[9]])))
+            let other = ColumnFacts {
+                table: u32::from_be_bytes([facts[0], facts[1], facts[2], facts[3]]),
+                number: i16::from_be_bytes([facts[4], facts[5]]),
+                modifier: i32::from_be_bytes([facts[12], facts[13], facts[14], facts[15]]),
+            };
+            Some(((name, u32::from_be_bytes([facts[6], facts[7], facts[8], facts[9]])), other))
         })
         .collect()
 }

@@ -68,7 +68,7 @@ impl Connection {
         Ok(Prepared { text, named: None, columns })
     }
 
-    async fn typed(&self, described: &Signature) -> Result<Columns, WireError> {
+    pub async fn typed(&self, described: &Signature) -> Result<Columns, WireError> {
         let (mut columns, count) = (Columns::default(), AtomicUsize::new(0));
         let asked = Depth::new(&count);
         for oid in &described.parameters {
@@ -77,6 +77,7 @@ impl Connection {
         for (name, oid) in &described.columns {
             columns.columns.push((name.clone(), self.of_oid(*oid, asked).await?));
         }
+        columns.facts.clone_from(&described.facts);
         Ok(columns)
     }
 

@@ -6,13 +6,17 @@ mod address;
 use std::{
     io::{self, ErrorKind},
     net::SocketAddr,
+    path::PathBuf,
 };
 
 use socket2::{SockRef, TcpKeepalive};
 #[cfg(unix)]
 use tokio::net::UnixStream;
 use tokio::net::{TcpStream, lookup_host};
-use tokio_postgres::{Config, config::LoadBalanceHosts};
+use tokio_postgres::{
+    Config,
+    config::{Host, LoadBalanceHosts},
+};
 use tracing::debug;
 use uuid::Uuid;
 
@@ -81,6 +85,53 @@ async fn reach(place: &Address, config: &Config, target: &Target) -> Result<Conn
         }
     }
     Err(Error::nowhere(refusals))
+}
+
+/// The place of a server, for another connection to it.
+#[derive(Debug, Clone)]
+pub(crate) enum Peer {
+    #[cfg(unix)]
+    Socket(PathBuf),
+    Network(SocketAddr),
+}
+
+impl Peer {
+    /// Returns the place of the server at the other end, if it can be reached again.
+    pub fn of(stream: &Stream) -> Option<Self> {
+        match stream {
+            Stream::Tcp(stream) => stream.peer_addr().ok().map(Self::Network),
+            #[cfg(unix)]
+            Stream::Unix(stream) => stream.peer_addr().ok()?.as_pathname().map(|path| Self::Socket(path.to_owned())),
+            Stream::Tls(stream) => stream.get_ref().0.peer_addr().ok().map(Self::Network),
+        }
+    }
+}
+
+/// Opens another stream to a server, encrypted like the first, without a login.
+pub(crate) async fn reopen(peer: &Peer, target: &Target) -> Result<Stream> {
+    let lost = |error: io::Error| Error::new(Kind::Unreachable(error));
+    let work = async {
+        match peer {
+            #[cfg(unix)]
+            Peer::Socket(path) => Ok(Stream::Unix(UnixStream::connect(path).await.map_err(lost)?)),
+            Peer::Network(address) => {
+                let socket = open(*address, &target.config).await.map_err(lost)?;
+                // The certificate was checked by the first connection. Names are checked again.
+                let name = target.config.get_hosts().iter().find_map(|host| match host {
+                    Host::Tcp(name) => Some(name.clone()),
+                    #[cfg(unix)]
+                    Host::Unix(_) => None,
+                });
+                encrypted(socket, &name.unwrap_or_else(|| address.ip().to_string()), target).await
+            }
+        }
+    };
+    target.in_time(1, work).await
+}
+
+/// Logs in on a stream that the caller has opened.
+pub(crate) async fn accept(stream: Stream, target: &Target) -> Result<Connected> {
+    target.in_time(1, login(stream, &target.config)).await
 }
 
 async fn open(address: SocketAddr, config: &Config) -> io::Result<TcpStream> {

@@ -7,7 +7,7 @@ use tracing::{debug, warn};
 
 use super::{
     CachedStatement, Descriptions, Group, Incoming, Prepared, ReplyMode, Use, WireError,
-    connect::connect,
+    connect::{Connected, connect},
     drive::drive,
     inbox::Inbox,
     queued::{AwaitedGroup, Link, Queued, To},
@@ -31,7 +31,7 @@ const CLEAN: &str = concat!(
 
 /// A connection that any number of callers can share. Each caller sends its own groups.
 pub(crate) struct Connection {
-    shared: Arc<Link>,
+    pub(super) shared: Arc<Link>,
     /// The descriptions of statements, if this connection keeps no statements.
     pub(super) unnamed: Option<Descriptions>,
 }
@@ -42,15 +42,25 @@ impl Connection {
         let connected = connect(target).await?;
         let version = connected.parameters.get("server_version");
         debug!(process_id = connected.process_id, version, "connected");
-        let shared = Arc::new(Link::new(target.limits, usage));
-        shared.lock().socket = Socket::of(&connected.stream);
-        let driver = drive(connected.stream, connected.read, shared.clone());
+        let (connection, driver) = Self::of(connected, target, usage);
         tokio::spawn(async move {
             if let Err(error) = driver.await {
                 warn!(%error, "connection to the database lost");
             }
         });
-        Ok(Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) })
+        Ok(connection)
+    }
+
+    /// Returns a connection and its driver, which must be polled.
+    pub fn of(
+        connected: Connected,
+        target: &Target,
+        usage: Use,
+    ) -> (Self, impl Future<Output = std::io::Result<()>> + Send + use<>) {
+        let shared = Arc::new(Link::new(target.limits, usage));
+        shared.lock().socket = Socket::of(&connected.stream);
+        let driver = drive(connected.stream, connected.read, shared.clone());
+        (Self { shared, unnamed: (!target.keeps_statements).then(Descriptions::default) }, driver)
     }
 
     #[cfg(any(test, fuzzing))]
@@ -76,7 +86,7 @@ impl Connection {
         }
         queued.names += 1;
         let named = Arc::new(CachedStatement::new(format!("t{}", queued.names), text.into()));
-        let bytes = &mut queued.bytes;
+        let bytes = queued.out();
         frontend::parse(&named.name, text, [], bytes).map_err(WireError::encode)?;
         frontend::describe(b'S', &named.name, bytes).map_err(WireError::encode)?;
         frontend::sync(bytes);
@@ -123,9 +133,10 @@ impl Connection {
         {
             socket.write(&mut group.bytes);
         }
-        match queued.bytes.is_empty() {
-            true => queued.bytes = group.bytes,
-            false => queued.bytes.extend_from_slice(&group.bytes),
+        let out = queued.out();
+        match out.is_empty() {
+            true => *out = group.bytes,
+            false => out.extend_from_slice(&group.bytes),
         }
         queued.groups.push_back(waiting);
         queued.soiled |= group.soils;
@@ -165,7 +176,7 @@ impl Connection {
         // statement may reach a different session.
         if std::mem::take(&mut queued.soiled) && self.unnamed.is_none() {
             check(queued)?;
-            frontend::query(CLEAN, &mut queued.bytes).map_err(WireError::encode)?;
+            frontend::query(CLEAN, queued.out()).map_err(WireError::encode)?;
             queued.groups.push_back(AwaitedGroup::new(To::NoCaller));
         }
         Ok(())
@@ -229,7 +240,7 @@ impl Drop for Connection {
     }
 }
 
-fn check(queued: &Queued) -> Result<(), WireError> {
+pub(super) fn check(queued: &Queued) -> Result<(), WireError> {
     match &queued.ended {
         None => Ok(()),
         Some(ended) => Err(WireError::Lost(ended.0.clone())),
@@ -240,8 +251,8 @@ fn check(queued: &Queued) -> Result<(), WireError> {
 fn forget_one(queued: &mut Queued) -> Result<(), WireError> {
     let Some(text) = queued.named.keys().next().cloned() else { return Ok(()) };
     if let Some(named) = queued.named.remove(&text) {
-        frontend::close(b'S', &named.name, &mut queued.bytes).map_err(WireError::encode)?;
-        frontend::sync(&mut queued.bytes);
+        frontend::close(b'S', &named.name, queued.out()).map_err(WireError::encode)?;
+        frontend::sync(queued.out());
         queued.groups.push_back(AwaitedGroup::new(To::NoCaller));
     }
     Ok(())

@@ -178,7 +178,9 @@ impl Reader {
                     // no reply.
                     self.keep(shared, ended)?;
                     let aside = self.read.split_to(length);
-                    if aside[0] == b'N' {
+                    if let Some(asides) = &mut shared.lock().asides {
+                        asides.push_back((aside[0], aside.freeze().split_off(SHORTEST)));
+                    } else if aside[0] == b'N' {
                         debug!(notice = %ServerError::parse(&aside[5..]), "the server's notice");
                     }
                 }
@@ -264,7 +266,7 @@ impl Drop for EndOfDriver {
         let groups = {
             let mut queued = self.shared.lock();
             queued.ended = Some(Why(self.why.clone()));
-            queued.bytes = BytesMut::new();
+            (queued.bytes, queued.behind_copy) = (BytesMut::new(), None);
             queued.socket = None; // otherwise the server would not notice the end
             queued.named.clear();
             std::mem::take(&mut queued.groups)

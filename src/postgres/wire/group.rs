@@ -7,7 +7,7 @@ use postgres_protocol::{
     IsNull,
     message::frontend::{self, BindError},
 };
-use postgres_types::{IsNull as TypesIsNull, ToSql, Type};
+use postgres_types::{BorrowToSql, IsNull as TypesIsNull, ToSql, Type};
 
 use super::{Bound, CachedStatement, InFlight, WireError, row::Columns};
 
@@ -145,6 +145,65 @@ impl Group {
         }
     }
 
+    /// Adds a statement like [`Group::push`], for parameters of any form.
+    pub fn push_borrowed<P: BorrowToSql>(&mut self, prepared: &Prepared, parameters: &[P]) -> Result<(), WireError> {
+        let Prepared { text, named, columns } = prepared;
+        if let Some(named) = named {
+            self.bind(&named.name, &columns.parameters, parameters, ALL)?;
+        } else {
+            frontend::parse("", text, columns.parameters.iter().map(Type::oid), &mut self.bytes)
+                .map_err(WireError::encode)?;
+            self.bind("", &columns.parameters, parameters, ALL)?;
+        }
+        self.places.push(text, named.as_ref());
+        Ok(())
+    }
+
+    /// Adds a statement that is parsed with these types, described and run, and not kept.
+    pub fn push_described<P: BorrowToSql>(
+        &mut self,
+        text: &Arc<str>,
+        types: &[Type],
+        parameters: &[P],
+    ) -> Result<(), WireError> {
+        frontend::parse("", text, types.iter().map(Type::oid), &mut self.bytes).map_err(WireError::encode)?;
+        self.bind_portal("", "", types, parameters)?;
+        frontend::describe(b'P', "", &mut self.bytes).map_err(WireError::encode)?;
+        frontend::execute("", 0, &mut self.bytes).map_err(WireError::encode)?;
+        self.places.push(text, None);
+        Ok(())
+    }
+
+    /// Prepares a statement under a name, with these types of its first parameters.
+    pub fn prepare(name: &str, text: &str, types: &[Type]) -> Result<Self, WireError> {
+        let mut group = Self::new();
+        frontend::parse(name, text, types.iter().map(Type::oid), &mut group.bytes).map_err(WireError::encode)?;
+        frontend::describe(b'S', name, &mut group.bytes).map_err(WireError::encode)?;
+        Ok(group)
+    }
+
+    /// Opens a portal without running it. This does not count as a statement.
+    pub fn open_portal<P: BorrowToSql>(
+        &mut self,
+        portal: &str,
+        prepared: &Prepared,
+        parameters: &[P],
+    ) -> Result<(), WireError> {
+        let name = if let Some(named) = &prepared.named {
+            &*named.name
+        } else {
+            let types = prepared.columns.parameters.iter().map(Type::oid);
+            frontend::parse("", &prepared.text, types, &mut self.bytes).map_err(WireError::encode)?;
+            ""
+        };
+        self.bind_portal(portal, name, &prepared.columns.parameters, parameters)
+    }
+
+    /// Closes a prepared statement. This does not count as a statement.
+    pub fn close_statement(&mut self, name: &str) -> Result<(), WireError> {
+        frontend::close(b'S', name, &mut self.bytes).map_err(WireError::encode)
+    }
+
     /// Requests the next rows of a portal.
     pub fn push_more(&mut self, text: &Arc<str>, portal: Portal<'_>) -> Result<(), WireError> {
         frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode)?;
@@ -214,20 +273,36 @@ impl Group {
         frontend::query(text, &mut self.bytes).map_err(WireError::encode)
     }
 
-    fn bind(
+    fn bind<P: BorrowToSql>(
         &mut self,
         name: &str,
         types: &[Type],
-        parameters: &[&(dyn ToSql + Sync)],
+        parameters: &[P],
         portal: Portal<'_>,
+    ) -> Result<(), WireError> {
+        let before = self.bytes.len();
+        let sent = self
+            .bind_portal(portal.name, name, types, parameters)
+            .and_then(|()| frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode));
+        if sent.is_err() {
+            self.bytes.truncate(before);
+        }
+        sent
+    }
+
+    fn bind_portal<P: BorrowToSql>(
+        &mut self,
+        portal: &str,
+        name: &str,
+        types: &[Type],
+        parameters: &[P],
     ) -> Result<(), WireError> {
         if types.len() != parameters.len() {
             let text = format!("the statement has {} parameters, not {}", types.len(), parameters.len());
             return Err(WireError::encode(text));
         }
-        let before = self.bytes.len();
-        let write = |(parameter, ty): (&&(dyn ToSql + Sync), &Type), out: &mut BytesMut| {
-            Ok(match parameter.to_sql_checked(ty, out)? {
+        let write = |(parameter, ty): (&P, &Type), out: &mut BytesMut| {
+            Ok(match parameter.borrow_to_sql().to_sql_checked(ty, out)? {
                 TypesIsNull::Yes => IsNull::Yes,
                 TypesIsNull::No => IsNull::No,
             })
@@ -235,15 +310,10 @@ impl Group {
         // One format applies to all parameters. If there are no parameters, no format may be sent.
         let formats = (!parameters.is_empty()).then_some(1);
         let parameters = parameters.iter().zip(types);
-        let bound = frontend::bind(portal.name, name, formats, parameters, write, Some(1), &mut self.bytes);
-        let sent = match bound {
-            Ok(()) => frontend::execute(portal.name, portal.most, &mut self.bytes).map_err(WireError::encode),
+        match frontend::bind(portal, name, formats, parameters, write, Some(1), &mut self.bytes) {
+            Ok(()) => Ok(()),
             Err(BindError::Conversion(cause)) => Err(WireError::encode(cause)),
             Err(BindError::Serialization(cause)) => Err(WireError::encode(cause)),
-        };
-        if sent.is_err() {
-            self.bytes.truncate(before);
         }
-        sent
     }
 }

@@ -25,6 +25,10 @@ pub(crate) struct Connected {
     pub parameters: HashMap<String, String>,
     /// The process id of the backend, as in `pg_stat_activity` and in the server's log.
     pub process_id: i32,
+    /// The key for cancel requests.
+    pub key: Bytes,
+    /// The first notices of the server.
+    pub notices: Vec<Bytes>,
 }
 
 pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> {
@@ -47,17 +51,21 @@ pub(super) async fn login(stream: Stream, config: &Config) -> Result<Connected> 
     exchange.send().await?;
     prove(&mut exchange, config, &user).await?;
 
-    let (mut parameters, mut process_id) = (HashMap::new(), 0);
+    let (mut parameters, mut process_id, mut key) = (HashMap::new(), 0, Bytes::new());
     loop {
         match exchange.next().await? {
             (b'S', body) => parameters.extend(parameter(&body)),
-            (b'K', body) => process_id = process(&body)?,
+            (b'K', mut body) => {
+                process_id = process(&body)?;
+                key = body.split_off(4);
+            }
             (b'Z', _) => break,
             (kind, _) => return Err(unexpected(kind)),
         }
     }
     suits(&mut exchange, config.get_target_session_attrs()).await?;
-    Ok(Connected { stream: exchange.stream, read: exchange.read, parameters, process_id })
+    let Exchange { stream, read, notices, .. } = exchange;
+    Ok(Connected { stream, read, parameters, process_id, key, notices })
 }
 
 fn parameter(body: &[u8]) -> Option<(String, String)> {

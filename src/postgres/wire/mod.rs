@@ -26,20 +26,25 @@ mod queued;
 mod drive;
 mod connection;
 mod catalog;
+mod copying;
 
-use self::cached_statement::{CachedStatement, Descriptions};
+use self::cached_statement::Descriptions;
 pub use self::row::Values;
 pub(crate) use self::{
     answer::Reply,
+    cached_statement::{CachedStatement, Signature},
+    connect::{Connected, Peer, accept, connect, reopen},
     connection::Connection,
+    copying::Asides,
     failure::WireError,
     frame::{frames, frames_at},
     group::{Group, Portal, Prepared, ReplyMode},
     inbox::WaitingPlace,
     incoming::{Arrived, Incoming},
     reply_limit::{Bound, InFlight},
-    row::{Columns, Row, Wrong, only},
+    row::{ColumnFacts, Columns, Row, Wrong, only},
     soil::IN_CATALOG,
+    stream::Stream,
 };
 
 /// The way in which callers use a connection.

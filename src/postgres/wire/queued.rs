@@ -34,6 +34,10 @@ pub(super) struct Link {
 pub(super) struct Queued {
     /// Groups that the driver has not taken yet.
     pub bytes: BytesMut,
+    /// Groups that follow a copy, while the copy has not ended.
+    pub behind_copy: Option<BytesMut>,
+    /// Asynchronous messages of the server, if a caller wants them.
+    pub asides: Option<VecDeque<(u8, Bytes)>>,
     /// Lets a caller write directly when no statement is running.
     pub socket: Option<Socket>,
     /// Groups that were sent or will be sent, oldest first: replies arrive in this order.
@@ -174,6 +178,11 @@ pub(super) enum To {
 }
 
 impl Queued {
+    /// Returns the buffer to which the next group is appended.
+    pub fn out(&mut self) -> &mut BytesMut {
+        self.behind_copy.as_mut().unwrap_or(&mut self.bytes)
+    }
+
     /// Decides whether to stop reading from the socket: a stream is full, and all replies behind
     /// it can wait. If another caller waits for a reply behind the stream, the rows that were
     /// requested are kept in memory.

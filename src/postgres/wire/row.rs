@@ -18,11 +18,23 @@ pub(crate) struct Columns {
     pub columns: Vec<(String, Type)>,
     /// The average size of the rows of the last stream; 0 if there was none.
     pub row_bytes: RowBytes,
+    /// The other facts about each column, if the server has described them.
+    pub facts: Vec<ColumnFacts>,
+}
+
+/// The facts about a column that are not needed to decode it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ColumnFacts {
+    /// The oid of the column's table, or 0.
+    pub table: u32,
+    /// The number of the column in its table, or 0.
+    pub number: i16,
+    pub modifier: i32,
 }
 
 impl Columns {
     pub fn new(parameters: Vec<Type>, columns: Vec<(String, Type)>) -> Self {
-        Self { parameters, columns, row_bytes: RowBytes::default() }
+        Self { parameters, columns, row_bytes: RowBytes::default(), facts: Vec::new() }
     }
 }
 
@@ -60,6 +72,11 @@ impl Row {
 
     pub fn columns(&self) -> &[(String, Type)] {
         &self.columns.columns
+    }
+
+    /// Returns the row in the body of a message.
+    pub fn arrived(columns: Arc<Columns>, mut body: Bytes) -> Self {
+        Self { columns, values: body.split_off(body.len().min(2)) }
     }
 
     /// Creates a row from values in the wire format: a length and a value for each column.

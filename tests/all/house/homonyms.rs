@@ -21,7 +21,8 @@ const HOMONYMS: [(&str, usize); 8] = [
 ];
 
 /// Returns the names that a folder of sources gives to several types, with their files. The public
-/// types of shards are deliberately named like those of a single server.
+/// types of shards are deliberately named like those of a single server, and those of `compat` like
+/// those of `tokio_postgres`.
 fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in files(folder, "rs").iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")) {
@@ -36,6 +37,9 @@ fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
             if folder == "crates/cli/src" && ["Args", "Verb"].contains(&name.as_str()) {
                 continue;
             }
+            if file.starts_with("src/postgres/compat/") && is_of_tokio_postgres(&name) {
+                continue;
+            }
             if !(file.starts_with("src/shards/") && rest.len() > name.len() && is_of_one_server(&name)) {
                 all.entry(name).or_default().push(file.clone());
             }
@@ -47,6 +51,11 @@ fn homonyms(folder: &str) -> BTreeMap<String, Vec<String>> {
 
 fn is_of_one_server(name: &str) -> bool {
     ["Queue", "Consumer", "Worker", "Messages", "Stats", "State"].contains(&name)
+}
+
+fn is_of_tokio_postgres(name: &str) -> bool {
+    ["Column", "Connection", "Error", "Notification", "Portal", "Row", "RowStream", "Statement", "Transaction"]
+        .contains(&name)
 }
 
 #[test]

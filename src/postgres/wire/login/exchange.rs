@@ -13,6 +13,8 @@ use crate::{
 
 /// The maximum length of a message before the login; no server needs a longer one.
 const LONGEST: usize = 64 << 10;
+/// The maximum number of notices that are kept.
+const NOTICES: usize = 16;
 
 /// Sends and receives one message at a time, until the login is complete.
 pub(super) struct Exchange {
@@ -21,11 +23,13 @@ pub(super) struct Exchange {
     pub read: BytesMut,
     /// The bytes for the next [`Exchange::send`].
     pub write: BytesMut,
+    /// The first notices of the server.
+    pub notices: Vec<Bytes>,
 }
 
 impl Exchange {
     pub fn new(stream: Stream) -> Self {
-        Self { stream, read: BytesMut::with_capacity(8 << 10), write: BytesMut::new() }
+        Self { stream, read: BytesMut::with_capacity(8 << 10), write: BytesMut::new(), notices: Vec::new() }
     }
 
     pub async fn send(&mut self) -> Result<()> {
@@ -39,7 +43,12 @@ impl Exchange {
         loop {
             match self.message().await? {
                 (b'E', body) => return Err(Error::new(Kind::Refused(Arc::new(ServerError::parse(&body))))),
-                (b'N', body) => debug!(notice = %ServerError::parse(&body), "the server's notice"),
+                (b'N', body) => {
+                    debug!(notice = %ServerError::parse(&body), "the server's notice");
+                    if self.notices.len() < NOTICES {
+                        self.notices.push(body);
+                    }
+                }
                 // In this message, a server lists the protocol options that it does not support.
                 // For version 3.0 without options the list is empty.
                 (b'v', _) => {}

@@ -1,0 +1,65 @@
+//! Requests to cancel the statement that a connection runs.
+
+use bytes::{Bytes, BytesMut};
+use postgres_protocol::message::frontend;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{encryption::Encryption, failure::Error};
+use crate::postgres::{
+    target::Target,
+    wire::{Peer, reopen},
+};
+
+/// Cancels the statement that a client is running, over a connection of its own.
+#[derive(Clone)]
+pub struct CancelToken {
+    pub(super) target: Target,
+    pub(super) peer: Option<Peer>,
+    pub(super) process_id: i32,
+    pub(super) key: Bytes,
+}
+
+impl CancelToken {
+    /// Requests to cancel the statement. The server does not say whether there was one.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn cancel_query<T: Encryption>(&self, tls: T) -> Result<(), Error> {
+        let peer = self.peer.as_ref().ok_or_else(|| Error::other("the address of the server is not known"))?;
+        let target = tls.applied(&self.target)?;
+        let stream = reopen(peer, &target).await.map_err(Error::connect)?;
+        self.request(stream).await
+    }
+
+    /// Requests to cancel the statement, over a stream that the caller has opened to the server.
+    ///
+    /// # Errors
+    /// The stream broke.
+    pub async fn cancel_query_raw<S, T>(&self, stream: S, _tls: T) -> Result<(), Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+        T: Encryption,
+    {
+        self.request(stream).await
+    }
+
+    async fn request(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(), Error> {
+        let mut message = BytesMut::new();
+        match self.key.first_chunk::<4>().filter(|_| self.key.len() == 4) {
+            Some(key) => frontend::cancel_request(self.process_id, i32::from_be_bytes(*key), &mut message),
+            None => return Err(Error::other("the server has sent a key for cancel requests of an unknown form")),
+        }
+        stream.write_all(&message).await.map_err(Error::other)?;
+        stream.flush().await.map_err(Error::other)?;
+        // The server closes the connection once it has signalled the process.
+        let mut rest = [0; 16];
+        while stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for CancelToken {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("CancelToken").field("process_id", &self.process_id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! A client: one connection, whose session belongs to the caller.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use postgres_types::Type;
+
+use super::{
+    cancel::CancelToken,
+    failure::Error,
+    session::ClientSession,
+    statement::{Statement, sealed::Form},
+};
+use crate::postgres::wire::{CachedStatement, Group, Prepared, Signature, WireError};
+
+impl ClientSession {
+    /// Returns the statement, prepared now or earlier.
+    pub async fn statement(self: &Arc<Self>, form: Form<'_>) -> Result<Statement, WireError> {
+        match form {
+            Form::Prepared(statement) => Ok(statement.clone()),
+            Form::Text(text) => self.connection.prepare(text).await.map(Statement::kept),
+        }
+    }
+
+    async fn prepare(self: &Arc<Self>, text: &str, types: &[Type]) -> Result<Statement, WireError> {
+        let name = self.name('c');
+        let reply = self.connection.send(Group::prepare(&name, text, types)?).await?;
+        let named = Arc::new(CachedStatement::new(name, text.into()));
+        let columns = Arc::new(self.connection.typed(&Signature::read(reply.chunks())?).await?);
+        let named_columns: &OnceLock<_> = &named.typed;
+        let columns = named_columns.get_or_init(|| columns).clone();
+        let prepared = Prepared { text: named.text.clone(), named: Some(named), columns };
+        Ok(Statement::owned(prepared, self))
+    }
+}
+
+/// A connection to a database, with the methods of `tokio_postgres::Client`.
+///
+/// Its calls may be concurrent: they are pipelined. A text that is given as a statement is prepared
+/// once and kept, up to a thousand texts.
+pub struct Client {
+    pub(super) inner: Arc<ClientSession>,
+}
+
+impl Client {
+    /// Prepares a statement.
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection broke. All methods return these errors.
+    pub async fn prepare(&self, query: &str) -> Result<Statement, Error> {
+        self.prepare_typed(query, &[]).await
+    }
+
+    /// Prepares a statement with types for its first parameters.
+    ///
+    /// # Errors
+    /// The errors of [`Client::prepare`].
+    pub async fn prepare_typed(&self, query: &str, parameter_types: &[Type]) -> Result<Statement, Error> {
+        Ok(self.inner.prepare(query, parameter_types).await?)
+    }
+
+    /// Returns a token that cancels the running statement.
+    #[must_use]
+    pub fn cancel_token(&self) -> CancelToken {
+        self.inner.cancel.clone()
+    }
+
+    /// Does nothing: types are looked up with each statement that is prepared.
+    pub fn clear_type_cache(&self) {}
+
+    /// Returns true if the connection has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.inner.connection.is_closed()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Client").finish_non_exhaustive()
+    }
+}

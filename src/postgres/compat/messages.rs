@@ -1,0 +1,81 @@
+//! The messages of a reply, as they arrive.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+
+use super::{failure::Error, session::ClientSession};
+use crate::postgres::wire::{Arrived, Incoming, frames_at};
+
+/// The messages of a streamed reply. If this is dropped, the rest of the reply is skipped.
+pub(super) struct ReplyMessages {
+    client: Arc<ClientSession>,
+    incoming: Option<Incoming>,
+    waiting: Option<usize>,
+    chunks: VecDeque<Bytes>,
+    at: usize,
+    failure: Option<Error>,
+}
+
+impl ReplyMessages {
+    pub fn new(client: Arc<ClientSession>, incoming: Incoming) -> Self {
+        Self { client, incoming: Some(incoming), waiting: None, chunks: VecDeque::new(), at: 0, failure: None }
+    }
+
+    /// Returns the messages of a reply that has arrived.
+    pub fn arrived(client: Arc<ClientSession>, chunks: &[Bytes]) -> Self {
+        Self { client, incoming: None, waiting: None, chunks: chunks.iter().cloned().collect(), at: 0, failure: None }
+    }
+
+    /// Returns the kind and the body of the next message, or `None` at the end. An error follows
+    /// the messages before it, and ends the reply.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<(u8, Bytes), Error>>> {
+        loop {
+            while let Some(chunk) = self.chunks.front() {
+                let next = frames_at(chunk, self.at).next();
+                if let Some((kind, body)) = next {
+                    self.at = body.end;
+                    return Poll::Ready(Some(Ok((kind, chunk.slice(body)))));
+                }
+                self.chunks.pop_front();
+                self.at = 0;
+            }
+            let Some(incoming) = &mut self.incoming else { return Poll::Ready(self.failure.take().map(Err)) };
+            let polled = incoming.poll_rows(&mut self.waiting, context);
+            self.client.connection.read_on();
+            let Arrived { chunks, end } = ready!(polled);
+            self.chunks.extend(chunks);
+            if let Some(end) = end {
+                self.incoming = None;
+                self.failure = end.err().map(Error::from);
+            }
+        }
+    }
+
+    pub async fn next(&mut self) -> Option<Result<(u8, Bytes), Error>> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    pub fn client(&self) -> &Arc<ClientSession> {
+        &self.client
+    }
+}
+
+impl Drop for ReplyMessages {
+    fn drop(&mut self) {
+        if let Some(incoming) = &self.incoming {
+            incoming.skip_rows();
+            self.client.connection.read_on();
+        }
+    }
+}
+
+/// Returns the number at the end of a command tag.
+pub(super) fn affected(tag: &[u8]) -> u64 {
+    let words = std::str::from_utf8(tag).unwrap_or_default().trim_end_matches('\0');
+    words.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,74 @@
+//! The API of `tokio_postgres`, over this crate's driver.
+//!
+//! An existing program changes one import: `use trunkline::postgres::compat as tokio_postgres;`.
+//! Names, arguments and results are the same; `docs/from-tokio-postgres.md` lists the differences.
+//! [`Client::pipelined`] is new: statements that are sent through it share one round trip.
+//!
+//! ```no_run
+//! use trunkline::postgres::compat::{self as tokio_postgres, Error, NoTls};
+//!
+//! # async fn run() -> Result<(), Error> {
+//! let (client, connection) = tokio_postgres::connect("host=localhost user=app", NoTls).await?;
+//! tokio::spawn(connection);
+//! let update = client.prepare("update account set cents = cents + 1 where id = $1").await?;
+//!
+//! let pipelined = client.pipelined();
+//! for id in 1..=100_i64 {
+//!     pipelined.execute(&update, &[&id]).await?; // returns a handle
+//! }
+//! pipelined.finish().await?; // one round trip, one transaction
+//! # Ok(())
+//! # }
+//! ```
+
+mod failure;
+mod encryption;
+mod cancel;
+mod session;
+mod statement;
+mod client;
+mod row;
+mod messages;
+mod query;
+mod queries;
+mod simple_query;
+mod copy_out;
+mod copy_in;
+mod transaction;
+mod portal;
+mod pipelined;
+mod connect;
+mod config;
+
+pub use tokio_postgres::{IsolationLevel, NoTls, Socket, types};
+
+pub use self::{
+    cancel::CancelToken,
+    client::Client,
+    config::{Config, connect},
+    connect::{AsyncMessage, Connection, Notification},
+    copy_in::CopyInSink,
+    copy_out::CopyOutStream,
+    failure::Error,
+    pipelined::{Answer, Pipelined},
+    portal::Portal,
+    query::RowStream,
+    row::{Row, RowIndex, SimpleColumn, SimpleQueryMessage, SimpleQueryRow},
+    simple_query::SimpleQueryStream,
+    statement::{Column, Statement, ToStatement},
+    transaction::{Transaction, TransactionBuilder},
+};
+
+/// The choice between plain and encrypted connections.
+pub mod tls {
+    pub use tokio_postgres::tls::{NoTls, NoTlsStream};
+
+    pub use super::encryption::{AsConfigured, Encryption};
+}
+
+/// Errors of the server.
+pub mod error {
+    pub use tokio_postgres::error::{ErrorPosition, SqlState};
+
+    pub use super::failure::{DbError, Error};
+}

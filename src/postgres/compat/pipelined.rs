@@ -1,0 +1,200 @@
+//! A view of a client that sends statements before it waits for answers.
+
+use std::{
+    marker::PhantomData,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use postgres_types::ToSql;
+
+use super::{
+    client::Client,
+    failure::Error,
+    query,
+    row::Row,
+    session::ClientSession,
+    statement::{Statement, ToStatement},
+};
+use crate::postgres::{
+    transaction::sent::Sent,
+    wire::{Group, Reply},
+};
+
+type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl Client {
+    /// Returns a view whose methods gathered statements instead of waiting for them.
+    #[must_use]
+    pub fn pipelined(&self) -> Pipelined<'_> {
+        Pipelined::new(self)
+    }
+}
+
+/// A view of a [`Client`] or of a [`Transaction`](super::Transaction). Its methods have the names
+/// and arguments of the client's methods, but they only gather the statement, and return a handle.
+///
+/// The gathered statements are sent together, in one round trip, when a handle is awaited or when
+/// [`Pipelined::finish`] is called. They are one transaction: if one of them fails, none takes
+/// effect, and the next handles and `finish` return the error. If the view is dropped, statements
+/// that are still gathered are discarded.
+///
+/// A call waits only if a text must be prepared first.
+#[derive(Debug)]
+pub struct Pipelined<'a> {
+    client: &'a Client,
+    gathered: Arc<Gathered>,
+}
+
+#[derive(Debug, Default)]
+struct Gathered(Mutex<OpenGroup>);
+
+#[derive(Debug, Default)]
+struct OpenGroup {
+    group: Group,
+    reply: Arc<Sent>,
+    /// The replies to groups that were sent.
+    sent: Vec<Arc<Sent>>,
+}
+
+impl Gathered {
+    fn lock(&self) -> MutexGuard<'_, OpenGroup> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn flush(&self, client: &ClientSession) {
+        let mut gathered = self.lock();
+        if gathered.group.is_empty() {
+            return;
+        }
+        let (group, reply) = (std::mem::take(&mut gathered.group), std::mem::take(&mut gathered.reply));
+        reply.set(client.connection.send(group));
+        gathered.sent.push(reply);
+    }
+}
+
+impl<'a> Pipelined<'a> {
+    pub(super) fn new(client: &'a Client) -> Self {
+        Self { client, gathered: Arc::default() }
+    }
+
+    /// Adds a statement that returns rows.
+    ///
+    /// # Errors
+    /// A text that the server refuses to prepare; parameters that do not fit; a connection that
+    /// broke.
+    pub async fn query<T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Answer<Vec<Row>>, Error> {
+        self.gathered(statement, params, |statement, reply, place| Ok(query::read(statement, reply, place))).await
+    }
+
+    /// Adds a statement that returns exactly one row.
+    ///
+    /// # Errors
+    /// The errors of [`Pipelined::query`].
+    pub async fn query_one<T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Answer<Row>, Error> {
+        let read = |statement: &Statement, reply: &Reply, place| {
+            query::at_most_one(query::read(statement, reply, place))?.ok_or_else(Error::row_count)
+        };
+        self.gathered(statement, params, read).await
+    }
+
+    /// Adds a statement that returns at most one row.
+    ///
+    /// # Errors
+    /// The errors of [`Pipelined::query`].
+    pub async fn query_opt<T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Answer<Option<Row>>, Error> {
+        let read =
+            |statement: &Statement, reply: &Reply, place| query::at_most_one(query::read(statement, reply, place));
+        self.gathered(statement, params, read).await
+    }
+
+    /// Adds a statement whose number of affected rows is returned.
+    ///
+    /// # Errors
+    /// The errors of [`Pipelined::query`].
+    pub async fn execute<T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Answer<u64>, Error> {
+        self.gathered(statement, params, |_, reply, place| Ok(reply.affected(place))).await
+    }
+
+    /// Sends what is gathered, and waits for all answers.
+    ///
+    /// # Errors
+    /// The first error of a statement; the connection broke.
+    pub async fn finish(&self) -> Result<(), Error> {
+        self.gathered.flush(&self.client.inner);
+        let sent = std::mem::take(&mut self.gathered.lock().sent);
+        let mut first = Ok(());
+        for reply in sent {
+            let reply = reply.answer().await;
+            if let (Ok(()), Err(failure)) = (&first, &*reply) {
+                first = Err(failure.into());
+            }
+        }
+        first
+    }
+
+    async fn gathered<T: ?Sized + ToStatement, R>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+        read: fn(&Statement, &Reply, usize) -> Result<R, Error>,
+    ) -> Result<Answer<R>, Error> {
+        let statement = self.client.inner.statement(statement.form()).await?;
+        let mut gathered = self.gathered.lock();
+        let place = gathered.group.len();
+        query::push(&mut gathered.group, &statement, params)?;
+        let (client, gathered, reply) = (self.client.inner.clone(), self.gathered.clone(), gathered.reply.clone());
+        Ok(Answer { client, gathered, reply, statement, place, waiting: None, read, shape: PhantomData })
+    }
+}
+
+/// The answer to a statement of a [`Pipelined`] view. Await it, or drop it.
+pub struct Answer<R> {
+    client: Arc<ClientSession>,
+    gathered: Arc<Gathered>,
+    reply: Arc<Sent>,
+    statement: Statement,
+    place: usize,
+    waiting: Option<usize>,
+    read: fn(&Statement, &Reply, usize) -> Result<R, Error>,
+    shape: PhantomData<fn() -> R>,
+}
+
+impl<R> Future for Answer<R> {
+    type Output = Result<R, Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if !this.reply.is_sent() {
+            this.gathered.flush(&this.client);
+        }
+        let reply = ready!(this.reply.poll(&mut this.waiting, context));
+        Poll::Ready(match &*reply {
+            Ok(reply) => (this.read)(&this.statement, reply, this.place),
+            Err(failure) => Err(failure.into()),
+        })
+    }
+}
+
+impl<R> std::fmt::Debug for Answer<R> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Answer").field("statement", &self.statement).finish_non_exhaustive()
+    }
+}

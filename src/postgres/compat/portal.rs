@@ -1,0 +1,117 @@
+//! Portals: statements whose rows are requested in parts.
+
+use std::sync::{Arc, Weak};
+
+use postgres_types::{BorrowToSql, ToSql};
+
+use super::{
+    failure::Error,
+    messages::ReplyMessages,
+    query::{self, RowStream},
+    row::Row,
+    session::ClientSession,
+    statement::{Statement, ToStatement},
+    transaction::Transaction,
+};
+use crate::postgres::wire::{self, Group, ReplyMode};
+
+/// A statement with its parameters. It lasts until the end of its transaction, or until it is
+/// dropped.
+pub struct Portal {
+    name: String,
+    statement: Statement,
+    client: Weak<ClientSession>,
+}
+
+impl Drop for Portal {
+    fn drop(&mut self) {
+        let Some(client) = self.client.upgrade() else { return };
+        let mut group = Group::new();
+        if group.close(&self.name).is_ok() {
+            drop(client.connection.send(group));
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// Binds a statement to parameters, without running it.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`](super::Client::query).
+    pub async fn bind<T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Portal, Error> {
+        let statement = self.inner.statement(statement.form()).await?;
+        open(&self.inner, statement, params).await
+    }
+
+    /// Binds a statement like [`Transaction::bind`], with parameters of any form.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`](super::Client::query).
+    pub async fn bind_raw<P, T, I>(&self, statement: &T, params: I) -> Result<Portal, Error>
+    where
+        T: ?Sized + ToStatement,
+        P: BorrowToSql,
+        I: IntoIterator<Item = P>,
+        I::IntoIter: ExactSizeIterator,
+    {
+        let statement = self.inner.statement(statement.form()).await?;
+        open(&self.inner, statement, &params.into_iter().collect::<Vec<P>>()).await
+    }
+
+    /// Returns at most `max_rows` further rows of a portal; 0 or less means all of them.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`](super::Client::query).
+    pub async fn query_portal(&self, portal: &Portal, max_rows: i32) -> Result<Vec<Row>, Error> {
+        let reply = self.inner.connection.send(more(portal, max_rows)?).await?;
+        Ok(query::read(&portal.statement, &reply, 0))
+    }
+
+    /// Returns further rows of a portal like [`Transaction::query_portal`], as a stream.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`](super::Client::query).
+    #[expect(clippy::unused_async, reason = "the name in tokio_postgres is async")]
+    pub async fn query_portal_raw(&self, portal: &Portal, max_rows: i32) -> Result<RowStream, Error> {
+        let mut group = more(portal, max_rows)?;
+        group.mode = ReplyMode::Streamed;
+        let messages = ReplyMessages::new(self.inner.clone(), self.inner.connection.send(group));
+        Ok(RowStream::new(portal.statement.clone(), messages))
+    }
+}
+
+fn open<'a, P: BorrowToSql>(
+    client: &'a Arc<ClientSession>,
+    statement: Statement,
+    params: &[P],
+) -> impl Future<Output = Result<Portal, Error>> + 'a + use<'a, P> {
+    let name = client.name('p');
+    let mut group = Group::new();
+    let expected = statement.params().len();
+    let opened = match params.len() == expected {
+        true => group.open_portal(&name, statement.prepared(), params).map_err(Error::from),
+        false => Err(Error::parameters(params.len(), expected)),
+    };
+    async move {
+        opened?;
+        client.connection.send(group).await?;
+        Ok(Portal { name, statement, client: Arc::downgrade(client) })
+    }
+}
+
+fn more(portal: &Portal, most: i32) -> Result<Group, Error> {
+    let mut group = Group::new();
+    let portal_rows = wire::Portal { name: &portal.name, most: most.max(0) };
+    group.push_more(&portal.statement.prepared().text, portal_rows)?;
+    Ok(group)
+}
+
+impl std::fmt::Debug for Portal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Portal").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! The client's methods that run statements with parameters.
+
+use postgres_types::{BorrowToSql, FromSqlOwned, ToSql, Type};
+
+use super::{
+    client::Client,
+    failure::Error,
+    query::{self, RowStream},
+    row::Row,
+    statement::ToStatement,
+};
+
+type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+
+impl Client {
+    /// Runs a statement and returns its rows.
+    ///
+    /// # Errors
+    /// The errors of [`Client::prepare`]; parameters that do not fit.
+    pub async fn query<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        query::rows(&self.inner, statement.form(), params).await
+    }
+
+    /// Runs a statement that returns one column, and returns the values.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`]; there is not exactly one column.
+    pub async fn query_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Vec<R>, Error> {
+        self.query(statement, params).await?.iter().map(query::scalar).collect()
+    }
+
+    /// Runs a statement that returns exactly one row.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`]; there is not exactly one row.
+    pub async fn query_one<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<Row, Error> {
+        self.query_opt(statement, params).await?.ok_or_else(Error::row_count)
+    }
+
+    /// Runs a statement that returns exactly one row of one column.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query_one`]; there is not exactly one column.
+    pub async fn query_one_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<R, Error> {
+        query::scalar(&self.query_one(statement, params).await?)
+    }
+
+    /// Runs a statement that returns at most one row.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`]; there are several rows.
+    pub async fn query_opt<T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Option<Row>, Error> {
+        query::at_most_one(self.query(statement, params).await?)
+    }
+
+    /// Runs a statement that returns at most one row of one column.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query_opt`]; there is not exactly one column.
+    pub async fn query_opt_scalar<R: FromSqlOwned, T: ?Sized + ToStatement>(
+        &self,
+        statement: &T,
+        params: Params<'_>,
+    ) -> Result<Option<R>, Error> {
+        self.query_opt(statement, params).await?.as_ref().map(query::scalar).transpose()
+    }
+
+    /// Runs a statement whose rows are read as they arrive.
+    ///
+    /// # Errors
+    /// The errors of [`Client::prepare`]; parameters that do not fit. Errors of the statement are
+    /// items of the stream.
+    pub async fn query_raw<T, P, I>(&self, statement: &T, params: I) -> Result<RowStream, Error>
+    where
+        T: ?Sized + ToStatement,
+        P: BorrowToSql,
+        I: IntoIterator<Item = P>,
+        I::IntoIter: ExactSizeIterator,
+    {
+        query::stream(&self.inner, statement.form(), params).await
+    }
+
+    /// Prepares and runs a statement in one round trip, with the types of all parameters.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`].
+    pub async fn query_typed(&self, query: &str, params: TypedParams<'_>) -> Result<Vec<Row>, Error> {
+        query::typed(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
+    }
+
+    /// Runs a statement like [`Client::query_typed`] that returns exactly one row.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query_one`].
+    pub async fn query_typed_one(&self, query: &str, params: TypedParams<'_>) -> Result<Row, Error> {
+        self.query_typed_opt(query, params).await?.ok_or_else(Error::row_count)
+    }
+
+    /// Runs a statement like [`Client::query_typed`] that returns at most one row.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query_opt`].
+    pub async fn query_typed_opt(&self, query: &str, params: TypedParams<'_>) -> Result<Option<Row>, Error> {
+        query::at_most_one(self.query_typed(query, params).await?)
+    }
+
+    /// Runs a statement like [`Client::query_typed`], and returns its rows as a stream.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`].
+    pub async fn query_typed_raw<P, I>(&self, query: &str, params: I) -> Result<RowStream, Error>
+    where
+        P: BorrowToSql,
+        I: IntoIterator<Item = (P, Type)>,
+    {
+        query::typed_stream(&self.inner, query, params).await
+    }
+
+    /// Runs a statement and returns the number of rows that it affected.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`].
+    pub async fn execute<T: ?Sized + ToStatement>(&self, statement: &T, params: Params<'_>) -> Result<u64, Error> {
+        query::affected(&self.inner, statement.form(), params).await
+    }
+
+    /// Runs a statement like [`Client::query_typed`], and returns the number of affected rows.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`].
+    pub async fn execute_typed(&self, query: &str, params: TypedParams<'_>) -> Result<u64, Error> {
+        query::typed_affected(&self.inner, query, params.iter().map(|(value, ty)| (*value, ty.clone()))).await
+    }
+
+    /// Runs a statement like [`Client::execute`], with parameters of any form.
+    ///
+    /// # Errors
+    /// The errors of [`Client::query`].
+    pub async fn execute_raw<T, P, I>(&self, statement: &T, params: I) -> Result<u64, Error>
+    where
+        T: ?Sized + ToStatement,
+        P: BorrowToSql,
+        I: IntoIterator<Item = P>,
+        I::IntoIter: ExactSizeIterator,
+    {
+        query::affected_raw(&self.inner, statement.form(), params).await
+    }
+}

@@ -1,0 +1,112 @@
+//! Runs texts of several statements, whose rows arrive as texts.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::Stream;
+
+use super::{
+    client::Client,
+    failure::Error,
+    messages::affected,
+    row::{SimpleColumn, SimpleQueryMessage, SimpleQueryRow},
+    session::ClientSession,
+};
+use crate::postgres::wire::{Group, Signature, frames};
+
+pub async fn messages(client: &ClientSession, text: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
+    let mut group = Group::new();
+    group.script(text)?;
+    let reply = client.connection.send(group).await?;
+    let (mut messages, mut columns) = (Vec::new(), Arc::from([]));
+    for chunk in reply.chunks() {
+        let mut rest = chunk.clone();
+        for (kind, body) in frames(chunk) {
+            let whole = rest.split_to(body.len() + 5);
+            match kind {
+                b'T' => {
+                    let described = Signature::read(&[whole])?;
+                    columns = described.columns.into_iter().map(|(name, _)| SimpleColumn(name)).collect();
+                    messages.push(SimpleQueryMessage::RowDescription(columns.clone()));
+                }
+                b'D' => {
+                    let values = values(body).ok_or_else(|| Error::other("a row ends early"))?;
+                    messages.push(SimpleQueryMessage::Row(SimpleQueryRow { columns: columns.clone(), values }));
+                }
+                b'C' => messages.push(SimpleQueryMessage::CommandComplete(affected(body))),
+                b'I' => messages.push(SimpleQueryMessage::CommandComplete(0)),
+                _ => {}
+            }
+        }
+    }
+    Ok(messages)
+}
+
+impl Client {
+    /// Runs statements in the simple protocol, and returns their rows as texts.
+    ///
+    /// # Errors
+    /// The errors of [`Client::prepare`].
+    pub async fn simple_query(&self, query: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
+        messages(&self.inner, query).await
+    }
+
+    /// Runs statements like [`Client::simple_query`], and returns a stream.
+    ///
+    /// # Errors
+    /// The errors of [`Client::prepare`].
+    pub async fn simple_query_raw(&self, query: &str) -> Result<SimpleQueryStream, Error> {
+        Ok(SimpleQueryStream::of(self.simple_query(query).await?))
+    }
+
+    /// Runs statements in the simple protocol, without their rows.
+    ///
+    /// # Errors
+    /// The errors of [`Client::prepare`].
+    pub async fn batch_execute(&self, query: &str) -> Result<(), Error> {
+        Ok(self.inner.connection.batch(query).await?)
+    }
+
+    /// Checks that the server answers.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn check_connection(&self) -> Result<(), Error> {
+        self.batch_execute("").await
+    }
+}
+
+/// Reads the values of a row: a count, then a length and a text for each.
+fn values(body: &[u8]) -> Option<Vec<Option<String>>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut value = || {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        rest = after;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else { return Some(None) };
+        let (text, after) = rest.split_at_checked(length)?;
+        rest = after;
+        Some(Some(String::from_utf8_lossy(text).into_owned()))
+    };
+    (0..u16::from_be_bytes(*count)).map(|_| value()).collect()
+}
+
+/// The answer to a text of several statements, as a stream.
+#[derive(Debug)]
+pub struct SimpleQueryStream(std::vec::IntoIter<SimpleQueryMessage>);
+
+impl SimpleQueryStream {
+    pub(super) fn of(messages: Vec<SimpleQueryMessage>) -> Self {
+        Self(messages.into_iter())
+    }
+}
+
+impl Stream for SimpleQueryStream {
+    type Item = Result<SimpleQueryMessage, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.get_mut().0.next().map(Ok))
+    }
+}

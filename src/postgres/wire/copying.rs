@@ -1,0 +1,98 @@
+//! A copy whose data the caller supplies piece by piece. Groups of other callers follow the copy.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use postgres_protocol::message::frontend;
+
+use super::{
+    Connection, Group, Incoming, ReplyMode, WireError,
+    connection::check,
+    inbox::Inbox,
+    queued::{AwaitedGroup, To},
+};
+use crate::error::server::ServerError;
+
+impl Connection {
+    /// Sends a copy statement without a Sync, once no other copy is open. Its reply is streamed.
+    pub async fn begin_copy(&self, mut group: Group) -> Result<Incoming, WireError> {
+        loop {
+            let room = self.shared.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            if let Some(inbox) = self.try_begin_copy(&mut group)? {
+                let places = std::mem::take(&mut group.places);
+                return Ok(Incoming::new(inbox, places, false, ReplyMode::Streamed));
+            }
+            room.await;
+        }
+    }
+
+    fn try_begin_copy(&self, group: &mut Group) -> Result<Option<Arc<Inbox>>, WireError> {
+        let mut queued = self.shared.lock();
+        check(&queued)?;
+        if queued.behind_copy.is_some() {
+            return Ok(None);
+        }
+        let (inbox, delivery) = Inbox::new();
+        let mut waiting = AwaitedGroup::new(To::Caller(delivery));
+        (waiting.copies, waiting.mode) = (true, ReplyMode::Streamed);
+        queued.bytes.extend_from_slice(&group.bytes);
+        // If the statement is no copy, its reply would stay in the server's buffer. A copy ignores
+        // this message.
+        frontend::flush(&mut queued.bytes);
+        queued.groups.push_back(waiting);
+        queued.behind_copy = Some(BytesMut::new());
+        drop(queued);
+        self.shared.wake.notify_one();
+        Ok(Some(inbox))
+    }
+
+    /// Sends data of the open copy.
+    pub fn copy_data(&self, data: impl Buf) -> Result<(), WireError> {
+        let data = frontend::CopyData::new(data).map_err(WireError::encode)?;
+        let mut queued = self.shared.lock();
+        check(&queued)?;
+        data.write(&mut queued.bytes);
+        drop(queued);
+        self.shared.wake.notify_one();
+        Ok(())
+    }
+
+    /// Ends the open copy, or aborts it, and lets other groups follow.
+    pub fn end_copy(&self, is_complete: bool) {
+        let mut queued = self.shared.lock();
+        let Some(behind) = queued.behind_copy.take() else { return }; // the connection has ended
+        match is_complete {
+            true => frontend::copy_done(&mut queued.bytes),
+            // Can always be written, because the text contains no NUL.
+            false => drop(frontend::copy_fail("the caller gave the copy up", &mut queued.bytes)),
+        }
+        frontend::sync(&mut queued.bytes);
+        queued.bytes.extend_from_slice(&behind);
+        drop(queued);
+        self.shared.wake.notify_one();
+        self.shared.room.notify_waiters();
+    }
+
+    /// Keeps asynchronous messages from now on, and these notices of the login.
+    pub fn keep_asides(&self, notices: Vec<Bytes>) -> Asides {
+        self.shared.lock().asides = Some(notices.into_iter().map(|notice| (b'N', notice)).collect());
+        Asides(self.shared.clone())
+    }
+}
+
+/// The asynchronous messages of a connection, and its end.
+pub(crate) struct Asides(Arc<super::queued::Link>);
+
+impl Asides {
+    /// Returns the kind and the body of the next asynchronous message.
+    pub fn next(&self) -> Option<(u8, Bytes)> {
+        self.0.lock().asides.as_mut()?.pop_front()
+    }
+
+    /// Returns the server's last error, if the server has ended the connection with one.
+    pub fn last_error(&self) -> Option<Arc<ServerError>> {
+        self.0.lock().ended.as_ref()?.0.clone()
+    }
+}
