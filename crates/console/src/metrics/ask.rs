@@ -7,7 +7,7 @@ use trunkline::{
     postgres::{Params, Rows, Statement},
 };
 
-use crate::schema::Exposition;
+use crate::schema::Text;
 
 macro_rules! sql {
     ($name:literal) => {
@@ -64,7 +64,7 @@ pub async fn queues(db: &Db) -> Result<Vec<Queue>> {
 }
 
 pub async fn stores(db: &Db) -> Result<Vec<Store>> {
-    alone(db, Exposition::of(db, sql!("stores")), (), COUNTING).await
+    alone(db, Text::of(db, sql!("stores")), (), COUNTING).await
 }
 
 pub async fn database(db: &Db) -> Result<Database> {
@@ -73,7 +73,7 @@ pub async fn database(db: &Db) -> Result<Database> {
 }
 
 pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
-    let text = Exposition::of(db, sql!("counts")).with_tables(queue);
+    let text = Text::of(db, sql!("counts")).with_tables(queue);
     let counted: Counted = alone(db, text, (), COUNTING).await?;
     let (due, delayed, leased, to_retry, dead, archived, rows, oldest_due, floor_lag, took) = counted;
     let took = Duration::try_from_secs_f64(took).unwrap_or_default(); // a clock was set back
@@ -81,7 +81,7 @@ pub async fn counts(db: &Db, queue: &str) -> Result<Counts> {
 }
 
 async fn run<R: Rows>(db: &Db, text: &str) -> Result<R> {
-    Exposition::of(db, text).run(db, ()).await
+    Text::of(db, text).run(db, ()).await
 }
 
 /// The server's time limit for a count.
@@ -89,22 +89,16 @@ const COUNTING: &str = "10min";
 
 /// Runs a statement on a connection of its own, so that no other statement waits behind it. Fails
 /// after the time `most`.
-pub async fn alone<P: Params, R: Rows>(db: &Db, text: Exposition, params: P, most: &str) -> Result<R> {
+pub async fn alone<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("alone"), text, params, most).await
 }
 
 /// Runs a statement like [`alone`], but plans it with the session's own settings.
-pub async fn within<P: Params, R: Rows>(db: &Db, text: Exposition, params: P, most: &str) -> Result<R> {
+pub async fn within<P: Params, R: Rows>(db: &Db, text: Text, params: P, most: &str) -> Result<R> {
     bounded(db, sql!("within"), text, params, most).await
 }
 
-async fn bounded<P: Params, R: Rows>(
-    db: &Db,
-    bounds: &'static str,
-    text: Exposition,
-    params: P,
-    most: &str,
-) -> Result<R> {
+async fn bounded<P: Params, R: Rows>(db: &Db, bounds: &'static str, text: Text, params: P, most: &str) -> Result<R> {
     let transaction = db.begin_with("isolation level read committed, read only").await?;
     let bounds: Statement<(&str,), ()> = Statement::new(bounds);
     drop(transaction.send(&bounds, (most,)).await?); // the next statement waits for both answers
