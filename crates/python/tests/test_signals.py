@@ -320,7 +320,7 @@ def dies(number: int) -> None:
 
 
 # Shorter than the start of a process, for which the next message waits.
-dying = app.task(queue="dying", place="process", timeout=0.05, max_attempts=1)(dies)
+dying = app.task(queue="dying", place="process", timeout=0.2, max_attempts=1)(dies)
 
 
 def lasts(number: int) -> None:

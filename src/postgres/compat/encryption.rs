@@ -7,7 +7,7 @@ use crate::postgres::target::Target;
 
 /// Decides whether a connection is encrypted: [`NoTls`] or [`AsConfigured`].
 pub trait Encryption {
-    /// The type that names the choice in [`Connection`].
+    /// The type that names the choice in [`Connection`](super::Connection).
     type Stream;
 
     /// Returns the target with this choice.

@@ -15,9 +15,9 @@ use crate::{
 
 impl<T: Payload> Consumer<T> {
     /// Waits for one message, delivered at most once. While it waits, it can also receive messages
-    /// that [`Queue::send_direct`] sends inside notifications. Use this method if messages are few
-    /// and must be fast: before and after each wait, the consumer enters and leaves a list of
-    /// waiting consumers.
+    /// that [`Queue::send_direct`](crate::Queue::send_direct) sends inside notifications. Use this
+    /// method if messages are few and must be fast: before and after each wait, the consumer enters
+    /// and leaves a list of waiting consumers.
     pub async fn receive_direct(&mut self) -> Result<Message<T>> {
         loop {
             // An unreadable message has failed its attempt.
