@@ -56,7 +56,7 @@ fn a_script_that_has_run_may_exit_with_127() {
     let place = Place::new(4, &["--max-attempts", "1"]);
     let exec = "read -r number; [ $number = 0 ] && exit 0; exit 12$((5 + number))";
     let last = ended(place.work(exec, &["--drain", "--concurrency", "1"]));
-    assert_eq!(last, "q: 1 done, 3 failed");
+    assert_eq!(last, "q: 1 done, 0 failed, 3 dead");
     assert_eq!(place.stats(["messages", "dead"]), [0, 3]);
 }
 

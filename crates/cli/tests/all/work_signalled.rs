@@ -68,6 +68,6 @@ fn a_command_that_alone_gets_a_signal_has_failed() {
     let child = place.work("echo $$ >> $DIR/groups; exec sleep 600", &["--drain"]);
     eventually("it runs", || place.lines("groups").len() == 1);
     signal_group(&place.lines("groups")[0], "TERM");
-    assert_eq!(ended(child), "q: 0 done, 1 failed");
+    assert_eq!(ended(child), "q: 0 done, 0 failed, 1 dead");
     assert_eq!(place.trunkline.json(&["dead", "list", "q", "--json"])[0]["error"], "ended by signal 15");
 }
