@@ -219,7 +219,9 @@ impl Making {
         // The counts differ little from turn to turn, so one short turn is enough.
         if plan.allocations && self.done(plan) == 0 {
             let mut short = plan.clone();
-            short.told.seconds = short.told.seconds.min(1.0);
+            if short.told.messages == 0 {
+                short.told.seconds = short.told.seconds.min(1.0); // otherwise it is a limit
+            }
             let counting = match self.programs.of(plan, COUNTED) {
                 Ok(program) => round::round(ground, &short, &program, silence(), keep, told).await?,
                 Err(unfit) => Err(Ended::Failed(unfit.to_string())),

@@ -13,7 +13,7 @@ pub const COLUMNS: &[Column] =
     &[("to dequeue a message", number::time), ("bytes left", number::bytes), ("the next dequeue", number::time)];
 
 /// The messages of one dequeue.
-const BATCH: i32 = 100;
+const BATCH: i64 = 100;
 /// The partitions of a filled table. The messages of all but the last are dequeued.
 const PARTS: u32 = 10;
 
@@ -75,7 +75,7 @@ pub async fn turn(
     let mut dequeued = 0;
     for part in 1..PARTS {
         while dequeued < part * each {
-            let n = BATCH.min((part * each - dequeued) as i32);
+            let n = BATCH.min(i64::from(part * each - dequeued));
             let messages = client.query(&dequeue, &[&n]).await?.len();
             if messages != n as usize {
                 return Err(format!("{messages} of {n} messages were dequeued").into());

@@ -52,7 +52,7 @@ async fn only_a_private_server_has_a_standby() {
     let elsewhere = || Bench::new("run").args(["--database-url", &server.url("postgres")]).pattern(row);
     let rows = elsewhere().rows("0.2").await;
     let said = rows[0]["outcome"]["missing"].as_str().unwrap_or_else(|| panic!("{}", rows[0]));
-    assert_eq!(said, "only the private cluster has a standby; leave out --database-url");
+    assert!(said.starts_with("only the private cluster has a standby; leave out --database-url"), "{said}");
     let why = elsewhere().args(["--rounds", "1", "--require-all"]).fails().await;
     assert!(why.contains("1 rows were skipped, and all are required"), "{why}");
 }

@@ -29,10 +29,7 @@ pub static OF_KEYS: [Mutant; 7] = [
     Mutant {
         name: "keeps-leases-not-lanes",
         // Leases are renewed, but the hold on the lane is not.
-        defect: Defect::Sql(
-            "keep",
-            &[("set held_until = clock_timestamp() + lease * 1.5", "set held_until = l.held_until")],
-        ),
+        defect: Defect::Sql("keep", &[("set held_until = clock + lease * 1.5", "set held_until = l.held_until")]),
         breaks: &[OVERTOOK, TOGETHER],
         faults: &[],
         minutes: 1.0,
