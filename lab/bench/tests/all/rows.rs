@@ -160,7 +160,7 @@ fn check_round(row: &Value, round: &Value) {
         assert!(number(latency, "count") > 0.0 && steps[0] > 0.0 && steps.is_sorted(), "{latency}: {row}");
         assert!(number(latency, "mean") > 0.0 && number(latency, "mean") <= steps[4], "{latency}: {row}");
     }
-    // Many callers share statements, so a call has no allocations of its own, except in a throughput.
+    // Many callers share statements, so only a throughput counts the allocations of their calls.
     let suite = row["suite"].as_str().expect("a suite");
     let counted = ["throughput", "layer-comparison", "send", "read", "ack"].contains(&suite)
         && (suite == "throughput" || number(told, "producers") <= 1.0)
