@@ -160,6 +160,24 @@ async fn copies_go_both_ways_beside_other_calls() {
     assert_eq!(counts, [50_000; 10], "the session is in step");
 }
 
+/// The next copy begins before the caller of the refused one learns of the error.
+#[tokio::test]
+async fn refused_copy_does_not_abort_the_next_one() {
+    let client = with_table().await;
+    client.batch_execute("create temp table gone (n int)").await.expect("created");
+    let refused = client.prepare("copy gone from stdin").await.expect("prepared");
+    let next = client.prepare("copy t from stdin").await.expect("prepared");
+    let out = client.prepare("copy gone to stdout").await.expect("prepared");
+    client.batch_execute("drop table gone").await.expect("dropped");
+    assert_eq!(client.copy_out(&out).await.expect_err("no table").code(), Some(&SqlState::UNDEFINED_TABLE));
+    let (refused, next) = join!(client.copy_in::<_, Bytes>(&refused), client.copy_in::<_, Bytes>(&next));
+    assert_eq!(refused.expect_err("no table").code(), Some(&SqlState::UNDEFINED_TABLE));
+    let mut sink = pin!(next.expect("begun"));
+    sink.send(Bytes::from_static(b"1\tone\n")).await.expect("sent");
+    assert_eq!(sink.as_mut().finish().await.expect("copied"), 1);
+    assert_eq!(count(&client).await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn simple_queries_return_texts() {
     let client = with_table().await;

@@ -55,14 +55,20 @@ enum CopyStage {
     Ended(u64),
 }
 
-/// Aborts the copy, unless the copy has begun.
-struct Beginning(Option<ReplyMessages>);
+/// Aborts the copy once, unless the copy has begun. Later, the open copy is that of another call.
+struct Beginning<'a>(Option<&'a ClientSession>);
 
-impl Drop for Beginning {
-    fn drop(&mut self) {
-        if let Some(messages) = &self.0 {
-            messages.client().connection.end_copy(false);
+impl Beginning<'_> {
+    fn abort(&mut self) {
+        if let Some(client) = self.0.take() {
+            client.connection.end_copy(false);
         }
+    }
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        self.abort();
     }
 }
 
@@ -70,19 +76,18 @@ pub async fn copy_in<T>(client: &Arc<ClientSession>, form: Form<'_>) -> Result<C
     let statement = client.statement(form).await?;
     let group = query::group::<&(dyn postgres_types::ToSql + Sync)>(&statement, &[])?;
     let incoming = client.connection.begin_copy(group).await?;
-    let mut beginning = Beginning(Some(ReplyMessages::new(client.clone(), incoming)));
+    let (mut messages, mut beginning) = (ReplyMessages::new(client.clone(), incoming), Beginning(Some(client)));
     loop {
-        let Some(messages) = &mut beginning.0 else { return Err(Error::closed()) };
         match messages.next().await {
             Some(Ok((b'G', _))) => break,
-            Some(Ok((b'1' | b'2', _))) => {}
+            Some(Ok((b'1' | b'2' | b'Z', _))) => {}
             Some(Err(error)) => return Err(error),
             // The server skips everything until the Sync, and then the error follows.
-            Some(Ok((b'E', _))) => client.connection.end_copy(false),
+            Some(Ok((b'E', _))) => beginning.abort(),
             Some(Ok(_)) | None => return Err(Error::other("the statement is not a copy from stdin")),
         }
     }
-    let Some(messages) = beginning.0.take() else { return Err(Error::closed()) };
+    beginning.0 = None;
     Ok(CopyInSink { messages, gathered: BytesMut::new(), room: None, stage: CopyStage::Open, shape: PhantomData })
 }
 

@@ -25,7 +25,7 @@ use crate::postgres::{
 type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Client {
-    /// Returns a view whose methods gathered statements instead of waiting for them.
+    /// Returns a view whose methods gather statements instead of waiting for them.
     #[must_use]
     pub fn pipelined(&self) -> Pipelined<'_> {
         Pipelined::new(self)
