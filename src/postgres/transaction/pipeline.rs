@@ -60,12 +60,7 @@ impl Pipeline {
         add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>,
     ) -> Result<(Arc<Sent>, usize)> {
         let mut state = self.state();
-        state.check()?;
-        state.begin()?;
-        let place = state.open.len();
-        let failed = |state: &PipelineState, failure| told_to_user(state.statements, text, failure);
-        add(&mut state.open).map_err(|failure| failed(&state, failure))?;
-        state.statements += 1;
+        let place = state.add(text, add)?;
         let sent = state.opened.clone();
         if state.open.bytes() > GATHERED {
             self.send_open(&mut state);
@@ -82,12 +77,7 @@ impl Pipeline {
     ) -> Result<(Arc<Sent>, usize)> {
         self.flush();
         let mut state = self.state();
-        state.check()?;
-        state.begin()?;
-        let place = state.open.len();
-        let failed = |state: &PipelineState, failure| told_to_user(state.statements, text, failure);
-        add(&mut state.open).map_err(|failure| failed(&state, failure))?;
-        state.statements += 1;
+        let place = state.add(text, add)?;
         state.open.mode = ReplyMode::Streamed;
         let sent = state.opened.clone();
         self.send_open(&mut state);
@@ -228,6 +218,16 @@ impl PipelineState {
             true => Err(Error::invalid("the transaction has ended; begin another")),
             false => Ok(()),
         }
+    }
+
+    /// Adds a statement to the open group, and returns its place there.
+    fn add(&mut self, text: &str, add: impl FnOnce(&mut Group) -> std::result::Result<(), WireError>) -> Result<usize> {
+        self.check()?;
+        self.begin()?;
+        let place = self.open.len();
+        add(&mut self.open).map_err(|failure| told_to_user(self.statements, text, failure))?;
+        self.statements += 1;
+        Ok(place)
     }
 
     /// Opens a group. The first group begins with `begin`, which does not count as a statement.

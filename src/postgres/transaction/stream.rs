@@ -54,7 +54,7 @@ pub struct RowStream<T> {
     chunks: VecDeque<Bytes>,
     at: usize,
     /// Decoded rows of a chunk that is not complete.
-    rows: Vec<T>,
+    rows: VecDeque<T>,
     /// True if the server has sent the last row, or cannot send more.
     is_over: bool,
     /// The reason why there are no more rows, if it is an error.
@@ -99,7 +99,7 @@ impl Transaction {
             requests: VecDeque::from([Request { sent, place, waiting: None }]),
             chunks: VecDeque::new(),
             at: 0,
-            rows: Vec::new(),
+            rows: VecDeque::new(),
             is_over: false,
             broken: None,
             shape: PhantomData,
@@ -118,7 +118,7 @@ impl<T: FromRow> RowStream<T> {
     pub async fn next_chunk(&mut self) -> Result<Option<Vec<T>>> {
         while self.rows.len() < self.chunk {
             match self.row().await {
-                Ok(Some(row)) => self.rows.push(row),
+                Ok(Some(row)) => self.rows.push_back(row),
                 Ok(None) => break,
                 Err(error) if self.rows.is_empty() => return Err(error),
                 Err(error) => {
@@ -128,7 +128,7 @@ impl<T: FromRow> RowStream<T> {
             }
         }
         let rows = std::mem::take(&mut self.rows);
-        Ok((!rows.is_empty()).then_some(rows))
+        Ok((!rows.is_empty()).then(|| rows.into()))
     }
 
     /// Returns the next row as soon as it has arrived, or `None` at the end.
@@ -136,9 +136,9 @@ impl<T: FromRow> RowStream<T> {
     /// # Errors
     /// The errors of [`RowStream::next_chunk`].
     pub async fn next(&mut self) -> Result<Option<T>> {
-        match self.rows.is_empty() {
-            true => self.row().await,
-            false => Ok(Some(self.rows.remove(0))), // of a call of `next_chunk` that was dropped
+        match self.rows.pop_front() {
+            Some(row) => Ok(Some(row)), // of a call of `next_chunk` that was dropped
+            None => self.row().await,
         }
     }
 
