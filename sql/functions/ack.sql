@@ -8,7 +8,7 @@ declare
     acked int := 0;
 begin
     if exists (select from trunkline.queue q where q.name = queue and q.lanes = 0 and q.max_leased is null) then
-        -- The usual case, at a third of the cost: the message is a row of its own.
+        -- The usual case, at three quarters of the cost: the message is a row of its own.
         execute format('delete from trunkline.%I q where q.id = $1 and q.size = 1 and q.attempt = $2 and q.error is null and q.due_at > clock_timestamp()',
                        'queue_' || queue) using id, attempt;
         get diagnostics acked = row_count;

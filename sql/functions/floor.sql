@@ -6,8 +6,8 @@ create or replace function trunkline.floor(queue text, keep bool default true) r
 -- epochs, because a session may change how times are written. If keep is false, nothing is written to tables, so that a
 -- long transaction gets no id. An id would hold back every floor.
 --
--- Every take and lease in SQL calls this function. Between two looks it costs a fifth of what it would cost with
--- settings of its own and with trunkline.time_of, so every name includes its schema.
+-- Every take and lease in SQL calls this function. Settings of its own and calls of trunkline.time_of would double its
+-- cost, so every name includes its schema.
 declare
     setting constant pg_catalog.text := pg_catalog.current_setting(
         'trunkline.floor_' operator(pg_catalog.||)
