@@ -4884,6 +4884,8 @@ function fire_schedule(name text) returns bigint language plpgsql volatile set s
 
 function floor(queue text, keep boolean DEFAULT true) returns timestamp with time zone language plpgsql volatile;
 
+function floors(priorities integer, parameter text) returns text language sql stable;
+
 function forget_relays() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function forget_workers() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -4995,6 +4997,8 @@ function schedules_due_in(since timestamp with time zone, OUT due_in double prec
 function send_direct(queue text, payload anyelement, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function send_direct(queue text, payload text, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function send_direct_one(queue text, payload anyelement, metadata jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function send_element(queue text, element bytea, metadata jsonb DEFAULT NULL::jsonb) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 

@@ -1,10 +1,10 @@
 create or replace function trunkline.build_dispatch(patience text) returns bool
     language plpgsql set search_path = pg_catalog, pg_temp set standard_conforming_strings = on set check_function_bodies = off
     set client_min_messages = warning set lock_timeout = '10s' as $$
--- Writes trunkline.dispatch, which calls each queue's function by its name: a call by EXECUTE takes longer than the
--- insert of a row. Called whenever a queue appears or disappears. Returns false, and changes nothing, if another
--- transaction that created or dropped a queue stays open for longer than this patience: a queue without a branch is
--- called by EXECUTE. A branch without a queue would be an error, so drop_queue must succeed.
+-- Gives trunkline.dispatch a branch for each queue, which calls the queue's function by its name: a call by EXECUTE takes
+-- longer than the insert of a row. Called whenever a queue appears or disappears. Returns false, and changes nothing,
+-- if another transaction that created or dropped a queue stays open for longer than this patience: a queue without a
+-- branch is called by EXECUTE. A branch without a queue would be an error, so drop_queue must succeed.
 declare
     branches text;
 begin
@@ -20,28 +20,8 @@ begin
           from (select q.name, row_number() over (order by q.name collate "C") as nr from trunkline.queue q
                 where to_regproc(format('trunkline.%I', 'do_enqueue_' || q.name)) is not null) q
           group by (q.nr - 1) / 16) g;
-    execute replace($q$
-create or replace function trunkline.dispatch(queue text, payload anyelement) returns bigint language plpgsql as $f$
--- Enqueues one message without options by the queue's own function, for trunkline.enqueue; returns null if there is no
--- such queue. Written by trunkline.build_dispatch. Every name includes its schema, because a setting of search_path
--- would be one more cost of each message.
-declare
-    id pg_catalog.int8;
-    call pg_catalog.text;
-begin
-{branches}
-    if queue is null then
-        return null;
-    end if;
-    call := pg_catalog.format('trunkline.%I', 'do_enqueue_' operator(pg_catalog.||) queue);
-    if pg_catalog.to_regproc(call) is not null then
-        execute 'select ' operator(pg_catalog.||) call operator(pg_catalog.||) '($1)' into id using payload;
-    end if;
-    return id;
-end $f$
-$q$, E'{branches}\n', coalesce(branches || E'\n', ''));
-    execute format('comment on function trunkline.dispatch(text, anyelement) is %L', (
-        select trunkline.header_of(p.prosrc) from pg_proc p where p.oid = to_regprocedure('trunkline.dispatch(text, anyelement)')));
+    execute regexp_replace(pg_get_functiondef('trunkline.dispatch(text, anyelement)'::regprocedure),
+                           '(-- Branches for the queues[^\n]*\n).*(    -- Other queues:)', '\1' || coalesce(branches || E'\n', '') || '\2');
     return true;
 exception when lock_not_available or deadlock_detected then
     return false;

@@ -30,7 +30,7 @@ begin
             -- A row with one message, at half the cost of taking rows apart.
             look := 'select b.id, b.attempt, b.enqueued_at, b.due_at, b.payload[1]::text, b.metadata[1] from trunkline.%I($1, $2, %s) b';
         end if;
-        return query execute format(look, 'do_lease_' || queue, case when priorities > 1 then format('array_fill($3, array[%s])', priorities) else '$3' end)
+        return query execute format(look, 'do_lease_' || queue, trunkline.floors(priorities, '$3'))
             using trunkline.check_n(n), lease, trunkline.floor(queue);
         return;
     end if;

@@ -41,7 +41,7 @@ begin
             -- A row with one message, at half the cost of taking rows apart.
             look := 'select b.id, b.attempt, b.enqueued_at, b.payload[1]::text, b.metadata[1] from trunkline.%I($1, %s) b';
         end if;
-        return query execute format(look, 'do_take_' || queue, case when priorities > 1 then format('array_fill($2, array[%s])', priorities) else '$2' end)
+        return query execute format(look, 'do_take_' || queue, trunkline.floors(priorities, '$2'))
             using trunkline.check_n(n), trunkline.floor(queue);
         return;
     end if;

@@ -70,6 +70,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
 const INTERNAL: &[&str] = &[
     "announced",
     "enqueue_one",
+    "send_direct_one",
     "send_element",
     "fail_schedule",
     "parts_of",
@@ -108,6 +109,7 @@ const INTERNAL: &[&str] = &[
     "kept_floor",
     "lock_queue",
     "dispatch",
+    "floors",
     "look_floor",
     "wait_no_more",
     "apply_rights",

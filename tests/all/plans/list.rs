@@ -183,6 +183,7 @@ pub const VERBS: &[Planned] = &[
     ("stats", "trunkline.stats('q')", All("counts every message")),
     ("send_direct", "trunkline.send_direct('q', 1::bigint)", Along(&["waiting_by_queue", "pk_waiting"])),
     ("send_direct_text", "trunkline.send_direct('q', '1'::text)", Along(&["waiting_by_queue", "pk_waiting"])),
+    ("send_direct_one", "trunkline.send_direct_one('q', 1::bigint, null)", Along(&["waiting_by_queue", "pk_waiting"])),
     ("send_element", r"trunkline.send_element('q', '\x01')", Along(&["waiting_by_queue", "pk_waiting"])),
     ("wait_no_more", "trunkline.wait_no_more('c1')", WAITING),
     ("repair_sequence", "trunkline.repair_sequence('q')", REPAIR),
@@ -255,7 +256,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
     (
         "they only call what is planned, lock, listen, or ask for a role",
-        &["announced", "check_role", "kept_floor", "listen", "lock_queue", "unlisten"],
+        &["announced", "check_role", "dispatch", "kept_floor", "listen", "lock_queue", "unlisten"],
     ),
     (
         "they only compute with their arguments",
@@ -264,6 +265,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
             "due_from",
             "due_of",
             "epoch_of",
+            "floors",
             "header_of",
             "lane_of",
             "missing",

@@ -1,0 +1,18 @@
+create or replace function trunkline.dispatch(queue text, payload anyelement) returns bigint language plpgsql as $$
+-- Enqueues one message without options by the queue's own function, for trunkline.enqueue; returns null if there is no
+-- such queue. Every name includes its schema, because a setting of search_path would be one more cost of each message.
+declare
+    id pg_catalog.int8;
+    call pg_catalog.text;
+begin
+    -- Branches for the queues, written by trunkline.build_dispatch.
+    -- Other queues:
+    if queue is null then
+        return null;
+    end if;
+    call := pg_catalog.format('trunkline.%I', 'do_enqueue_' operator(pg_catalog.||) queue);
+    if pg_catalog.to_regproc(call) is not null then
+        execute 'select ' operator(pg_catalog.||) call operator(pg_catalog.||) '($1)' into id using payload;
+    end if;
+    return id;
+end $$;
