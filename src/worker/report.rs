@@ -19,11 +19,13 @@ pub(super) struct Told {
     pub counted: Counted,
     pub at: Instant,
     pub failed: bool,
+    /// True once the last report of this worker has begun. No report follows it.
+    pub is_over: bool,
 }
 
 impl Report {
     pub fn new() -> Self {
-        let told = Told { counted: Counted::default(), at: Instant::now(), failed: false };
+        let told = Told { counted: Counted::default(), at: Instant::now(), failed: false, is_over: false };
         Self {
             calls: Calls::default(),
             worker: Uuid::new_v4(),

@@ -12,16 +12,12 @@ use tracing::warn;
 use crate::{
     error::Result,
     queue::message::payload::Payload,
-    worker::{
-        calls::Counted,
-        report::{Report, Told},
-        station::Station,
-    },
+    worker::{calls::Counted, report::Report, station::Station},
 };
 
 const EVERY: Duration = Duration::from_secs(10);
 /// The timeout of the last report.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl<T: Payload> Station<T> {
     /// Reports regularly until the future is dropped.
@@ -45,10 +41,14 @@ impl<T: Payload> Station<T> {
     async fn tell(&self, ended: bool) {
         let Some(report) = &self.report else { return };
         let mut told = report.told.lock().await;
+        if told.is_over {
+            return; // the worker has shut down before the task of this report began
+        }
+        told.is_over = ended;
         let (counted, now) = (report.calls.counted(), Instant::now());
         let since = counted.since(&told.counted);
         match self.write(report, &since, now - told.at, ended).await {
-            Ok(()) => *told = Told { counted, at: now, failed: false },
+            Ok(()) => (told.counted, told.at, told.failed) = (counted, now, false),
             Err(error) if !told.failed => {
                 warn!(queue = self.name(), %error, "worker cannot report; it works on, and tries again");
                 told.failed = true;

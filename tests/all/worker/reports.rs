@@ -34,6 +34,22 @@ async fn report_counts_handled_and_failed_messages_and_their_time() {
     assert_eq!(number(&sql, &format!("select count(*) {of} {last}")).await, 1, "the end is told, with what was new");
 }
 
+/// The task of the first report may begin after the worker has shut down.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_report_follows_the_last_one() {
+    let Place { sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
+    let drain = || async {
+        let worker = Worker::new(queue.clone(), |_message: Message<i64>| async { Ok::<(), Failure>(()) });
+        worker.reports(true).drain().await.expect("it works");
+    };
+    for _ in 0..20 {
+        timeout(SOON, futures_util::future::join_all((0..50).map(|_| drain()))).await.expect("they end");
+    }
+    let newest = "select distinct on (worker) ended from trunkline.worker order by worker, at desc";
+    assert_eq!(number(&sql, &format!("select count(*) from ({newest}) w where not ended")).await, 0);
+    assert_eq!(number(&sql, &format!("select count(*) from ({newest}) w")).await, 1_000);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn it_tells_at_its_beginning_and_removes_what_is_old() {
     let Place { sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
