@@ -582,6 +582,8 @@ function charge(queue text, id bigint, attempt integer, delay interval DEFAULT '
 
 function charge_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function check_columns(queue text, columns jsonb) returns void language plpgsql stable set search_path=pg_catalog, pg_temp;
+
 function check_delay(delay interval) returns interval language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
 function check_ids(ids bigint[], verb text) returns bigint[] language plpgsql immutable set search_path=pg_catalog, pg_temp;
@@ -4858,7 +4860,13 @@ function enqueue_many(queue text, payloads text, delay interval DEFAULT '00:00:0
 
 function enqueue_many(queue text, payloads text[], delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, unique_keys text[] DEFAULT NULL::text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
+function enqueue_many_with_columns(queue text, payloads text[], columns jsonb, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0, keys text[] DEFAULT NULL::text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function enqueue_one(queue text, payload anyelement, delay interval, metadata jsonb, priority integer, unique_key text, unique_for interval, replace boolean, key text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_row(queue text, payloads anyarray, columns jsonb, due double precision, metadata jsonb[], lane integer, keys text[]) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres TimeZone=UTC lc_monetary=C;
+
+function enqueue_rows(queue text, payloads anyarray, columns jsonb, due double precision, metadata jsonb[], priority integer, keys text[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_unique(queue text, payload anyelement, unique_key text, unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, OUT id bigint, OUT outcome text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4867,6 +4875,8 @@ function enqueue_unique(queue text, payload text, unique_key text, unique_for in
 function enqueue_unique_many(queue text, payloads anyarray, unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function enqueue_unique_many(queue text, payloads text[], unique_keys text[], unique_for interval DEFAULT NULL::interval, replace boolean DEFAULT false, delay interval DEFAULT '00:00:00'::interval, metadata jsonb[] DEFAULT NULL::jsonb[], priority integer DEFAULT 0) returns TABLE(id bigint, outcome text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function enqueue_with_columns(queue text, payload text, columns jsonb, delay interval DEFAULT '00:00:00'::interval, metadata jsonb DEFAULT NULL::jsonb, priority integer DEFAULT 0, key text DEFAULT NULL::text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function epoch_of(at timestamp with time zone) returns bigint language plpgsql immutable set search_path=pg_catalog, pg_temp;
 
@@ -4933,6 +4943,8 @@ function more(queue text, holder bigint, n integer DEFAULT 100, lease interval D
 function more_lanes(queue text, lanes integer) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C;
+
+function own_columns(queue text, ids bigint[]) returns TABLE(id bigint, columns jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off enable_material=off jit=off;
 
 function parts_of(queue text) returns text[] language plpgsql stable set search_path=pg_catalog, pg_temp;
 

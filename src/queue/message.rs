@@ -5,6 +5,7 @@ pub(crate) mod readable;
 pub(crate) mod metadata;
 pub(crate) mod unique;
 pub(crate) mod draft;
+pub(crate) mod columns;
 pub(crate) mod dequeue;
 pub(crate) mod trace;
 pub(crate) mod keys;

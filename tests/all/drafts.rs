@@ -22,9 +22,9 @@ fn drafts(time: SystemTime) -> Vec<Draft<i64>> {
     ]
 }
 
-type Enqueue = fn(Db, Queue<i64>, Vec<Draft<i64>>) -> BoxFuture<'static, Vec<i64>>;
+pub type Enqueue = fn(Db, Queue<i64>, Vec<Draft<i64>>) -> BoxFuture<'static, Vec<i64>>;
 
-const WAYS: [(&str, Enqueue); 6] = [
+pub const WAYS: [(&str, Enqueue); 6] = [
     ("enqueue", |_, queue, drafts| {
         async move {
             let mut ids = Vec::new();

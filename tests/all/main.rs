@@ -81,6 +81,7 @@ mod sql_lists;
 mod sql_messages;
 mod sql_waits;
 mod own_columns;
+mod values_of_columns;
 mod reference;
 mod written;
 mod versions;

@@ -20,10 +20,7 @@ use tokio_postgres::Client;
 use trunkline::{Db, Settings};
 
 use self::{
-    list::{
-        FUNCTIONS_APART, STATEMENTS, STATEMENTS_APART, TEMPLATES_APART, VERBS, VERBS_WITH_UNIQUENESS, WITH_PRIORITIES,
-        WITH_UNIQUENESS, Way,
-    },
+    list::{FUNCTIONS_APART, STATEMENTS, STATEMENTS_APART, TEMPLATES_APART, VERBS, WITH_PRIORITIES, Way},
     node::Node,
     planner::{Planned, Planner},
 };
@@ -72,9 +69,9 @@ fn every_sql_file_has_a_plan_or_a_reason() {
         [("sql/statements", STATEMENTS, STATEMENTS_APART), ("sql/functions", VERBS, FUNCTIONS_APART)]
     {
         let more = if folder == "sql/statements" {
-            [WITH_PRIORITIES, WITH_UNIQUENESS, keys::STATEMENTS]
+            [WITH_PRIORITIES, unique::WITH_UNIQUENESS, keys::STATEMENTS]
         } else {
-            [&[], &[], VERBS_WITH_UNIQUENESS]
+            [&[], &[], unique::VERBS_WITH_UNIQUENESS]
         };
         let listed: BTreeSet<_> =
             listed.iter().chain(more.into_iter().flatten()).map(|(name, ..)| (*name).to_owned()).collect();

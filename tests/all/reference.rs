@@ -22,7 +22,18 @@ const SECTIONS: [(&str, &[&str]); 10] = [
         "Queues",
         &["create_queue", "alter_queue", "limit_queue", "pause_queue", "resume_queue", "drop_queue", "payload_type"],
     ),
-    ("Enqueue", &["enqueue", "enqueue_many", "enqueue_unique", "enqueue_unique_many", "send_direct"]),
+    (
+        "Enqueue",
+        &[
+            "enqueue",
+            "enqueue_many",
+            "enqueue_unique",
+            "enqueue_unique_many",
+            "enqueue_with_columns",
+            "enqueue_many_with_columns",
+            "send_direct",
+        ],
+    ),
     ("Dequeue", &["take", "lease", "listen", "unlisten"]),
     (
         "End leases",
@@ -43,7 +54,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "charge_many",
         ],
     ),
-    ("Look", &["messages", "find", "stats", "dead_letters"]),
+    ("Look", &["messages", "find", "own_columns", "stats", "dead_letters"]),
     (
         "Look after",
         &[
@@ -70,6 +81,9 @@ const SECTIONS: [(&str, &[&str]); 10] = [
 const INTERNAL: &[&str] = &[
     "announced",
     "enqueue_one",
+    "enqueue_row",
+    "enqueue_rows",
+    "check_columns",
     "send_direct_one",
     "send_element",
     "fail_schedule",

@@ -100,6 +100,7 @@ fn usual() -> Usual {
         within: None,
         replaces: false,
         key: None,
+        columns: Metadata::new(),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Draft(trunkline::Draft<Raw>);
 #[pymethods]
 impl Draft {
     #[new]
-    #[pyo3(signature = (payload, *, after=None, at=None, metadata=None, key=None, priority=0, unique=None, within=None, replaces=false))]
+    #[pyo3(signature = (payload, *, after=None, at=None, metadata=None, key=None, priority=0, unique=None, within=None, replaces=false, columns=None))]
     #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
     fn new(
         payload: &[u8],
@@ -33,6 +33,7 @@ impl Draft {
         unique: Option<String>,
         within: Option<f64>,
         replaces: bool,
+        columns: Option<HashMap<String, String>>,
     ) -> PyResult<Self> {
         let mut draft = trunkline::Draft::new(Raw::copy(payload)).priority(priority);
         if let Some(after) = after {
@@ -53,6 +54,9 @@ impl Draft {
                 unique = unique.within(seconds(within)?);
             }
             draft = draft.unique(if replaces { unique.replacing() } else { unique });
+        }
+        for (name, text) in columns.into_iter().flatten() {
+            draft = draft.column(name, text);
         }
         Ok(Self(draft))
     }

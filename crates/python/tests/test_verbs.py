@@ -9,6 +9,7 @@ import pickle
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
 
+import psycopg
 import pytest
 import trunkline
 from trunkline.sync import Db
@@ -62,6 +63,25 @@ def test_a_draft_says_when_with_what_and_under_which_key(url: str, run: Any) -> 
         assert [mail.payload for mail in await mails.take(10)] == ["a"]
         await shift(mails, timedelta(hours=2))
         assert len(await mails.take(10)) == 2
+
+    run(story())
+
+
+def test_draft_sets_columns_of_the_table(url: str, run: Any) -> None:
+    async def story() -> None:
+        _, mails = await opened(url, str)
+        with psycopg.connect(url, autocommit=True) as sql:
+            sql.execute("alter table trunkline.queue_mails add column tenant text default 'none', add column tags text[]")
+            draft = mails.draft("a").columns({"tenant": "acme"}).columns({"tags": "{x,y}"})
+            ids = await mails.enqueue_many(["b", draft, draft])
+            assert sql.execute("select id, size, tenant, tags from trunkline.queue_mails order by id").fetchall() == [
+                (ids[0], 1, "none", None),
+                (ids[1], 2, "acme", ["x", "y"]),
+            ]
+        with pytest.raises(trunkline.TrunklineError, match="no column tenent of yours"):
+            await mails.draft("a").columns({"tenent": "acme"}).enqueue()
+        with pytest.raises(TypeError, match="text of columns, 'tenant', is a text"):
+            await mails.draft("a").columns({"tenant": 7}).enqueue()  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 
     run(story())
 

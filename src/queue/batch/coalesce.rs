@@ -45,13 +45,15 @@ pub(crate) struct New<'a> {
     pub metadata: &'a [u8],
     /// The message's unique key.
     pub claim: Option<&'a Unique>,
+    /// The values of columns that users added.
+    pub columns: Option<&'a str>,
 }
 
 impl New<'_> {
     /// Returns the number of bytes that the message counts while it waits.
     fn bytes(&self) -> usize {
         let keys = self.key.map_or(0, str::len) + self.claim.map_or(0, |claim| claim.key.len());
-        self.element.len() + self.metadata.len() + keys + OVERHEAD
+        self.element.len() + self.metadata.len() + keys + self.columns.map_or(0, str::len) + OVERHEAD
     }
 }
 
@@ -115,10 +117,11 @@ impl OpenRows {
     }
 
     fn add(&mut self, new: New<'_>) -> Receipt {
-        let New { due, lane, key, element, metadata, claim } = new;
+        let New { due, lane, key, element, metadata, claim, columns } = new;
         self.bytes += new.bytes();
-        // Only the last row of a lane grows, so that the messages of each lane stay in order.
-        let last = self.batches.iter().rposition(|batch| batch.lane == lane);
+        // Only the last row of a lane grows, so that the messages of each lane stay in order. Those
+        // with other values of columns have rows of their own.
+        let last = self.batches.iter().rposition(|batch| batch.lane == lane && batch.columns.as_deref() == columns);
         let at = last.filter(|at| {
             let batch = &self.batches[*at];
             batch.due.to_bits() == due.to_bits()
@@ -126,7 +129,7 @@ impl OpenRows {
                 && batch.bytes() + element.len() + metadata.len() <= BATCH_BYTES
         });
         let at = at.unwrap_or_else(|| {
-            self.batches.push_back(Batch::new(due, lane));
+            self.batches.push_back(Batch::new(due, lane, columns.map(Into::into)));
             self.batches.len() - 1
         });
         let batch = &mut self.batches[at];
@@ -169,16 +172,24 @@ impl Waiting for OpenRows {
         self.batches.len() > self.lanes || waiting >= least || are_few
     }
 
-    /// Takes the oldest rows. Leaves messages that are not worth a second insert to the first one.
+    /// Takes the oldest rows. A row with values of columns is taken alone. Leaves messages that are
+    /// not worth a second insert to the first one.
     fn next(&mut self, running: &Running) -> Option<(Vec<Batch>, usize)> {
         if self.is_empty() || running.statements > 1 && !self.deserve_another(running) {
             return None;
         }
         let (mut bytes, mut taken) = (0, Vec::new());
         while taken.len() < self.at_once && (taken.is_empty() || bytes < INSERT_BYTES) {
+            let is_alone = self.batches.front().is_some_and(|batch| batch.columns.is_some());
+            if is_alone && !taken.is_empty() {
+                break;
+            }
             let Some(batch) = self.batches.pop_front() else { break };
             bytes += batch.counted;
             taken.push(batch);
+            if is_alone {
+                break;
+            }
         }
         self.bytes -= bytes;
         self.room.notify_waiters();

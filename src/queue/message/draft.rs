@@ -1,6 +1,9 @@
 //! A draft: a payload with options, before it is enqueued.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     error::{Error, Result},
@@ -37,6 +40,7 @@ pub struct Draft<P> {
     priority: u8,
     unique: Option<Box<Unique>>,
     key: Option<Box<str>>,
+    columns: BTreeMap<Box<str>, Box<str>>,
 }
 
 /// The due time of a message, by the server's clock.
@@ -74,6 +78,7 @@ impl<P> Draft<P> {
             priority: 0,
             unique: None,
             key: None,
+            columns: BTreeMap::new(),
         }
     }
 
@@ -81,7 +86,8 @@ impl<P> Draft<P> {
     pub(crate) fn lent<T>(message: &impl sealed::Parts<T>) -> Draft<&T> {
         let (due, priority) = (message.due(), message.priority());
         let (unique, key) = (message.unique().cloned().map(Box::new), message.key().map(Into::into));
-        Draft { payload: message.payload(), due, metadata: message.metadata().clone(), priority, unique, key }
+        let (metadata, columns) = (message.metadata().clone(), message.columns().cloned().unwrap_or_default());
+        Draft { payload: message.payload(), due, metadata, priority, unique, key, columns }
     }
 
     /// Delays the message by this duration, by the server's clock; at most 36,500 days.
@@ -132,6 +138,20 @@ impl<P> Draft<P> {
     pub fn key(self, key: impl Into<Box<str>>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
+
+    /// Sets the value of a column that you added to the queue's table, as a text in the notation of
+    /// Postgres: dates as in ISO, times in UTC. A column without a value gets its default. All
+    /// messages of a row have the same values, so messages with different values are in different
+    /// rows, each of which is inserted by a statement of its own.
+    /// [`Queue::columns`](crate::Queue::columns) reads the values.
+    ///
+    /// An enqueue fails if there is no such column, if the queue or Postgres fills the column, or
+    /// if the message also has a unique key. A producer needs the right to insert into the column.
+    #[must_use]
+    pub fn column(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
+        self.columns.insert(name.into(), text.into());
+        self
+    }
 }
 
 impl Due {
@@ -162,7 +182,7 @@ impl<T, M: sealed::Parts<T>> IntoDraft<T> for M {}
 
 pub(crate) mod sealed {
     use super::{Draft, Due, Metadata, NONE, Unique};
-    use std::time::Duration;
+    use std::{collections::BTreeMap, time::Duration};
 
     pub trait Parts<T> {
         fn payload(&self) -> &T;
@@ -184,6 +204,11 @@ pub(crate) mod sealed {
         }
 
         fn key(&self) -> Option<&str> {
+            None
+        }
+
+        /// Returns the values of columns that users added, if there are any.
+        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
             None
         }
     }
@@ -224,6 +249,10 @@ pub(crate) mod sealed {
         fn key(&self) -> Option<&str> {
             self.key.as_deref()
         }
+
+        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
+            Some(&self.columns).filter(|columns| !columns.is_empty())
+        }
     }
 
     impl<T> Parts<T> for Draft<&T> {
@@ -250,6 +279,10 @@ pub(crate) mod sealed {
         fn key(&self) -> Option<&str> {
             self.key.as_deref()
         }
+
+        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
+            Some(&self.columns).filter(|columns| !columns.is_empty())
+        }
     }
 
     impl<T> Parts<T> for &Draft<T> {
@@ -275,6 +308,10 @@ pub(crate) mod sealed {
 
         fn key(&self) -> Option<&str> {
             self.key.as_deref()
+        }
+
+        fn columns(&self) -> Option<&BTreeMap<Box<str>, Box<str>>> {
+            Some(&self.columns).filter(|columns| !columns.is_empty())
         }
     }
 }

@@ -105,14 +105,12 @@ impl Metadata {
 
     /// Returns the W3C's `traceparent`: the message's trace, and the span that enqueued the
     /// message.
-    #[must_use]
-    pub fn traceparent(&self) -> Option<&str> {
+    pub(crate) fn traceparent(&self) -> Option<&str> {
         self.get("traceparent")
     }
 
     /// Returns the W3C's `tracestate`: the data that tracing systems add to the `traceparent`.
-    #[must_use]
-    pub fn tracestate(&self) -> Option<&str> {
+    pub(crate) fn tracestate(&self) -> Option<&str> {
         self.get("tracestate")
     }
 }

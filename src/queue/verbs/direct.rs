@@ -49,10 +49,10 @@ impl<T: Payload> Queue<T> {
     /// consumer crashes. If no consumer waits, or if the payload takes more than about 5,900 bytes,
     /// the message is enqueued.
     ///
-    /// Metadata counts towards these bytes. A [`Draft`](crate::Draft) that is due later or has a
-    /// unique key is always enqueued.
+    /// Metadata counts towards these bytes. A [`Draft`](crate::Draft) that is due later, has a
+    /// unique key or values of columns is always enqueued.
     pub async fn send_direct(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
-        if message.due().number()? != 0.0 || message.unique().is_some() {
+        if message.due().number()? != 0.0 || message.unique().is_some() || message.columns().is_some() {
             return self.enqueue(message).await;
         }
         let mut element = BytesMut::new();

@@ -2,6 +2,7 @@
 
 mod cut;
 mod new_row;
+mod columns;
 pub(in crate::queue::verbs) mod unique;
 
 use std::{cell::RefCell, sync::Arc, time::Instant};
@@ -25,6 +26,7 @@ use crate::{
         batch::coalesce::{Batch, InsertPermit, Insertion, New},
         handle::{Queue, Shared, finish},
         message::{
+            columns::of_message,
             draft::IntoDraft,
             keys,
             payload::Payload,
@@ -63,6 +65,7 @@ impl<T: Payload> Queue<T> {
     pub async fn enqueue(&self, message: impl IntoDraft<T>) -> Result<Enqueued> {
         message.unique().map_or(Ok(()), |unique| self.shared.check_unique(unique))?;
         let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
+        let columns = of_message(&message)?;
         let mut element = SCRATCH.take();
         element.clear();
         self.shared.column.encode(message.payload(), &mut element)?;
@@ -86,7 +89,7 @@ impl<T: Payload> Queue<T> {
         };
         let joined = {
             let (key, (element, metadata)) = (message.key(), element.split_at(end));
-            coalescer.join(New { due, lane, key, element, metadata, claim }).await
+            coalescer.join(New { due, lane, key, element, metadata, claim, columns: columns.as_deref() }).await
         };
         drop(message);
         if element.capacity() <= SCRATCH_KEPT {
@@ -123,7 +126,8 @@ impl<T: Payload> Queue<T> {
             return self.claim_many(&messages, trace).await;
         }
         let span = span::enqueue(self.shared.name(), messages.len(), trace.as_ref());
-        if !self.shared.is_laned() && !self.shared.is_keyed() {
+        let has_columns = messages.iter().any(|message| message.columns().is_some());
+        if !self.shared.is_laned() && !self.shared.is_keyed() && !has_columns {
             return self.enqueue_cut(Cut::new(&self.shared, messages.iter(), trace)).instrument(span).await;
         }
         let mut learned = 0;
@@ -140,7 +144,7 @@ impl<T: Payload> Queue<T> {
         }
     }
 
-    /// Sorts the messages by lane, so that all messages of a lane share rows.
+    /// Sorts the messages by lane and by values of columns, so that those with the same share rows.
     async fn enqueue_laned<M: IntoDraft<T> + Send + Sync>(
         &self,
         messages: &[M],
@@ -151,7 +155,9 @@ impl<T: Payload> Queue<T> {
             .map(|message| self.shared.lane_of(message.priority(), message.key()))
             .collect::<Result<Vec<_>>>()?;
         let mut order: Vec<usize> = (0..messages.len()).collect();
-        order.sort_by_key(|at| lanes[*at]);
+        order.sort_by(|one, other| {
+            lanes[*one].cmp(&lanes[*other]).then_with(|| messages[*one].columns().cmp(&messages[*other].columns()))
+        });
         let sorted = order.iter().map(|at| &messages[*at]);
         let ids = self.enqueue_cut(Cut::new(&self.shared, sorted, trace)).await?;
         let mut placed: Vec<(usize, Enqueued)> = order.into_iter().zip(ids).collect();
@@ -226,6 +232,11 @@ impl Shared {
     }
 
     async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
+        if let [row] = rows
+            && let Some(columns) = row.columns
+        {
+            return Ok(vec![self.insert_with_columns(session, row, columns, woken).await?]);
+        }
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
         let keys: Vec<_>;

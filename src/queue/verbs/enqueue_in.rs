@@ -10,13 +10,14 @@ use tracing::Instrument;
 
 use crate::{
     error::Result,
-    postgres::{in_transaction::InTransaction, transaction::Transaction},
+    postgres::{array::Elements, in_transaction::InTransaction, sql::Sql, transaction::Transaction},
     queue::{
-        handle::Queue,
+        handle::{Queue, Shared},
         message::{
+            columns::of_message,
             draft::IntoDraft,
             keys,
-            metadata::Stamped,
+            metadata::{Beside, Stamped},
             payload::Payload,
             trace::{self, TraceContext},
             unique::Enqueued,
@@ -87,21 +88,13 @@ impl<T: Payload> Queue<T> {
     }
 
     async fn enqueue_all_in(&self, transaction: &impl InTransaction, together: Vec<Together>) -> Result<Vec<Enqueued>> {
-        let (sql, column) = (&self.shared.sql.enqueue_in, &self.shared.column);
         let mut all = Vec::new();
-        for Together { due, lane, places, elements, mut metadata, keys, trace } in together {
-            let count = places.len();
-            let keys = keys::array(count, &keys);
-            let (payloads, metadata) = (column.array(count, &elements), metadata.whole(count));
-            let params: [(&(dyn ToSql + Sync), Type); 4] = [
-                (&payloads, column.array.clone()),
-                (&due, Type::FLOAT8),
-                (&metadata, Type::JSONB_ARRAY),
-                if self.shared.is_keyed() { (&keys, Type::TEXT_ARRAY) } else { (&lane, Type::INT4) },
-            ];
-            let params = if self.shared.is_laned() || self.shared.is_keyed() { &params[..] } else { &params[..3] };
-            let (began, span) = (Instant::now(), span::enqueue(self.shared.name(), count, trace.as_ref()));
-            let rows = transaction.fetch(&sql.text, params).instrument(span).await;
+        for mut group in together {
+            let (began, trace, count) = (Instant::now(), group.trace.take(), group.places.len());
+            let span = span::enqueue(self.shared.name(), count, trace.as_ref());
+            let encoded = group.encoded(&self.shared);
+            let (sql, params) = encoded.statement(&self.shared);
+            let rows = transaction.fetch(&sql.text, &params).instrument(span).await;
             let rows = rows.map_err(|error| error.or_no_queue(self.shared.name()))?;
             let ids = rows.iter().map(|row| row.read(0)).collect::<Result<Vec<i64>>>()?;
             if ids.len() != count {
@@ -109,7 +102,7 @@ impl<T: Payload> Queue<T> {
             }
             let batches = ids.iter().filter(|id| **id % FIRST == 0).count();
             self.shared.metrics.enqueued(count, batches, began);
-            all.extend(places.into_iter().zip(ids));
+            all.extend(group.places.into_iter().zip(ids));
         }
         Ok(in_order(all))
     }
@@ -175,18 +168,16 @@ impl<T: Payload> Queue<T> {
         together: Vec<Together>,
     ) -> Result<BoxFuture<'static, Result<Vec<Enqueued>>>> {
         let mut sent = Vec::with_capacity(together.len());
-        for Together { due, lane, places, elements, mut metadata, keys, trace } in together {
-            let count = places.len();
-            let keys = keys::array(count, &keys);
-            let (payloads, metadata) = (self.shared.column.array(count, &elements), metadata.whole(count));
+        for mut group in together {
+            let (trace, count) = (group.trace.take(), group.places.len());
             let span = span::enqueue(self.shared.name(), count, trace.as_ref());
-            let last: &(dyn ToSql + Sync) = if self.shared.is_keyed() { &keys } else { &lane };
-            let params: [&(dyn ToSql + Sync); 4] = [&payloads, &due, &metadata, last];
-            let params = if self.shared.is_laned() || self.shared.is_keyed() { &params[..] } else { &params[..3] };
-            let pending = transaction.send_text::<Vec<(i64,)>>(&self.shared.sql.enqueue_in.text, params);
+            let encoded = group.encoded(&self.shared);
+            let (sql, params) = encoded.statement(&self.shared);
+            let params: Vec<_> = params.into_iter().map(|(param, _)| param).collect();
+            let pending = transaction.send_text::<Vec<(i64,)>>(&sql.text, &params);
             let pending = pending.instrument(span).await.map_err(|error| error.or_no_queue(self.shared.name()))?;
             self.shared.metrics.sent(count);
-            sent.push((places, pending));
+            sent.push((group.places, pending));
         }
         let shared = self.shared.clone();
         Ok(Box::pin(async move {
@@ -202,15 +193,17 @@ impl<T: Payload> Queue<T> {
         }))
     }
 
-    /// Groups messages by due time and priority; each group is one statement.
+    /// Groups messages by due time, priority and values of columns; each group is one statement.
     fn together<M: IntoDraft<T>>(&self, messages: &[M]) -> Result<Vec<Together>> {
         let (trace, mut stamp) = (trace::next(), BytesMut::new());
-        let (mut all, mut by_due): (Vec<Together>, HashMap<(u64, u16), usize>) = (Vec::new(), HashMap::new());
+        let mut all: Vec<Together> = Vec::new();
+        let mut places: HashMap<(u64, u16, Option<Box<str>>), usize> = HashMap::new();
         for (place, message) in messages.iter().enumerate() {
             let (due, lane) = (message.due().number()?, self.shared.lane_of(message.priority(), message.key())?);
             let lane = if self.shared.is_keyed() { 0 } else { lane }; // the statement computes the lane
-            let at = *by_due.entry((due.to_bits(), lane)).or_insert_with(|| {
-                all.push(Together { due, lane: lane.into(), trace: trace.clone(), ..Together::default() });
+            let columns = of_message(message)?;
+            let at = *places.entry((due.to_bits(), lane, columns.clone())).or_insert_with(|| {
+                all.push(Together { due, lane: lane.into(), columns, trace: trace.clone(), ..Together::default() });
                 all.len() - 1
             });
             let (group, metadata) = (&mut all[at], message.metadata());
@@ -239,7 +232,56 @@ struct Together {
     elements: BytesMut,
     metadata: Stamped,
     keys: BytesMut,
+    /// The values of columns that users added.
+    columns: Option<Box<str>>,
     trace: Option<TraceContext>,
+}
+
+/// A group of messages as parameters of its statement.
+struct Encoded<'a> {
+    due: &'a f64,
+    lane: &'a i32,
+    payloads: Elements<'a>,
+    metadata: Beside<'a>,
+    keys: Option<Elements<'a>>,
+    columns: Option<&'a str>,
+}
+
+type Typed<'a> = (&'a (dyn ToSql + Sync), Type);
+
+impl Together {
+    fn encoded(&mut self, shared: &Shared) -> Encoded<'_> {
+        let count = self.places.len();
+        Encoded {
+            due: &self.due,
+            lane: &self.lane,
+            payloads: shared.column.array(count, &self.elements),
+            metadata: self.metadata.whole(count),
+            keys: shared.is_keyed().then(|| keys::array(count, &self.keys)),
+            columns: self.columns.as_deref(),
+        }
+    }
+}
+
+impl Encoded<'_> {
+    /// Returns the statement that enqueues the group, with its parameters.
+    fn statement<'a>(&'a self, shared: &'a Shared) -> (&'a Sql, Vec<Typed<'a>>) {
+        let payloads: Typed<'_> = (&self.payloads, shared.column.array.clone());
+        let (due, metadata): (Typed<'_>, Typed<'_>) = ((self.due, Type::FLOAT8), (&self.metadata, Type::JSONB_ARRAY));
+        let (lane, keys): (Typed<'_>, Typed<'_>) = ((self.lane, Type::INT4), (&self.keys, Type::TEXT_ARRAY));
+        if let Some(columns) = &self.columns {
+            let name: Typed<'_> = (&shared.description.name, Type::TEXT);
+            let params = vec![name, payloads, (columns, Type::TEXT), due, metadata, lane, keys];
+            return (&shared.sql.enqueue_rows, params);
+        }
+        let mut params = vec![payloads, due, metadata];
+        if shared.is_keyed() {
+            params.push(keys);
+        } else if shared.is_laned() {
+            params.push(lane);
+        }
+        (&shared.sql.enqueue_in, params)
+    }
 }
 
 /// Returns the ids in the order of the caller's messages.

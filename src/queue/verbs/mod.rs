@@ -4,6 +4,7 @@ mod lane_of;
 pub(super) mod dequeue;
 mod wait;
 mod enqueue;
+mod columns;
 mod enqueue_in;
 mod take_in;
 mod take;

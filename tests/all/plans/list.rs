@@ -32,8 +32,6 @@ const DUE_IN: Way = Along(&["schedule_by_next", "schedule_by_placed"]);
 /// The statement also reads the message that is due last.
 const KEEP: Way = Along(&["pk_floor", "due_q"]);
 const SWEEP: Way = Either(&["due_q", "TIDRANGESCAN"]);
-const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
-const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 const TAKE: Way = Along(&["due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
 
 /// The sequence itself has no index. If a table were read to its end, there would be an aggregate
@@ -79,6 +77,9 @@ pub const STATEMENTS: &[Planned] = &[
     ("discard", "LETTERS, 9223372036854775807", DEAD),
     ("discard", "null, 100", DEAD),
     ("prune", "60", Along(&["age_q"])),
+    ("enqueue_row", "'q', '{1}', '{}', 0, null, 0, null", NoRows),
+    ("enqueue_rows", "'q', '{1}', '{}', 0, null, 0, null", NoRows),
+    ("own_columns", "'q', '{3072000001025,6000000000003,7000000000000}'", FIND),
     ("find", "3072000001025", FIND),
     ("find", "6000000000003", FIND),
     ("find", "7000000000000", FIND),
@@ -110,28 +111,6 @@ pub const WITH_PRIORITIES: &[Planned] = &[
     ("priority/peek", "'-infinity', 0, 100", DUE),
     ("priority/dead", "0, 100", DEAD),
     ("priority/archived", "0, 100", Along(&["archivekey_q"])),
-];
-
-/// Statements of queues with uniqueness. The first uses a free key; the next ones use keys of which
-/// some are taken.
-pub const WITH_UNIQUENESS: &[Planned] = &[
-    ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
-    ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
-    ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{b,c}', '{null,60}', '{f,f}'", CLAIM),
-    ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{past}', '{60}', '{f}'", CLAIM),
-    ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
-];
-
-/// The files of `sql/functions` for queues with uniqueness, and the functions that end messages.
-pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
-    ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
-    ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),
-    ("enqueue_unique_many", "trunkline.enqueue_unique_many('q', '{1}'::bigint[], '{g}')", CLAIM),
-    ("enqueue_unique_many_texts", "trunkline.enqueue_unique_many('q', '{1}'::text[], '{h}')", CLAIM),
-    ("prune_keys", "trunkline.prune_keys('q')", Along(&["TIDRANGESCAN", "TIDSCAN"])),
-    ("take", "trunkline.take('q', 5)", FREED),
-    ("ack_many", "trunkline.ack_many('q', IDS, ONES)", FREED),
-    ("cancel", "trunkline.cancel('q', IDS)", FREED),
 ];
 
 /// The files of `sql/functions`, each with a call.
@@ -166,6 +145,11 @@ pub const VERBS: &[Planned] = &[
     ("enqueue_many", "trunkline.enqueue_many('q', '{1}'::bigint[])", NoRows),
     ("enqueue_many_text", "trunkline.enqueue_many('q', '{1}'::text)", NoRows),
     ("enqueue_many_texts", "trunkline.enqueue_many('q', '{1}'::text[])", NoRows),
+    ("enqueue_row", "trunkline.enqueue_row('q', '{1}'::bigint[], '{}', 0, null, 0, null)", NoRows),
+    ("enqueue_rows", "trunkline.enqueue_rows('q', '{1}'::bigint[], '{}', 0, null, 0, null)", NoRows),
+    ("enqueue_with_columns", "trunkline.enqueue_with_columns('q', '1', '{}')", NoRows),
+    ("enqueue_many_with_columns", "trunkline.enqueue_many_with_columns('q', '{1}', '{}')", NoRows),
+    ("own_columns", "trunkline.own_columns('q', '{3072000001025,6000000000003,7000000000000}')", FIND),
     ("dead_letters", "trunkline.dead_letters('q')", DEAD),
     ("replay", "trunkline.replay('q', LETTERS)", BACK),
     ("replay_all", "trunkline.replay_all('q')", BACK),
@@ -299,6 +283,7 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         "they read the catalog, or the list of queues, by its key",
         &[
             "base_type",
+            "check_columns",
             "check_keyed",
             "check_keys",
             "check_priority",

@@ -4,11 +4,39 @@
 use trunkline::Settings;
 
 use super::{
-    Planner, faults, fill, list,
-    list::{VERBS_WITH_UNIQUENESS, WITH_UNIQUENESS},
+    Planner, faults, fill,
+    list::{
+        self, Planned,
+        Way::{self, Along},
+    },
     oids, queue, read,
 };
 use crate::fixture::{connect, database};
+
+const CLAIM: Way = Along(&["uniquekey_q", "key_q", "TIDSCAN", "TIDRANGESCAN"]);
+const FREED: Way = Along(&["uniqueid_q", "due_q", "key_q", "TIDSCAN", "TIDRANGESCAN", "pk_floor"]);
+
+/// Statements of queues with uniqueness. The first uses a free key; the next ones use keys of which
+/// some are taken.
+pub const WITH_UNIQUENESS: &[Planned] = &[
+    ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{a}', '{null}', '{f}'", CLAIM),
+    ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{k2048,k3072}', '{null,60}', '{f,t}'", CLAIM),
+    ("enqueue_unique", "'{1,2}', '{0,0}', null, '{0,0}', '{b,c}', '{null,60}', '{f,f}'", CLAIM),
+    ("enqueue_unique", "'{1}', '{0}', null, '{0}', '{past}', '{60}', '{f}'", CLAIM),
+    ("enqueue_in_unique", "'{1}', '{0}', null, '{0}', '{d}', '{null}', '{f}'", CLAIM),
+];
+
+/// The files of `sql/functions` for queues with uniqueness, and the functions that end messages.
+pub const VERBS_WITH_UNIQUENESS: &[Planned] = &[
+    ("enqueue_unique", "trunkline.enqueue_unique('q', 1::bigint, 'e')", CLAIM),
+    ("enqueue_unique_text", "trunkline.enqueue_unique('q', '1'::text, 'f')", CLAIM),
+    ("enqueue_unique_many", "trunkline.enqueue_unique_many('q', '{1}'::bigint[], '{g}')", CLAIM),
+    ("enqueue_unique_many_texts", "trunkline.enqueue_unique_many('q', '{1}'::text[], '{h}')", CLAIM),
+    ("prune_keys", "trunkline.prune_keys('q')", Along(&["TIDRANGESCAN", "TIDSCAN"])),
+    ("take", "trunkline.take('q', 5)", FREED),
+    ("ack_many", "trunkline.ack_many('q', IDS, ONES)", FREED),
+    ("cancel", "trunkline.cancel('q', IDS)", FREED),
+];
 
 const INDEXES: &str = "due_q key_q uniquekey_q uniqueid_q pk_floor";
 

@@ -12,7 +12,8 @@ use trunkline::{Draft, Metadata, Unique};
 use crate::{text::Text, time};
 
 /// Fields that describe a message.
-const KNOWN: [&str; 9] = ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key"];
+const KNOWN: [&str; 10] =
+    ["payload", "payload_hex", "delay", "at", "due_at", "metadata", "priority", "unique", "key", "columns"];
 /// Other fields that the program prints. They are ignored: the message gets a new id in its new
 /// queue, and its attempts are counted from the start.
 const PASSED_OVER: [&str; 9] =
@@ -33,6 +34,7 @@ pub struct Entry<'a> {
     priority: u8,
     unique: Option<Unique>,
     key: Option<String>,
+    columns: Metadata,
 }
 
 impl Entry<'_> {
@@ -46,6 +48,7 @@ impl Entry<'_> {
             Some(unique) => draft.unique(unique.clone()),
             None => draft,
         };
+        let draft = self.columns.iter().fold(draft, |draft, (name, text)| draft.column(name, text));
         match self.due {
             Due::After(delay) => draft.after(delay),
             Due::At(time) => draft.at(time),
@@ -65,6 +68,8 @@ pub struct Usual {
     /// True if a message replaces a waiting message with the same unique key.
     pub replaces: bool,
     pub key: Option<String>,
+    /// The values of columns that users added to the queue's table.
+    pub columns: Metadata,
 }
 
 /// The form of a line.
@@ -91,6 +96,7 @@ impl Usual {
             priority: self.priority,
             unique: self.unique.clone(),
             key: self.key.clone(),
+            columns: self.columns.clone(),
         }
     }
 
@@ -106,12 +112,15 @@ impl Usual {
         let Form::Object { payload, of_json } = form else { return Ok(self.payload(line)) };
         let fields = Fields::of(line)?;
         let mut metadata = self.metadata.clone();
-        fields.metadata()?.iter().for_each(|(name, text)| metadata.insert(name, text));
+        fields.texts("metadata")?.iter().for_each(|(name, text)| metadata.insert(name, text));
+        let mut columns = self.columns.clone();
+        fields.texts("columns")?.iter().for_each(|(name, text)| columns.insert(name, text));
         let due = fields.due()?.unwrap_or(self.due);
         let priority = fields.priority()?.unwrap_or(self.priority);
         let unique = fields.unique()?.map(|key| self.key(&key)).or_else(|| self.unique.clone());
         let key = fields.key()?.or_else(|| self.key.clone());
-        Ok(Entry { payload: Cow::Owned(fields.payload(payload, *of_json)?), due, metadata, priority, unique, key })
+        let payload = Cow::Owned(fields.payload(payload, *of_json)?);
+        Ok(Entry { payload, due, metadata, priority, unique, key, columns })
     }
 }
 
@@ -201,10 +210,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn metadata(&self) -> Result<Metadata, String> {
-        let Some(value) = self.some("metadata") else { return Ok(Metadata::new()) };
+    /// Returns a field that contains names and texts.
+    fn texts(&self, field: &str) -> Result<Metadata, String> {
+        let Some(value) = self.some(field) else { return Ok(Metadata::new()) };
         serde_json::from_str(value.get())
-            .map_err(|_| "metadata has to be an object of names and texts, as {\"tenant\": \"acme\"}".to_owned())
+            .map_err(|_| format!("{field} has to be an object of names and texts, as {{\"tenant\": \"acme\"}}"))
     }
 }
 
@@ -244,14 +254,16 @@ mod tests {
             within: None,
             replaces: false,
             key: None,
+            columns: Metadata::new().with("tenant", "acme"),
         }
     }
 
     fn read(line: &str, ty: &str) -> Result<Entry<'static>, String> {
         let form = Form::Object { payload: ty.to_owned(), of_json: ty == "jsonb" };
         let line = Text(line.into());
-        let Entry { payload, due, metadata, priority, unique, key } = usual().line(&line, &form)?;
-        Ok(Entry { payload: Cow::Owned(payload.into_owned()), due, metadata, priority, unique, key })
+        let Entry { payload, due, metadata, priority, unique, key, columns } = usual().line(&line, &form)?;
+        let payload = Cow::Owned(payload.into_owned());
+        Ok(Entry { payload, due, metadata, priority, unique, key, columns })
     }
 
     #[test]
@@ -273,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn line_gives_due_time_and_metadata_or_defaults_hold() {
-        let line =
-            r#"{"id": 5, "attempt": 2, "payload": "x", "delay": "1h30m", "at": null, "metadata": {"b": "3", "n": 4}}"#;
+    fn line_gives_due_time_metadata_and_columns_or_defaults_hold() {
+        let line = r#"{"id": 5, "attempt": 2, "payload": "x", "delay": "1h30m", "at": null, "metadata": {"b": "3", "n": 4}, "columns": {"price": 1.5}}"#;
         let entry = read(line, "text").expect("a message");
         assert_eq!(entry.due, Due::After(Duration::from_secs(5400)));
         assert_eq!(entry.metadata, usual().metadata.with("b", "3").with("n", "4"));
+        assert_eq!(entry.columns, usual().columns.with("price", "1.5"));
         assert_eq!(
             read(r#"{"payload":"x","delay":0.5}"#, "text").map(|entry| entry.due),
             Ok(Due::After(Duration::from_millis(500)))
@@ -310,6 +322,7 @@ mod tests {
             (r#"{"payload": "x", "at": 7}"#, "at: a point in time is wanted"),
             (r#"{"payload": "x", "at": "tomorrow"}"#, "at: a point in time is wanted"),
             (r#"{"payload": "x", "metadata": ["a"]}"#, "metadata has to be an object"),
+            (r#"{"payload": "x", "columns": 7}"#, "columns has to be an object"),
             (r#"{"payload": {"a": 1}}"#, "its payload is an object, and the queue's are of type text"),
             (r#"{"payload": null}"#, "its payload is null"),
             (r#"{"payload": "\ud800"}"#, "half a surrogate pair"),

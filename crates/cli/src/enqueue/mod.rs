@@ -58,7 +58,9 @@ A line of --json-lines is an object with these fields:
   unique       its unique key, in a queue with uniqueness
   key          its key, in a queue with keys
   metadata     an object of names and values: {\"tenant\": \"acme\"}; other values stand for their JSON
-The options --delay, --at, --priority, --unique, --key and --with apply to lines that lack the field.
+  columns      an object of columns that you added to the queue's table, and their values
+The options --delay, --at, --priority, --unique, --key, --with and --column apply to lines that lack
+the field.
 All lines that `dequeue`, `peek`, `find`, `archive` and `dead list` print with --json can be such
 lines. In them id, state, attempt, error, and the times enqueued_at, ended_at, dead_at and archived_at
 are ignored, because the message is a new one.
@@ -117,6 +119,10 @@ pub struct Args {
     /// Metadata: a name and a value stored with the payload, such as tenant=acme; may be repeated
     #[arg(long = "with", value_name = "NAME=VALUE", value_parser = named)]
     metadata: Vec<(String, String)>,
+    /// The value of a column that you added to the queue's table, such as tenant=acme; may be
+    /// repeated
+    #[arg(long = "column", value_name = "NAME=VALUE", value_parser = named)]
+    columns: Vec<(String, String)>,
     /// The priority of the messages, in a queue with priorities: from 0, the lowest
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
@@ -152,6 +158,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         within: args.unique_for,
         replaces: args.replace,
         key: args.key,
+        columns: Metadata::from_iter(args.columns),
     };
     usual.unique = args.unique.as_deref().map(|key| usual.key(key));
     let of_object = || Form::Object {

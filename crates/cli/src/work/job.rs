@@ -113,8 +113,8 @@ impl Job {
             ("TRUNKLINE_ENQUEUED_AT", time::rfc3339(message.enqueued_at)),
         ];
         // Programs look for these names, which OpenTelemetry proposes for environment variables.
-        let trace = [("TRACEPARENT", message.metadata.traceparent()), ("TRACESTATE", message.metadata.tracestate())];
-        all.extend(trace.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))));
+        let trace = [("TRACEPARENT", "traceparent"), ("TRACESTATE", "tracestate")];
+        all.extend(trace.into_iter().filter_map(|(name, key)| Some((name, message.metadata.get(key)?.to_owned()))));
         all
     }
 

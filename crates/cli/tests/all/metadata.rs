@@ -46,6 +46,25 @@ fn metadata_is_shown_wherever_the_message_is() {
 }
 
 #[test]
+fn columns_of_the_table_get_values() {
+    let (trunkline, folder) = (Trunkline::with_queue(&["--type", "text"]), Folder::new());
+    let path = folder.join("lines");
+    std::fs::write(&path, r#"{"payload": "two"}"#.to_owned() + "\n" + r#"{"payload": "three", "columns": {"nr": 3}}"#)
+        .expect("it can be written");
+    sql(&trunkline.url, "alter table trunkline.queue_q add column tenant text default 'none', add column nr int");
+    trunkline.ok(&["enqueue", "q", "one", "--column", "tenant=a=b"]);
+    let lines = path.to_str().expect("its name is text");
+    trunkline.ok(&["enqueue", "q", "--json-lines", lines, "--column", "tenant=acme"]);
+    sql(
+        &trunkline.url,
+        "do $$ begin assert (select array_agg(row(payload, tenant, nr)::text order by payload) from trunkline.queue_q)
+             = array['({one},a=b,)', '({three},acme,3)', '({two},acme,)'], 'the values'; end $$",
+    );
+    let (_, error) = trunkline.fails(&["enqueue", "q", "four", "--column", "tenent=acme"]);
+    assert!(error.contains("no column tenent of yours") && error.contains("alter table"), "{error}");
+}
+
+#[test]
 fn peek_shows_the_state_of_each_message() {
     let trunkline = Trunkline::with_queue(&["--type", "jsonb"]);
     trunkline.ok(&["enqueue", "q", "1"]);

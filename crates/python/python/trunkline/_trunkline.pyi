@@ -116,6 +116,7 @@ class Draft:
         unique: str | None = None,
         within: float | None = None,
         replaces: bool = False,
+        columns: dict[str, str] | None = None,
     ) -> None: ...
 
 class Db:

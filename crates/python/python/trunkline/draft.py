@@ -29,6 +29,7 @@ class Options:
     unique: str | None = None
     within: float | None = None
     replaces: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def delay(
@@ -53,6 +54,7 @@ def native(codec: Codec[T], payload: T, options: Options) -> NativeDraft:
         unique=options.unique,
         within=options.within,
         replaces=options.replaces,
+        columns=dict(options.columns) or None,
     )
 
 
@@ -63,7 +65,7 @@ def check(options: Options) -> None:
             bounded(span)
     if not 0 <= options.priority <= 255:
         raise ValueError(f"there is no priority {options.priority}: 0 is the lowest")
-    for what, text in [("key", options.key), ("unique key", options.unique), *_texts(options.metadata)]:
+    for what, text in [("key", options.key), ("unique key", options.unique), *_texts("metadata", options.metadata), *_texts("columns", options.columns)]:
         if text is None:
             continue
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
@@ -76,10 +78,10 @@ def check(options: Options) -> None:
             raise BadPayload(f"a {what} has a zero byte, which PostgreSQL has in no text")
 
 
-def _texts(metadata: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name, text in metadata.items():
-        yield "name of metadata", name
-        yield f"text of metadata, {name!r},", text
+def _texts(what: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, text in texts.items():
+        yield f"name of {what}", name
+        yield f"text of {what}, {name!r},", text
 
 
 @dataclass(frozen=True)
@@ -133,3 +135,9 @@ class Drafted(Generic[T]):
         """Adds metadata, names and values beside the payload, to the draft's metadata; at most 16
         KiB."""
         return self._with(metadata={**self.options.metadata, **metadata})
+
+    def columns(self: D, columns: Mapping[str, str]) -> D:
+        """Sets values of columns that you added to the queue's table, as texts in the notation of
+        PostgreSQL: dates as in ISO, times in UTC. Other columns get their defaults. A message with
+        a unique key cannot have such values."""
+        return self._with(columns={**self.options.columns, **columns})

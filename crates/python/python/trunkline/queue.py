@@ -116,8 +116,8 @@ class Queue(Generic[T]):
 
     def draft(self, payload: T) -> Draft[T]:
         """Returns a message to which options can be added: ``.after(minutes=5)``, ``.at(time)``,
-        ``.key(k)``, ``.priority(p)``, ``.unique(k, ttl)``, ``.metadata({})``. Then call
-        ``.enqueue()``."""
+        ``.key(k)``, ``.priority(p)``, ``.unique(k, ttl)``, ``.metadata({})``, ``.columns({})``. Then
+        call ``.enqueue()``."""
         return Draft(payload, _PLAIN, self)
 
     async def take(self, n: int) -> list[Message[T]]:

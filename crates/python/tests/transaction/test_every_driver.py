@@ -6,6 +6,7 @@ import asyncio
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import psycopg
 import pytest
 import trunkline
 
@@ -45,6 +46,25 @@ def test_a_rollback_hides_a_message_for_ever(door, sql, queue_on):
                 raise Broke
         assert waiting(sql) == 0
         assert sql("select count(*) from effects") == [0]
+
+    asyncio.run(scenario())
+
+
+def test_columns_of_the_table_get_values(door, url, sql, queue_on):
+    async def scenario():
+        with psycopg.connect(url) as connection:
+            connection.execute("alter table trunkline.queue_mails add column tenant text default 'none'")
+        async with door.begin() as connection:
+            mails = queue_on(connection)
+            one = await mails.draft(ADA).columns({"tenant": 'a "b" \\ ü'}).enqueue()
+            many = await mails.enqueue_many([ADA, *[mails.draft(ADA).columns({"tenant": "acme"})] * 2])
+            with pytest.raises(ValueError, match="unique key"):
+                await mails.draft(ADA).columns({"tenant": "acme"}).unique("k").enqueue()
+        assert sorted(sql("select id, size, tenant from trunkline.queue_mails")) == [
+            (one, 1, 'a "b" \\ ü'),
+            (many[0], 1, "none"),
+            (many[1], 2, "acme"),
+        ]
 
     asyncio.run(scenario())
 

@@ -30,6 +30,8 @@ pub(crate) struct Batch {
     pub due: f64,
     /// The lane of the messages' priority or keys.
     pub lane: u16,
+    /// The values of columns that users added, which all messages of the row have.
+    pub columns: Option<Box<str>>,
     pub count: usize,
     /// The elements of the payloads, in the wire format.
     pub elements: BytesMut,
@@ -46,10 +48,10 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(due: f64, lane: u16) -> Self {
+    pub(super) fn new(due: f64, lane: u16, columns: Option<Box<str>>) -> Self {
         let (elements, keys, claims) = (BytesMut::new(), BytesMut::new(), Claims::default());
         let outcome = Outcome(Arc::new(SetOnce::new()));
-        Self { due, lane, count: 0, elements, metadata: None, keys, claims, outcome, counted: 0 }
+        Self { due, lane, columns, count: 0, elements, metadata: None, keys, claims, outcome, counted: 0 }
     }
 
     /// The receipt of the message that joined last.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const NEW: New<'static> = New { due: 0.0, lane: 0, key: None, element: &[], metadata: &[], claim: None };
+const NEW: New<'static> = New { due: 0.0, lane: 0, key: None, element: &[], metadata: &[], claim: None, columns: None };
 
 fn join(coalescer: &Coalescer, delay: f64, bytes: usize) -> Option<Joined> {
     coalescer.try_join(New { due: delay, element: &vec![0; bytes], ..NEW })

@@ -10,6 +10,7 @@ use crate::{
         batch::coalesce::{BATCH_BYTES, INSERT_BYTES},
         handle::Shared,
         message::{
+            columns,
             draft::sealed::Parts,
             keys,
             metadata::Stamped,
@@ -31,6 +32,8 @@ pub(super) struct Cuttings {
     pub metadata: Stamped,
     /// The keys, as elements of an array.
     pub keys: BytesMut,
+    /// The values of columns that users added.
+    pub columns: Option<Box<str>>,
 }
 
 impl Cuttings {
@@ -45,9 +48,10 @@ pub(super) struct Cut<'a, M, T> {
     column: &'a PayloadColumn,
     max_batch: usize,
     rest: M,
-    /// A message that did not fit into the last row: the elements of its payload, its metadata and
-    /// its key, its due time, and its lane.
-    carried: Option<(BytesMut, BytesMut, BytesMut, f64, u16)>,
+    /// The beginning of the next row: a message that did not fit into the last row.
+    carried: Option<Cuttings>,
+    /// A row that is inserted by a statement of its own, the next one.
+    apart: Option<Cuttings>,
     /// The trace that the messages continue.
     trace: Option<TraceContext>,
     of: PhantomData<fn() -> T>,
@@ -56,12 +60,21 @@ pub(super) struct Cut<'a, M, T> {
 impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'a, M, T> {
     pub fn new(shared: &'a Shared, messages: M, trace: Option<TraceContext>) -> Self {
         let max_batch = shared.description.max_batch as usize;
-        Self { shared, column: &shared.column, max_batch, rest: messages, carried: None, trace, of: PhantomData }
+        Self {
+            shared,
+            column: &shared.column,
+            max_batch,
+            rest: messages,
+            carried: None,
+            apart: None,
+            trace,
+            of: PhantomData,
+        }
     }
 
     /// Returns the number of messages that have not been split into rows yet.
     pub fn len(&self) -> usize {
-        self.rest.len() + usize::from(self.carried.is_some())
+        self.rest.len() + usize::from(self.carried.is_some()) + self.apart.as_ref().map_or(0, |row| row.count)
     }
 
     pub fn is_done(&self) -> bool {
@@ -69,10 +82,20 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
     }
 
     pub fn next_rows(&mut self) -> Result<Vec<Cuttings>> {
+        if let Some(row) = self.apart.take() {
+            return Ok(vec![row]);
+        }
         let mut rows = Vec::new();
         let mut bytes = 0;
         while rows.len() < self.shared.sql.inserts.rows() && bytes < INSERT_BYTES && !self.is_done() {
             let row = self.next_row()?;
+            if row.columns.is_some() {
+                if rows.is_empty() {
+                    return Ok(vec![row]);
+                }
+                self.apart = Some(row);
+                break;
+            }
             bytes += row.bytes();
             rows.push(row);
         }
@@ -80,20 +103,13 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
     }
 
     fn next_row(&mut self) -> Result<Cuttings> {
-        let mut row = Cuttings::default();
+        let mut row = self.carried.take().unwrap_or_default();
         let mut stamp = BytesMut::new();
-        if let Some((element, metadata, key, due, lane)) = self.carried.take() {
-            (row.elements, row.keys) = (element, key);
-            (row.due, row.lane) = (due, lane);
-            row.count = 1;
-            if !metadata.is_empty() {
-                row.metadata.push(0, &metadata);
-            }
-        }
         while row.count < self.max_batch {
             let Some(message) = self.rest.next() else { break };
             let (before, metadata, due) = (row.elements.len(), message.metadata(), message.due().number()?);
             let (lane, keys) = (self.shared.lane_of(message.priority(), message.key())?, row.keys.len());
+            let columns = columns::of_message(message)?;
             self.column.encode(message.payload(), &mut row.elements)?;
             if let Some(key) = message.key() {
                 keys::write(key, &mut row.keys);
@@ -102,13 +118,20 @@ impl<'a, T: Payload, D: Parts<T> + 'a, M: ExactSizeIterator<Item = &'a D>> Cut<'
             if !metadata.is_empty() || self.trace.is_some() {
                 stamped(metadata, self.trace.as_ref()).encode(&mut stamp)?;
             }
-            let is_another =
-                due.to_bits() != row.due.to_bits() || lane != row.lane || row.bytes() + stamp.len() > BATCH_BYTES;
+            let is_another = due.to_bits() != row.due.to_bits()
+                || lane != row.lane
+                || columns != row.columns
+                || row.bytes() + stamp.len() > BATCH_BYTES;
             if row.count > 0 && is_another {
-                self.carried = Some((row.elements.split_off(before), stamp, row.keys.split_off(keys), due, lane));
+                let (elements, keys) = (row.elements.split_off(before), row.keys.split_off(keys));
+                let mut next = Cuttings { due, lane, count: 1, elements, metadata: Stamped::default(), keys, columns };
+                if !stamp.is_empty() {
+                    next.metadata.push(0, &stamp);
+                }
+                self.carried = Some(next);
                 break;
             }
-            (row.due, row.lane) = (due, lane);
+            (row.due, row.lane, row.columns) = (due, lane, columns);
             if !stamp.is_empty() {
                 row.metadata.push(row.count, &stamp);
             }

@@ -16,18 +16,22 @@ pub(super) struct NewRow<'a> {
     pub metadata: Beside<'a>,
     /// The keys, as elements of an array; empty if the queue has no keys.
     pub keys: &'a [u8],
+    /// The values of columns that users added.
+    pub columns: Option<&'a str>,
 }
 
 impl<'a> NewRow<'a> {
     pub fn of(batch: &'a Batch) -> Self {
         let metadata = batch.metadata.as_ref().map_or_else(Beside::default, |metadata| metadata.all());
-        let Batch { due, lane, count, elements, keys, .. } = batch;
-        Self { due: *due, lane: lane.cast_signed(), count: *count, elements, metadata, keys }
+        let Batch { due, lane, count, elements, keys, columns, .. } = batch;
+        let (lane, columns) = (lane.cast_signed(), columns.as_deref());
+        Self { due: *due, lane, count: *count, elements, metadata, keys, columns }
     }
 
     pub fn of_cuttings(row: &'a Cuttings) -> Self {
-        let Cuttings { due, lane, count, elements, metadata, keys } = row;
-        Self { due: *due, lane: lane.cast_signed(), count: *count, elements, metadata: metadata.all(), keys }
+        let Cuttings { due, lane, count, elements, metadata, keys, columns } = row;
+        let (lane, columns) = (lane.cast_signed(), columns.as_deref());
+        Self { due: *due, lane, count: *count, elements, metadata: metadata.all(), keys, columns }
     }
 
     /// Splits the row in the middle. It must have at least two elements.

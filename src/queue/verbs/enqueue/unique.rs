@@ -11,7 +11,7 @@ use tokio_postgres::{
 use tracing::Instrument;
 
 use crate::{
-    error::{Result, Search},
+    error::{Error, Result, Search},
     postgres::{
         array::{Elements, after},
         db::Class,
@@ -150,6 +150,11 @@ impl Shared {
         let (mut parcel, mut stamp) = (Parcel::default(), BytesMut::new());
         for (place, message) in messages.iter().enumerate() {
             message.unique().map_or(Ok(()), |unique| self.check_unique(unique))?;
+            if message.columns().is_some() {
+                return Err(Error::invalid(
+                    "messages with values of columns are enqueued apart from those with unique keys",
+                ));
+            }
             parcel.claims.push(message.unique());
             parcel.dues.push(message.due().number()?);
             parcel.lanes.push(self.lane(message.priority())?.into());

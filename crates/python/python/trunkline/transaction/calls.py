@@ -48,7 +48,7 @@ class Written:
     def kind(self) -> object:
         """Returns the options that all messages of one call must share."""
         of = self.options
-        return of.after, of.at, of.priority, of.within, of.replaces
+        return of.after, of.at, of.priority, of.within, of.replaces, document(of.columns)
 
     def delay(self) -> tuple[str, Value]:
         """Returns the delay, which counts from the call as in the SQL functions. A time becomes a
@@ -74,9 +74,15 @@ def enqueue(schema: str, queue: str, message: Written) -> Call:
     has a unique key, the outcome."""
     (due, delay), of = message.delay(), message.options
     if of.unique is not None:
+        refuse_columns(of)
         return Call(
             f"select {_OUTCOME} from {schema}.enqueue_unique({_TEXT}, {_TEXT}, {_TEXT}, {_SECONDS}, {_BOOL}, {due}, {_JSON}, {_INT})",
             (queue, message.payload, of.unique, of.within, of.replaces, delay, document(message.metadata), of.priority),
+        )
+    if of.columns:
+        return Call(
+            f"select cast({schema}.enqueue_with_columns({_TEXT}, {_TEXT}, {_JSON}, {due}, {_JSON}, {_INT}, {_TEXT}) as pg_catalog.varchar)",
+            (queue, message.payload, document(of.columns), delay, document(message.metadata), of.priority, of.key),
         )
     return Call(
         f"select cast({schema}.enqueue({_TEXT}, {_TEXT}, {due}, {_JSON}, {_INT}, key => {_TEXT}) as pg_catalog.varchar)",
@@ -91,14 +97,26 @@ def enqueue_many(schema: str, queue: str, messages: Sequence[Written]) -> Call:
     payloads, documents = array(one.payload for one in messages), any_of([document(one.metadata) for one in messages])
     unique = any_of([one.options.unique for one in messages])
     if unique is not None:
+        refuse_columns(of)
         return Call(
             f"select {_OUTCOME} from {schema}.enqueue_unique_many({_TEXT}, {_TEXTS}, {_TEXTS}, {_SECONDS}, {_BOOL}, {due}, {_JSONS}, {_INT})",
             (queue, payloads, unique, of.within, of.replaces, delay, documents, of.priority),
+        )
+    if of.columns:
+        return Call(
+            f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many_with_columns({_TEXT}, {_TEXTS}, {_JSON}, {due}, {_JSONS}, {_INT}, {_TEXTS}) id",
+            (queue, payloads, document(of.columns), delay, documents, of.priority, any_of([one.options.key for one in messages])),
         )
     return Call(
         f"select cast(id as pg_catalog.varchar) from {schema}.enqueue_many({_TEXT}, {_TEXTS}, {due}, {_JSONS}, {_INT}, keys => {_TEXTS}) id",
         (queue, payloads, delay, documents, of.priority, any_of([one.options.key for one in messages])),
     )
+
+
+def refuse_columns(options: Options) -> None:
+    """Raises `ValueError` if a message with a unique key has values of columns."""
+    if options.columns:
+        raise ValueError("a message with a unique key cannot have values of columns")
 
 
 def _delivered(payload: str) -> str:

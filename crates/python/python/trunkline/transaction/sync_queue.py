@@ -58,8 +58,8 @@ class SyncQueue(Generic[T]):
 
     def draft(self, payload: T) -> SyncDraft[T]:
         """Returns a message to which options can be added: `.after(minutes=5)`, `.at(time)`,
-        `.key(k)`, `.priority(p)`, `.unique(k, ttl)`, `.metadata({})`. Then call `.enqueue()`. A
-        delay counts from the call and not from the commit."""
+        `.key(k)`, `.priority(p)`, `.unique(k, ttl)`, `.metadata({})`, `.columns({})`. Then call
+        `.enqueue()`. A delay counts from the call and not from the commit."""
         return SyncDraft(payload, PLAIN, self)
 
     def enqueue(self, message: T | Drafted[T]) -> Enqueued:

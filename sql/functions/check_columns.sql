@@ -1,0 +1,24 @@
+create or replace function trunkline.check_columns(queue text, columns jsonb) returns void
+    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+-- Fails, with a hint, unless the columns are an object whose names are columns that users added to the queue's table and
+-- that take a value.
+declare
+    main regclass := to_regclass(format('trunkline.%I', 'queue_' || queue));
+    wrong text;
+begin
+    if jsonb_typeof(columns) is distinct from 'object' then
+        raise exception 'columns are an object, not %', coalesce(left(columns::text, 100), 'null') using errcode = 'invalid_parameter_value',
+            hint = 'Pass names and values, as in {"tenant": "acme"}.';
+    end if;
+    select c.name into wrong
+    from jsonb_object_keys(columns) c(name)
+    left join pg_attribute a on a.attrelid = main and a.attname = c.name and a.attnum > 0 and not a.attisdropped
+    where a.attnum is null or a.attgenerated <> '' or a.attidentity <> ''
+       or c.name in ('id', 'enqueued_at', 'due_at', 'attempt', 'released', 'size', 'error', 'payload', 'metadata', 'lane', 'keys', 'line', 'place')
+    order by c.name limit 1;
+    if wrong is not null then
+        raise exception 'the table of queue % has no column % of yours', quote_literal(queue), quote_ident(wrong) using errcode = 'undefined_column',
+            hint = format('Add it with alter table trunkline.%I add column %I. A column that the queue itself or Postgres fills takes no value.',
+                          'queue_' || queue, wrong);
+    end if;
+end $$;

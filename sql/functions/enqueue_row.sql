@@ -1,0 +1,26 @@
+create or replace function trunkline.enqueue_row(queue text, payloads anyarray, columns jsonb, due float8, metadata jsonb[], lane int, keys text[])
+    returns bigint
+    language plpgsql set search_path = pg_catalog, pg_temp set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC'
+    set lc_monetary = 'C' as $$
+-- Inserts one row of messages with values in columns that users added, and returns the first message's id. Each value
+-- is converted to its column's type from its text. due: as in sql/statements/plain/enqueue.sql. lane: of a queue with
+-- priorities or keys.
+declare
+    laned bool;
+    keyed bool;
+    named text;
+    valued text;
+    id bigint;
+begin
+    perform trunkline.check_columns(queue, columns);
+    select q.priorities > 1 or q.lanes > 0, q.lanes > 0 into laned, keyed from trunkline.queue q where q.name = queue;
+    select string_agg(format(', %I', a.attname), '' order by a.attnum),
+           string_agg(format(', ($7 ->> %L)::%s', a.attname, format_type(a.atttypid, -1)), '' order by a.attnum)
+    into named, valued from pg_attribute a
+    where a.attrelid = to_regclass(format('trunkline.%I', 'queue_' || queue)) and a.attnum > 0 and not a.attisdropped and columns ? a.attname::text;
+    execute format('insert into trunkline.%I (due_at, size, payload, metadata%s%s%s) values (trunkline.due_from($1), $2, $3, $4%s%s%s) returning id',
+                   'queue_' || queue, case when laned then ', lane' end, case when keyed then ', keys' end, named,
+                   case when laned then ', $5' end, case when keyed then ', $6' end, valued)
+        into id using due, cardinality(payloads), payloads, metadata, lane, keys, columns;
+    return id;
+end $$;
