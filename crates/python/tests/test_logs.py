@@ -186,7 +186,9 @@ def test_program_ends_whatever_handlers_and_library_do(url: str) -> None:
     tells = "import threading\nthreading.Thread(target=lambda: [_trunkline.test_logs(10, True) for _ in iter(int, 1)], daemon=True).start()\n"
     for _ in range(5):
         ended = run(BEGIN + "logging.getLogger('trunkline.test').disabled = True\n" + tells + "time.sleep(0.2)", url)
-        assert (ended.returncode, ended.stderr) == (0, "")
+        # On a busy machine the thread is faster than the reader of events, which says so.
+        told = [line for line in ended.stderr.splitlines() if "events of the library were dropped" not in line]
+        assert (ended.returncode, told) == (0, [])
 
 
 def test_a_fork_has_logs_of_its_own(url: str) -> None:

@@ -59,7 +59,7 @@ class Awaited:
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
         call = getattr(self._of, verb)
-        if verb in ("draft", "after", "at", "key", "priority", "unique", "metadata"):
+        if verb in ("draft", "after", "at", "key", "priority", "unique", "metadata", "columns"):
             return lambda *args, **kwargs: Awaited(call(*args, **kwargs))
 
         async def awaited(*args: Any) -> Any:
