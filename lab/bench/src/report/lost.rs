@@ -1,10 +1,11 @@
-//! Lists the comparisons in which a peer was better than the best of ours. They come first in the
-//! report.
+//! Lists the comparisons in which a peer was better than the best of ours that promises the same, or
+//! that is called in the same way. They come first in the report.
 
 use std::fmt::Write;
 
 use crate::{
     report::{
+        like::{Class, PROMISES, SQL},
         markdown::{Table, code, codes},
         measure::{self, Measure},
         number,
@@ -59,7 +60,8 @@ pub fn section(results: &Results) -> String {
     }
     if !all.is_empty() {
         text += "Every comparison in which a peer was ahead of the best of ours by more than the third digit, the worst first. \
-                 *Within the spread*: the rounds of the two overlap.\n\n";
+                 Rows are compared with rows that promise a consumer the same (at most, at least or exactly once), and SQL functions also with \
+                 SQL functions. *Within the spread*: the rounds of the two overlap.\n\n";
     }
     text += &table.text();
     text += &scattered(&races);
@@ -99,10 +101,10 @@ fn without(races: &[Race]) -> String {
         }
     }
     for suite in suites {
-        let within: Vec<&Race> = races.iter().filter(|race| race.first().suite == suite).collect();
-        if !within.iter().any(|race| has_both(race)) {
+        let members: Vec<&Race> = races.iter().filter(|race| race.first().suite == suite).collect();
+        if !members.iter().any(|race| has_both(race)) {
             alone.push(suite);
-        } else if within.iter().all(|race| lost(race, races).is_empty()) {
+        } else if members.iter().all(|race| lost(race, races).is_empty()) {
             won.push(suite);
         }
     }
@@ -121,12 +123,26 @@ fn has_both(race: &Race) -> bool {
     race.rows.iter().any(|row| is_ours(&row.contender)) && race.measured().any(|row| !is_ours(&row.contender))
 }
 
+/// Compares rows that promise the same, and then rows that are called through SQL, unless the best
+/// of ours is one of these anyway.
 fn lost<'a>(race: &Race<'a>, races: &[Race]) -> Vec<Lost<'a>> {
-    if !has_both(race) {
-        return Vec::new();
+    let mut all: Vec<Lost<'a>> = Vec::new();
+    for class in PROMISES.iter().chain([&SQL]) {
+        let Some(like) = within(race, class) else { continue };
+        let place = format!("{} {}, {}", code(&race.first().suite), code(&race.name(races)), class.name);
+        for (measure, what) in compared(race) {
+            let lost = compare(&like, measure, what, place.clone());
+            all.extend(lost.filter(|lost| !all.iter().any(|other| other.what == *what && other.ours_is(lost))));
+        }
     }
-    let place = format!("{} {}", code(&race.first().suite), code(&race.name(races)));
-    compared(race).filter_map(|(measure, what)| compare(race, measure, what, place.clone())).collect()
+    all
+}
+
+/// Returns the rows of a class, if they have both a peer and one of ours.
+fn within<'a>(race: &Race<'a>, class: &Class) -> Option<Race<'a>> {
+    let rows: Vec<&Row> = race.rows.iter().copied().filter(|row| (class.has)(row)).collect();
+    let like = Race { rows };
+    has_both(&like).then_some(like)
 }
 
 fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, place: String) -> Option<Lost<'a>> {
@@ -154,6 +170,10 @@ fn compare<'a>(race: &Race<'a>, measure: &'static Measure, what: &'static str, p
 }
 
 impl Lost<'_> {
+    fn ours_is(&self, other: &Self) -> bool {
+        self.ours.zip(other.ours).is_some_and(|((one, _), (other, _))| std::ptr::eq(one, other))
+    }
+
     fn worst(&self) -> f64 {
         self.ahead.iter().map(|(.., ratio)| *ratio).fold(1.0, f64::max)
     }

@@ -13,6 +13,7 @@ mod foot;
 mod grid;
 mod fsync;
 mod suite;
+mod like;
 mod lost;
 mod absent;
 mod machine;

@@ -44,9 +44,36 @@ fn lost_comparisons_come_first_the_worst_at_the_top() {
     let text = readme(&results, &[]);
     assert!(text.find("\n## ") == text.find("\n## What was lost"), "{text}");
     let lost = section(&text, "What was lost");
-    let worst = "| `throughput` `drain`, messages/s | ×3.00 | `river` 3.00 k (×3.00); ours `trunkline` 1.00 k |";
-    let next = "| `throughput` `cycle`, messages/s | ×1.50 | `pgq` 1.50 k (×1.50); ours `trunkline` 1.00 k |";
+    let worst =
+        "| `throughput` `drain`, at least once, messages/s | ×3.00 | `river` 3.00 k (×3.00); ours `trunkline` 1.00 k |";
+    let next =
+        "| `throughput` `cycle`, at least once, messages/s | ×1.50 | `pgq` 1.50 k (×1.50); ours `trunkline` 1.00 k |";
     assert!(lost.find(worst).expect(lost) < lost.find(next).expect(lost), "{lost}");
+}
+
+#[test]
+fn promises_and_doors_are_compared_apart() {
+    let mut results = race(&[
+        ("trunkline", 900.0),
+        ("trunkline-at-most-once", 1500.0),
+        ("sql", 100.0),
+        ("hasql-queue", 1200.0),
+        ("pgmq", 200.0),
+    ]);
+    results.rows.iter_mut().for_each(|row| (row.suite, row.case) = ("grid".into(), "1/1".into()));
+    let lost = readme(&results, &[]);
+    let lost = section(&lost, "What was lost");
+    assert!(
+        lost.contains(
+            "`grid` `1/1`, at least once, messages/s | ×1.33 | `hasql-queue` 1.20 k (×1.33); ours `trunkline` 900"
+        ),
+        "{lost}"
+    );
+    assert!(
+        lost.contains("`grid` `1/1`, SQL with SQL, messages/s | ×2.00 | `pgmq` 200 (×2.00); ours `sql` 100"),
+        "{lost}"
+    );
+    assert!(!lost.contains("at most once, messages/s"), "{lost}");
 }
 
 #[test]
