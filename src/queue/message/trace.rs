@@ -79,8 +79,7 @@ impl TraceContext {
     }
 
     /// Returns another span of the same trace.
-    #[must_use]
-    pub fn child(&self) -> Self {
+    pub(crate) fn child(&self) -> Self {
         Self { span_id: random(), ..self.clone() }
     }
 
