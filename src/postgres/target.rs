@@ -7,6 +7,8 @@ mod environment;
 mod service_file;
 mod hosts;
 mod password_file;
+mod tls_files;
+mod revocation;
 mod trust;
 mod tls;
 
@@ -22,7 +24,8 @@ use self::{
     connection_string::ConnectionString,
     environment::Environment,
     hosts::{Hosts, is_about_hosts},
-    tls::{Check, OF_SYSTEM, client_config},
+    tls::{Check, client_config},
+    tls_files::TlsFiles,
 };
 pub(crate) use self::{tls::MakeTls, trust::explained};
 use crate::{
@@ -79,9 +82,9 @@ const LEAST_ANSWER_BYTES: usize = 1 << 20;
 
 impl Target {
     /// Parses a connection string. `sslmode=require` encrypts. `verify-ca` also checks the
-    /// certificate against the system's authorities or `sslrootcert`, and `verify-full` also checks
-    /// the server's name in the certificate. Settings that `tokio_postgres` does not know are
-    /// removed first.
+    /// certificate against the authorities of `sslrootcert`, and `verify-full` also checks the
+    /// server's name in the certificate. Settings that `tokio_postgres` does not know are removed
+    /// first.
     pub fn parse(url: &str) -> Result<Self> {
         Self::parse_in(url, |name| std::env::var(name).ok())
     }
@@ -95,11 +98,11 @@ impl Target {
         options.fill(of_service);
         options.fill(environment.settings());
 
-        let root = options.read("sslrootcert", |path| Ok(path.to_owned()))?;
-        let mode = options.read("sslmode", |mode| encryption(mode, root.as_deref()))?;
-        let (mut ssl_mode, check) = match root.as_deref() {
-            Some(OF_SYSTEM) => mode.unwrap_or((SslMode::Require, Check::AuthorityAndName)),
-            _ => mode.unwrap_or((SslMode::Prefer, Check::Nothing)),
+        let files = TlsFiles::of(&mut options, environment)?;
+        let mode = options.read("sslmode", |mode| encryption(mode, &files))?;
+        let (mut ssl_mode, check) = match files.is_root_of_system {
+            true => mode.unwrap_or((SslMode::Require, Check::AuthorityAndName)),
+            false => mode.unwrap_or((SslMode::Prefer, Check::Nothing)),
         };
         let keeps_statements = options.read("prepared_statements", switch)?.unwrap_or(true);
         let schema = options.read("schema", Schema::new)?.map_or_else(|| Schema::new(Schema::DEFAULT), Ok)?;
@@ -122,7 +125,10 @@ impl Target {
             rest.application_name("trunkline");
         }
         let apart = with_passwords(&mut rest, &hosts, password_file.as_deref());
-        let rustls = client_config(check, root.as_deref())?;
+        let rustls = match ssl_mode {
+            SslMode::Disable => client_config(Check::Nothing, false, &TlsFiles::default())?,
+            mode => client_config(check, mode == SslMode::Prefer, &files)?,
+        };
         Ok(Self {
             config: hosts.all(&rest),
             apart,
@@ -213,12 +219,19 @@ pub(crate) fn late(limit: Duration) -> io::Error {
 
 /// Returns whether to encrypt and what to check of the server, with the meaning that libpq gives to
 /// the modes. Only `allow` is stronger: it encrypts if the server supports it.
-fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
+fn encryption(mode: &str, files: &TlsFiles) -> Result<(SslMode, Check)> {
+    let has_root = files.root.is_some() || files.is_root_of_system;
     let found = match mode {
         "prefer" | "allow" => (SslMode::Prefer, Check::Nothing),
         "disable" => (SslMode::Disable, Check::Nothing),
-        // If `sslrootcert` is given, `require` means `verify-ca`, as in libpq.
-        "require" if root.is_none() => (SslMode::Require, Check::Nothing),
+        // With a root certificate, `require` means `verify-ca`, as in libpq.
+        "require" if !has_root => (SslMode::Require, Check::Nothing),
+        "verify-ca" if !has_root => {
+            return Err(Error::invalid(
+                "sslmode=verify-ca needs the certificate of the authority: name it with sslrootcert=FILE, write it to \
+                 ~/.postgresql/root.crt, or use sslmode=verify-full, which trusts the authorities of the system",
+            ));
+        }
         "require" | "verify-ca" => (SslMode::Require, Check::Authority),
         "verify-full" => (SslMode::Require, Check::AuthorityAndName),
         other => {
@@ -227,7 +240,7 @@ fn encryption(mode: &str, root: Option<&str>) -> Result<(SslMode, Check)> {
             )));
         }
     };
-    if root == Some(OF_SYSTEM) && found.1 != Check::AuthorityAndName {
+    if files.is_root_of_system && found.1 != Check::AuthorityAndName {
         return Err(Error::invalid(format!("sslmode={mode} is too weak for sslrootcert=system: use verify-full")));
     }
     Ok(found)

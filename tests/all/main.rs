@@ -59,6 +59,8 @@ mod left_behind;
 mod asides;
 mod pooler;
 mod tls;
+#[cfg(target_os = "linux")]
+mod certificates;
 mod environment;
 mod conformance;
 

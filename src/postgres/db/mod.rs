@@ -121,9 +121,13 @@ impl Db {
     ///   `/run/postgresql`, `/var/run/postgresql` or `/tmp`, else `localhost`; port 5432.
     /// - `user`, `password`, `dbname` (`PGUSER`, `PGPASSWORD`, `PGDATABASE`): the system's user,
     ///   none, the user's name.
-    /// - `sslmode`, `sslrootcert` (`PGSSLMODE`, `PGSSLROOTCERT`): `prefer`, none. `require`
-    ///   encrypts, `verify-ca` checks who signed the certificate, `verify-full` also checks its
-    ///   name.
+    /// - `sslmode` (`PGSSLMODE`): `prefer`. `require` encrypts, `verify-ca` checks who signed the
+    ///   certificate, `verify-full` also checks its name.
+    /// - `sslrootcert`, `sslcrl`, `sslcert`, `sslkey` (`PGSSLROOTCERT`, `PGSSLCRL`, `PGSSLCERT`,
+    ///   `PGSSLKEY`): `root.crt`, `root.crl`, `postgresql.crt` and `postgresql.key` in
+    ///   `~/.postgresql`, if they exist. The authorities to trust, the certificates that they have
+    ///   revoked, the client's certificate and its key.
+    /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
     ///   `prefer`.
     /// - `target_session_attrs`, `load_balance_hosts` (`PGTARGETSESSIONATTRS`,

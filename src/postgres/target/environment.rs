@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::setting::{Origin, Setting};
 
-const VARIABLES: [(&str, &str); 17] = [
+const VARIABLES: [(&str, &str); 21] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
     ("port", "PGPORT"),
@@ -16,6 +16,10 @@ const VARIABLES: [(&str, &str); 17] = [
     ("application_name", "PGAPPNAME"),
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
+    ("sslcrl", "PGSSLCRL"),
+    ("sslcert", "PGSSLCERT"),
+    ("sslkey", "PGSSLKEY"),
+    ("sslcertmode", "PGSSLCERTMODE"),
     ("sslnegotiation", "PGSSLNEGOTIATION"),
     ("channel_binding", "PGCHANNELBINDING"),
     ("connect_timeout", "PGCONNECT_TIMEOUT"),

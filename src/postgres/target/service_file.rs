@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-const KNOWN: [&str; 26] = [
+const KNOWN: [&str; 31] = [
     "answer_timeout",
     "application_name",
     "channel_binding",
@@ -32,8 +32,13 @@ const KNOWN: [&str; 26] = [
     "port",
     "prepared_statements",
     "schema",
+    "sslcert",
+    "sslcertmode",
+    "sslcrl",
+    "sslkey",
     "sslmode",
     "sslnegotiation",
+    "sslpassword",
     "sslrootcert",
     "target_session_attrs",
     "tcp_user_timeout",
@@ -174,7 +179,7 @@ mod tests {
                 "ldap://x/y?z=1",
                 "line 2 of /etc/s.conf: services are not looked up by LDAP here; write the settings down",
             ),
-            ("sslcert=/x", "line 2 of /etc/s.conf: \"sslcert\" is not a setting that is understood here"),
+            ("sslcrldir=/x", "line 2 of /etc/s.conf: \"sslcrldir\" is not a setting that is understood here"),
             ("host =h", "line 2 of /etc/s.conf: \"host \" is not a setting that is understood here"),
         ] {
             assert_eq!(said(&format!("[a]\n{line}"), "a"), wanted, "{line}");

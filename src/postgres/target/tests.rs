@@ -93,6 +93,38 @@ fn tls_from_environment_applies_when_the_string_names_none() {
 }
 
 #[test]
+fn system_authorities_require_the_full_check_as_in_libpq() {
+    assert_eq!(read("host=h sslrootcert=system"), "Require - -");
+    assert_eq!(read("host=h sslrootcert=system sslmode=verify-full"), "Require - -");
+    for mode in ["disable", "allow", "prefer", "require", "verify-ca"] {
+        let found = read(&format!("host=h sslrootcert=system sslmode={mode}"));
+        assert_eq!(found, format!("sslmode={mode} is too weak for sslrootcert=system: use verify-full"));
+    }
+    assert!(read("host=h sslmode=verify-ca").contains("sslrootcert=FILE"), "{}", read("host=h sslmode=verify-ca"));
+    assert_eq!(read("host=h sslmode=require sslrootcert='' sslcert='' sslpassword=''"), "Require - -");
+}
+
+#[test]
+fn variables_name_the_files_of_tls() {
+    for (variable, setting, mode) in [
+        ("PGSSLCERT", "sslcert", "prefer"),
+        ("PGSSLROOTCERT", "sslrootcert", "require"),
+        ("PGSSLROOTCERT", "sslrootcert", "verify-ca"),
+    ] {
+        let named = |name: &str| (name == variable).then(|| "/nowhere".to_owned());
+        let words = format!("host=h sslmode={mode}");
+        let refused = Target::parse_in(&words, named).map(drop).expect_err("no file").to_string();
+        assert!(refused.contains(&format!("{setting}=/nowhere: ")), "{variable}: {refused}");
+        for without in ["host=h sslmode=disable", "host=/tmp"] {
+            assert!(Target::parse_in(without, named).is_ok(), "{variable} {without}");
+        }
+    }
+    let always = |name: &str| (name == "PGSSLCERTMODE").then(|| "require".to_owned());
+    let refused = Target::parse_in("host=h", always).map(drop).expect_err("unsupported").to_string();
+    assert!(refused.starts_with("PGSSLCERTMODE: sslcertmode=require is not supported"), "{refused}");
+}
+
+#[test]
 fn connect_time_and_answer_size_are_bounded_by_default() {
     let target = |text: &str| Target::parse_in(text, nothing).expect(text);
     let connect = |text: &str| target(text).config.get_connect_timeout().copied();

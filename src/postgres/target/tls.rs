@@ -1,6 +1,6 @@
 //! TLS through rustls: its verifier and its trusted authorities.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -9,12 +9,17 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
 };
 use tokio_postgres::{Socket, tls::MakeTlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use tracing::warn;
 
-use super::trust::Trust;
+use super::{
+    revocation::RevocationLists,
+    tls_files::{TlsFile, TlsFiles},
+    trust::Trust,
+};
 use crate::error::{Error, Kind, Result};
 
 /// Rustls for every host. This includes sockets, which have no name and never use TLS.
@@ -47,39 +52,72 @@ pub(super) enum Check {
     AuthorityAndName,
 }
 
-/// The value of `sslrootcert` that stands for the system's authorities.
-pub(super) const OF_SYSTEM: &str = "system";
-
-pub(super) fn client_config(check: Check, root: Option<&str>) -> Result<ClientConfig> {
-    let failed = |text: String| Error::new(Kind::Tls(text));
+/// Returns the settings of TLS. In the mode `prefer`, the client's certificate at its default place
+/// does not matter: if it cannot be used, the connection does without it.
+pub(super) fn client_config(check: Check, is_preferred: bool, files: &TlsFiles) -> Result<ClientConfig> {
+    let failed = |error: rustls::Error| Error::new(Kind::Tls(error.to_string()));
     let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|e| failed(e.to_string()))?;
-    if check == Check::Nothing {
-        return Ok(builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
-            .with_no_client_auth());
+    let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let verifier = match check {
+        Check::Nothing => Arc::new(Unverified(provider)),
+        Check::Authority => trust(false, files, provider)?,
+        Check::AuthorityAndName => trust(true, files, provider)?,
+    };
+    let builder = versions.map_err(failed)?.dangerous().with_custom_certificate_verifier(verifier);
+    let Some(certificate) = &files.certificate else { return Ok(builder.with_no_client_auth()) };
+    let config = identity(certificate, files.key.as_ref()).and_then(|(certificates, key)| {
+        let config = builder.clone().with_client_auth_cert(certificates, key);
+        config.map_err(|error| certificate.error(format!("it cannot be used with the key of sslkey: {error}")))
+    });
+    match config {
+        Err(error) if is_preferred && certificate.is_default => {
+            warn!(%error, "the client's certificate is not used");
+            Ok(builder.with_no_client_auth())
+        }
+        config => config,
     }
+}
+
+/// Reads the client's certificate and its key.
+fn identity(
+    certificate: &TlsFile,
+    key: Option<&TlsFile>,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let certificates = certificate.certificates()?;
+    let key = key.ok_or_else(|| {
+        certificate
+            .error("there is no key for it: name it with sslkey=FILE, or write it to ~/.postgresql/postgresql.key")
+    })?;
+    Ok((certificates, key.key()?))
+}
+
+/// Returns the verifier for servers whose authority must be trusted.
+fn trust(by_name: bool, files: &TlsFiles, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>> {
     let (mut roots, mut trusted) = (RootCertStore::empty(), Vec::new());
-    if let Some(path) = root.filter(|root| *root != OF_SYSTEM) {
-        trusted = CertificateDer::pem_file_iter(path)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|e| failed(format!("sslrootcert={path}: {e}")))?;
+    if let Some(file) = &files.root {
+        trusted = file.certificates()?;
         for certificate in &trusted {
-            roots.add(certificate.clone()).map_err(|e| failed(format!("sslrootcert={path}: {e}")))?;
+            roots.add(certificate.clone()).map_err(|error| file.error(error))?;
         }
     } else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            let text = "the system has no certificate authorities; name one with sslrootcert=FILE";
+            return Err(Error::new(Kind::Tls(text.to_owned())));
+        }
     }
-    if roots.is_empty() {
-        return Err(failed("no certificate authority was found; name one with sslrootcert=FILE".to_owned()));
-    }
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    let verifier = verifier.map_err(|e| failed(e.to_string()))?;
-    let trust = Trust { verifier, trusted, by_name: check == Check::AuthorityAndName };
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth())
+    let lists = files.revocation_lists()?;
+    let invalid = |error: &dyn Display| match &files.revoked {
+        Some(file) => file.error(error),
+        None => Error::new(Kind::Tls(error.to_string())),
+    };
+    let revoked = RevocationLists::parse(&lists).map_err(|error| invalid(&error))?;
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .with_crls(lists)
+        .enforce_revocation_expiration()
+        .build()
+        .map_err(|error| invalid(&error))?;
+    Ok(Arc::new(Trust { verifier, trusted, revoked, by_name }))
 }
 
 /// Encrypts without verifying the server: libpq's `sslmode=require` without a root certificate.

@@ -3,7 +3,7 @@
 use std::{fmt::Write, sync::Arc};
 
 use rustls::{
-    CertificateError, DigitallySignedStruct, Error, SignatureScheme,
+    AlertDescription, CertificateError, DigitallySignedStruct, Error, SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -17,6 +17,8 @@ use x509_cert::{
     der::{Decode, oid::ObjectIdentifier},
 };
 
+use super::revocation::RevocationLists;
+
 const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
 const OTHER_NAMES: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.17");
 
@@ -27,6 +29,7 @@ pub(super) struct Trust {
     /// The certificates of `sslrootcert`. The server's own certificate may be among them, for
     /// example a self-signed one.
     pub trusted: Vec<CertificateDer<'static>>,
+    pub revoked: RevocationLists,
     /// True if the certificate must contain the server's name: `sslmode=verify-full`.
     pub by_name: bool,
 }
@@ -57,9 +60,14 @@ impl ServerCertVerifier for Trust {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => {}
+            Err(error) if is_about_revocation(&error) => return Err(error),
             // The certificate may be that of an authority, which rustls does not accept from a
             // server.
-            Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => verify_time(certificate, now)?,
+            Err(_) if self.trusted.iter().any(|trusted| trusted == certificate) => {
+                let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+                verify_time(&certificate, now)?;
+                self.revoked.verify(&certificate, now)?;
+            }
             Err(error) => return Err(error),
         }
         self.verify_name(certificate, name)?;
@@ -89,8 +97,18 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-fn verify_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
-    let certificate = Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+fn is_about_revocation(error: &Error) -> bool {
+    use CertificateError::{ExpiredRevocationList, ExpiredRevocationListContext, Revoked, UnknownRevocationStatus};
+    matches!(
+        error,
+        Error::InvalidCertRevocationList(_)
+            | Error::InvalidCertificate(
+                Revoked | UnknownRevocationStatus | ExpiredRevocationList | ExpiredRevocationListContext { .. }
+            )
+    )
+}
+
+fn verify_time(certificate: &Certificate, now: UnixTime) -> Result<(), Error> {
     let validity = certificate.tbs_certificate.validity;
     if now.as_secs() < validity.not_before.to_unix_duration().as_secs() {
         return Err(CertificateError::NotValidYet.into());
@@ -125,9 +143,13 @@ fn is_same(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Explains a TLS failure that the certificate causes, and suggests a remedy.
+/// Explains a TLS failure that a certificate causes, and suggests a remedy.
 pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
-    let Some(Error::InvalidCertificate(why)) = error.get_ref()?.downcast_ref::<Error>() else { return None };
+    let why = match error.get_ref()?.downcast_ref::<Error>()? {
+        Error::InvalidCertificate(why) => why,
+        Error::AlertReceived(alert) => return refused_by_server(*alert),
+        _ => return None,
+    };
     let mut text = match why {
         CertificateError::UnknownIssuer => {
             "no authority that is trusted has signed the server's certificate: name the right one with sslrootcert=FILE"
@@ -143,6 +165,14 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the server's certificate is not valid yet, by this machine's clock".to_owned()
         }
+        CertificateError::Revoked => "the server's certificate was revoked, by a list of sslcrl".to_owned(),
+        CertificateError::UnknownRevocationStatus => {
+            "the revocation lists do not cover the server's certificate: sslcrl=FILE has to contain a current list of each of its authorities"
+                .to_owned()
+        }
+        CertificateError::ExpiredRevocationList | CertificateError::ExpiredRevocationListContext { .. } => {
+            "a revocation list has expired: write a current one to the file of sslcrl".to_owned()
+        }
         CertificateError::Other(_) => {
             return Some(
                 "the server's certificate cannot be trusted; one that is an authority's own has to be in sslrootcert itself".to_owned(),
@@ -152,6 +182,25 @@ pub(crate) fn explained(error: &std::io::Error) -> Option<String> {
     };
     let _ = write!(text, " ({why})");
     Some(text)
+}
+
+/// Explains an alert with which a server refuses the client's certificate.
+fn refused_by_server(alert: AlertDescription) -> Option<String> {
+    use AlertDescription::{
+        AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked, CertificateUnknown,
+        DecryptError, UnknownCA, UnsupportedCertificate,
+    };
+    let text = match alert {
+        CertificateRequired => "the server requires a certificate of the client: name it with sslcert and sslkey",
+        UnknownCA => "the server does not know the authority that has signed the certificate of sslcert",
+        CertificateExpired => "the certificate of sslcert has expired",
+        CertificateRevoked => "the certificate of sslcert was revoked",
+        AccessDenied | BadCertificate | CertificateUnknown | DecryptError | UnsupportedCertificate => {
+            "the server does not accept the certificate of sslcert"
+        }
+        _ => return None,
+    };
+    Some(format!("{text} ({alert:?})"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use crate::{
     error::{Error, Kind, Result, server::ServerError},
-    postgres::wire::stream::Stream,
+    postgres::{target::explained, wire::stream::Stream},
 };
 
 /// The maximum length of a message before the login; no server needs a longer one.
@@ -96,7 +96,9 @@ impl Exchange {
 }
 
 fn broken(error: &io::Error) -> Error {
-    failed(error.kind(), format!("the connection broke during the login: {error}"))
+    // With TLS 1.3, a server refuses the client's certificate after the handshake.
+    let text = explained(error).unwrap_or_else(|| error.to_string());
+    failed(error.kind(), format!("the connection broke during the login: {text}"))
 }
 
 pub(super) fn unexpected(kind: u8) -> Error {

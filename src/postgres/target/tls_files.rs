@@ -1,0 +1,143 @@
+//! The files of TLS: those that the settings name, else those at libpq's default places.
+
+use std::{fmt::Display, path::PathBuf};
+
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem, pem::PemObject};
+
+use super::{connection_string::ConnectionString, environment::Environment};
+use crate::error::{Error, Kind, Result};
+
+/// The value of `sslrootcert` that stands for the system's authorities.
+const OF_SYSTEM: &str = "system";
+
+/// A file of TLS, and the setting that names it.
+#[derive(Debug)]
+pub(super) struct TlsFile {
+    setting: &'static str,
+    path: PathBuf,
+    /// True if no setting names the file, and it lies at its default place.
+    pub is_default: bool,
+}
+
+impl TlsFile {
+    /// Returns the file of a setting. A file at its default place counts only if it exists.
+    fn of(options: &mut ConnectionString, setting: &'static str, default: Option<PathBuf>) -> Result<Option<Self>> {
+        let named = options.take(setting)?.map(|setting| setting.value).filter(|path| !path.is_empty());
+        Ok(match named {
+            Some(path) => Some(Self { setting, path: path.into(), is_default: false }),
+            None => default.filter(|path| path.exists()).map(|path| Self { setting, path, is_default: true }),
+        })
+    }
+
+    pub fn error(&self, why: impl Display) -> Error {
+        Error::new(Kind::Tls(format!("{}={}: {why}", self.setting, self.path.display())))
+    }
+
+    pub fn certificates(&self) -> Result<Vec<CertificateDer<'static>>> {
+        self.sections("certificate")
+    }
+
+    pub fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
+        self.sections("revocation list")
+    }
+
+    /// Reads all PEM sections of a kind. A file without any is an error.
+    fn sections<T: PemObject>(&self, kind: &str) -> Result<Vec<T>> {
+        let found = T::pem_file_iter(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let found = found.map_err(|error| self.error(said(error)))?;
+        if found.is_empty() { Err(self.error(format!("the file has no {kind} in PEM format"))) } else { Ok(found) }
+    }
+
+    /// Reads a private key that no other user may read.
+    pub fn key(&self) -> Result<PrivateKeyDer<'static>> {
+        let about = std::fs::metadata(&self.path).map_err(|error| self.error(error))?;
+        if !about.is_file() {
+            return Err(self.error("the private key is not a plain file"));
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            // A file of root may be readable for the group of the program.
+            let others = if about.uid() == 0 { 0o037 } else { 0o077 };
+            if about.mode() & others != 0 {
+                return Err(self.error(format!(
+                    "other users have access to the private key: run `chmod 600 {}` (a file of root may be 640)",
+                    self.path.display()
+                )));
+            }
+        }
+        let bytes = std::fs::read(&self.path).map_err(|error| self.error(error))?;
+        let is_encrypted = [&b"BEGIN ENCRYPTED PRIVATE KEY"[..], b"Proc-Type: 4,ENCRYPTED"]
+            .iter()
+            .any(|mark| bytes.windows(mark.len()).any(|part| part == *mark));
+        if is_encrypted {
+            return Err(self.error(format!("the private key is encrypted, which is not supported: {DECRYPT}")));
+        }
+        PrivateKeyDer::from_pem_slice(&bytes).or_else(|error| {
+            PrivateKeyDer::try_from(bytes).map_err(|_| self.error(format!("this is no private key: {}", said(error))))
+        })
+    }
+}
+
+/// The way from an encrypted key to a key that works.
+const DECRYPT: &str =
+    "write the key without a password, `openssl pkey -in KEY -out FILE`, then `chmod 600 FILE` and sslkey=FILE";
+
+fn said(error: pem::Error) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => "the file has no such part in PEM format".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// Returns true if the client sends its certificate when the server asks for one.
+fn sends_certificate(mode: &str) -> Result<bool> {
+    match mode {
+        "disable" => Ok(false),
+        "allow" | "" => Ok(true),
+        other => Err(Error::invalid(format!(
+            "sslcertmode={other} is not supported: use allow or disable; pg_hba.conf on the server can require a certificate"
+        ))),
+    }
+}
+
+/// All files of TLS that exist or are named.
+#[derive(Debug, Default)]
+pub(super) struct TlsFiles {
+    /// The certificates of the authorities to trust.
+    pub root: Option<TlsFile>,
+    /// True if the authorities of the system are to be trusted: `sslrootcert=system`.
+    pub is_root_of_system: bool,
+    pub revoked: Option<TlsFile>,
+    /// The client's certificate, and the certificates of the authorities between it and the root.
+    pub certificate: Option<TlsFile>,
+    pub key: Option<TlsFile>,
+}
+
+impl TlsFiles {
+    pub fn of(options: &mut ConnectionString, environment: Environment<'_>) -> Result<Self> {
+        if options.take("sslpassword")?.is_some_and(|password| !password.value.is_empty()) {
+            return Err(Error::invalid(format!("sslpassword is not supported: {DECRYPT}")));
+        }
+        let at_home = |name: &str| environment.file_at_home(&format!(".postgresql/{name}"), name);
+        let root = TlsFile::of(options, "sslrootcert", at_home("root.crt"))?;
+        let is_root_of_system = root.as_ref().is_some_and(|root| root.path.as_os_str() == OF_SYSTEM);
+        let certificate = TlsFile::of(options, "sslcert", at_home("postgresql.crt"))?;
+        let sends_certificate = options.read("sslcertmode", sends_certificate)?.unwrap_or(true);
+        Ok(Self {
+            root: root.filter(|_| !is_root_of_system),
+            is_root_of_system,
+            revoked: TlsFile::of(options, "sslcrl", at_home("root.crl"))?,
+            certificate: certificate.filter(|_| sends_certificate),
+            key: TlsFile::of(options, "sslkey", at_home("postgresql.key"))?,
+        })
+    }
+
+    /// Returns the revocation lists for the authorities to trust. The list at its default place
+    /// belongs to authorities of a file, as in libpq.
+    pub fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
+        let applies = |list: &&TlsFile| self.root.is_some() || !list.is_default;
+        self.revoked.as_ref().filter(applies).map_or(Ok(Vec::new()), TlsFile::revocation_lists)
+    }
+}

@@ -1,0 +1,178 @@
+//! Client certificates and revocation lists, with a PostgreSQL that requires them. Each connection
+//! string also goes to psql, which must accept and refuse the same ones.
+
+mod authority;
+mod server;
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use trunkline::{Db, postgres::Statement};
+use trunkline_embedded::Cluster;
+
+use self::{authority::Authority, server::Server};
+
+static USER: Statement<(), (String, bool)> =
+    Statement::new("select current_user::text, ssl from pg_stat_ssl where pid = pg_backend_pid()");
+
+/// A temporary folder with keys, certificates and lists.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(path.join(".postgresql")).expect("a folder can be made");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str, mode: u32) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("the file belongs to the test");
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0); // the temporary folder of the run is removed anyway
+    }
+}
+
+/// Connects with this folder as the home, and returns the user or the error.
+async fn login(words: &str, home: &Path) -> Result<String, String> {
+    let home = home.display().to_string();
+    let db = Db::connect_with(words, |name| (name == "HOME").then(|| home.clone())).await;
+    let answer = async { db?.run(&USER, ()).await }.await;
+    answer.map(|(user, ssl)| if ssl { user } else { "plain".to_owned() }).map_err(|error| error.to_string())
+}
+
+/// Returns true if psql can connect.
+async fn psql(cluster: &Cluster, words: &str, home: &Path) -> bool {
+    let mut psql = Command::new(cluster.binaries().dir().join("psql"));
+    psql.env_clear().env("HOME", home).args(["-XAtc", "select 1", "-d", words]);
+    let output = tokio::task::spawn_blocking(move || psql.output().expect("psql runs")).await.expect("no panic");
+    output.status.success()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_proves_its_name_by_a_certificate() {
+    let (ours, other) = (Authority::new("ours"), Authority::new("other"));
+    let server = Server::start(&ours).await;
+    let (folder, empty) = (Folder::new("certificates"), Folder::new("no-certificates"));
+    let (certificate, key) = ours.issue(server.user());
+    let (foreign_certificate, foreign_key) = other.issue(server.user());
+    let (guest_certificate, guest_key) = ours.issue("guest");
+    let root = folder.write("root", &ours.pem(), 0o644);
+    let cert = folder.write("cert", &certificate, 0o644);
+    let own = folder.write("key", &key, 0o600);
+    let open = folder.write("open", &key, 0o644);
+    let locked = folder.write("locked", &key.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE"), 0o600);
+    let foreign = folder.write("foreign", &foreign_certificate, 0o644);
+    let foreign_key = folder.write("foreign_key", &foreign_key, 0o600);
+    let guest = folder.write("guest", &guest_certificate, 0o644);
+    let guest_key = folder.write("guest_key", &guest_key, 0o600);
+    let home = folder.0.display();
+    let with = |cert: &str, key: &str| format!("sslmode=verify-full sslrootcert={root} sslcert={cert} sslkey={key}");
+    for (words, refused) in [
+        (with(&cert, &own), &[][..]),
+        (with(&cert, &own).replace("verify-full", "verify-ca"), &[]),
+        (with(&guest, &guest_key), &["authentication failed for user"]),
+        // A server may close the connection before the client reads why.
+        (with(&foreign, &foreign_key), &["the authority that has signed the certificate of sslcert", "broke"]),
+        (with(&cert, &open), &["sslkey=", "chmod 600"]),
+        (with(&cert, &locked), &["the private key is encrypted", "openssl pkey"]),
+        (with(&cert, &format!("{home}/absent")), &["sslkey=", "/absent: No such file"]),
+        (with(&cert, &format!("{home}")), &["sslkey=", "not a plain file"]),
+        (with(&cert, &guest_key), &["sslcert=", "the key of sslkey"]),
+        (with(&cert, &root), &["chmod 600"]),
+        (format!("sslmode=require sslcert={cert}"), &["there is no key for it"]),
+        (format!("{} sslcertmode=disable", with(&cert, &own)), &["valid client certificate"]),
+        (format!("sslmode=verify-full sslrootcert={root}"), &["valid client certificate"]),
+    ] {
+        for database in ["postgres", "verified"] {
+            let words = format!("{} dbname={database} {words}", server.place());
+            let (found, by_psql) = tokio::join!(login(&words, &empty.0), psql(server.cluster(), &words, &empty.0));
+            match (&found, refused) {
+                (Ok(user), []) => assert_eq!(user, server.user(), "{words}"),
+                (Err(error), [_, ..]) => assert!(refused.iter().any(|why| error.contains(why)), "{words}: {error}"),
+                _ => panic!("{words}: {found:?}"),
+            }
+            assert_eq!(found.is_ok(), by_psql, "{words}");
+        }
+    }
+    // These are stricter than psql, which connects without the file that is missing.
+    for (words, why) in [
+        (format!("sslcert={home}/absent"), "sslcert="),
+        (format!("sslcert={own} sslkey={own}"), "no certificate in PEM format"),
+        (format!("sslmode=verify-full sslrootcert={root} sslcrl={home}/absent"), "sslcrl="),
+        (format!("sslmode=verify-full sslrootcert={root} sslcrl={cert}"), "no revocation list in PEM format"),
+        ("sslpassword=secret".to_owned(), "sslpassword is not supported"),
+        ("sslmode=verify-ca".to_owned(), "write it to ~/.postgresql/root.crt"),
+    ] {
+        let error = login(&format!("{} dbname=postgres {words}", server.place()), &empty.0).await.expect_err(&words);
+        assert!(error.contains(why), "{words}: {error}");
+    }
+    // The same files at their default places.
+    for (name, text) in [("root.crt", &ours.pem()), ("postgresql.crt", &certificate), ("postgresql.key", &key)] {
+        folder.write(&format!(".postgresql/{name}"), text, 0o600);
+    }
+    for mode in ["prefer", "require", "verify-ca", "verify-full"] {
+        let words = format!("{} dbname=postgres sslmode={mode}", server.place());
+        assert_eq!(login(&words, &folder.0).await.as_deref(), Ok(server.user()), "{mode}");
+        assert!(psql(server.cluster(), &words, &folder.0).await, "{mode}");
+    }
+    // A server that `require` does not verify otherwise is verified by the default root.
+    folder.write(".postgresql/root.crt", &other.pem(), 0o644);
+    let words = format!("{} dbname=template1 sslmode=require", server.place());
+    let error = login(&words, &folder.0).await.expect_err("another authority");
+    assert!(error.contains("no authority that is trusted"), "{error}");
+    assert!(!psql(server.cluster(), &words, &folder.0).await);
+    // In the mode `prefer`, an unusable default certificate is not used.
+    folder.write(".postgresql/postgresql.key", &key, 0o644);
+    let words = format!("{} dbname=template1 sslmode=prefer", server.place());
+    assert_eq!(login(&words, &folder.0).await.as_deref(), Ok(server.user()));
+    let words = words.replace("prefer", "require");
+    let error = login(&words, &folder.0).await.expect_err("an open key");
+    assert!(error.contains("postgresql.key: other users"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_with_a_revoked_certificate_is_refused() {
+    let (ours, other) = (Authority::new("ours"), Authority::new("other"));
+    let server = Server::start(&ours).await;
+    let (folder, empty) = (Folder::new("revoked"), Folder::new("revoked-home"));
+    let root = folder.write("root", &ours.pem(), 0o644);
+    let revoked = ours.list(&[server::SERIAL], 2999);
+    let lists = [
+        (folder.write("others", &ours.list(&[7], 2999), 0o644), None),
+        (folder.write("revoked", &revoked, 0o644), Some("the server's certificate was revoked")),
+        (folder.write("both", &format!("{}{revoked}", other.list(&[], 2999)), 0o644), Some("was revoked")),
+        (folder.write("foreign", &other.list(&[], 2999), 0o644), Some("do not cover the server's certificate")),
+        (folder.write("old", &ours.list(&[], 2020), 0o644), Some("a revocation list has expired")),
+    ];
+    for (list, refused) in lists {
+        for mode in ["verify-full", "verify-ca", "require"] {
+            let words = format!("{} dbname=template1 sslmode={mode} sslrootcert={root} sslcrl={list}", server.place());
+            let (found, by_psql) = tokio::join!(login(&words, &empty.0), psql(server.cluster(), &words, &empty.0));
+            match (&found, refused) {
+                (Ok(_), None) => {}
+                (Err(error), Some(why)) => assert!(error.contains(why), "{words}: {error}"),
+                _ => panic!("{words}: {found:?}"),
+            }
+            assert_eq!(found.is_ok(), by_psql, "{words}");
+        }
+    }
+    folder.write(".postgresql/root.crl", &revoked, 0o644);
+    let words = format!("{} dbname=template1 sslmode=verify-ca sslrootcert={root}", server.place());
+    let error = login(&words, &folder.0).await.expect_err("revoked");
+    assert!(error.contains("was revoked"), "{error}");
+    assert!(!psql(server.cluster(), &words, &folder.0).await);
+    // Without a root certificate, `require` verifies nothing, so the list does not apply.
+    let words = format!("{} dbname=template1 sslmode=require", server.place());
+    assert_eq!(login(&words, &folder.0).await.as_deref(), Ok(server.user()));
+    assert!(psql(server.cluster(), &words, &folder.0).await);
+}
