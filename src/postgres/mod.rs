@@ -18,6 +18,7 @@ pub(crate) mod db;
 pub(crate) mod hears;
 pub(crate) mod run;
 pub(crate) mod transaction;
+pub(crate) mod transact;
 pub(crate) mod insert;
 pub(crate) mod generic_client;
 pub(crate) mod in_transaction;

@@ -161,6 +161,11 @@ impl Transaction {
     /// includes a server that answers the `commit` of a failed transaction with a mere `ROLLBACK`.
     /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn commit(self) -> Result<()> {
+        self.commit_shared().await
+    }
+
+    /// Commits a transaction that has several owners. Later calls return an error.
+    pub(crate) async fn commit_shared(&self) -> Result<()> {
         self.send_commit().await?;
         let _ = self.committed.set(true); // the only other place that sets it is the drop
         Ok(())
@@ -197,6 +202,11 @@ impl Transaction {
     /// # Errors
     /// The connection broke; the server rolls back by itself.
     pub async fn rollback(self) -> Result<()> {
+        self.rollback_shared().await
+    }
+
+    /// Rolls back a transaction that has several owners. Later calls return an error.
+    pub(crate) async fn rollback_shared(&self) -> Result<()> {
         if let Some((sent, _)) = self.pipeline.end("rollback")? {
             let outcome = sent.answer().await;
             if let Err(failure) = &*outcome {
@@ -205,6 +215,11 @@ impl Transaction {
         }
         self.db.give_back(self.pipeline.session.clone());
         Ok(())
+    }
+
+    /// Returns the error that aborted the transaction, if its reply has arrived.
+    pub(crate) fn first_error(&self) -> Option<Error> {
+        self.pipeline.first_error()
     }
 
     /// Returns a cell that is set once the transaction has ended: true if it is known to be
