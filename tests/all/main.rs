@@ -50,6 +50,7 @@ mod full_disk;
 
 // The driver: statements, transactions, round trips, and proxies between the client and the server.
 mod statements;
+mod column_types;
 mod transactions;
 mod transact;
 mod row_streams;

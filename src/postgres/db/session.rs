@@ -10,7 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio_postgres::{config::TargetSessionAttrs, types::ToSql};
+use tokio_postgres::{
+    config::TargetSessionAttrs,
+    types::{ToSql, WrongType},
+};
 use tracing::{debug, trace};
 
 use crate::{
@@ -243,6 +246,14 @@ fn told(what: &'static str, failure: WireError) -> Error {
     }
 }
 
+/// Adds a remedy to the error for a parameter whose type does not fit.
+fn advised(cause: &dyn std::error::Error) -> Arc<dyn std::error::Error + Send + Sync> {
+    let text = format!(
+        "{cause}; pass a text and cast it in the statement, as in $1::text::numeric, or implement ToSql for a type of your own"
+    );
+    Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
+}
+
 /// Converts a failure of a user's statement. `first` is the number of its first statement in the
 /// pipeline.
 pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Error {
@@ -251,7 +262,10 @@ pub(crate) fn told_to_user(first: usize, text: &str, failure: WireError) -> Erro
         WireError::Server { statement, text, error } => {
             Error::new(Kind::Statement { place: first + statement, text, error })
         }
-        WireError::Encode(cause) => Error::new(Kind::Parameters { text: text.to_owned(), cause }),
+        WireError::Encode(cause) => {
+            let cause = if cause.is::<WrongType>() { advised(&*cause) } else { cause };
+            Error::new(Kind::Parameters { text: text.to_owned(), cause })
+        }
         WireError::LeftOpen => Error::new(Kind::LeftOpen(text.to_owned())),
         WireError::TooLarge(limit) => Error::new(Kind::TooMuch { text: text.to_owned(), limit }),
         WireError::TooManyRows(_) => {

@@ -160,7 +160,11 @@ impl<'a> Values<'a> {
             .ok_or_else(|| format!("the statement has {} columns, fewer than are read", columns.len()))?;
         let value = match T::accepts(ty) {
             true => self.skip().and_then(|value| T::from_sql_nullable(ty, value)),
-            false => Err(WrongType::new::<T>(ty.clone()).into()),
+            false => Err(format!(
+                "{}; cast it in the statement, for example to text, or implement FromSql for a type of your own",
+                WrongType::new::<T>(ty.clone())
+            )
+            .into()),
         };
         value.map_err(|wrong| format!("column {name:?}: {wrong}").into())
     }

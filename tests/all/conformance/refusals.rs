@@ -7,6 +7,7 @@ use super::{
         End::{Commit, Rollback},
         Step, Want, call, case, int4, int8, one, run, text,
     },
+    rows::RECORD,
 };
 
 pub fn cases() -> Vec<Case> {
@@ -64,6 +65,8 @@ fn parameters() -> Vec<Case> {
         refused("a label that is none", "select $1::mood", vec![text("sad")], "22P02", "\"sad\""),
         refused("what a domain forbids", "select $1::email", vec![text("nobody")], "23514", "email_check"),
         refused("an array of something else", "select $1::int4[]", vec![raw(OF_TEXTS)], "42804", "element type"),
+        refused("an anonymous record", "select $1::record", vec![raw(RECORD)], "0A000", "anonymous composite types"),
+        refused("an ltree of no known version", "select $1::ltree", vec![raw([9, b'a'])], "XX000", "version number 9"),
         refused("a bool for a number", "select 1 where $1", vec![raw([])], "08P01", "no data left"),
     ]
 }

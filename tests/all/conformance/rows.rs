@@ -30,11 +30,16 @@ pub fn cases() -> Vec<Case> {
     [shapes(), many(), large(), counts(), transactions(), asides()].into_iter().flatten().collect()
 }
 
+/// The anonymous record `(1, 'x', null)`.
+pub const RECORD: &[u8] = b"\0\0\0\x03\0\0\0\x17\0\0\0\x04\0\0\0\x01\0\0\0\x19\0\0\0\x01x\0\0\0\x17\xff\xff\xff\xff";
+
 fn shapes() -> Vec<Case> {
     vec![
         case("no rows", [run("select 1 as one where false", Want::Rows(vec![]))]),
         case("no statement", [run("", Want::Touched(0)), run(" -- nothing\n;", Want::Touched(0))]),
         case("no columns", [run("select from generate_series(1, 3)", Want::Rows(vec![vec![]; 3]))]),
+        case("an anonymous record", [run("select row(1, 'x'::text, null::int4)", one(raw(RECORD)))]),
+        case("records", [run("select row() from generate_series(1, 2)", Want::Rows(vec![vec![raw([0; 4])]; 2]))]),
         case("no value", [run("select pg_notify('nobody', '')", one(raw([])))]),
         case(
             "names of columns",

@@ -2,7 +2,7 @@
 //! a literal and from a parameter.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     net::IpAddr,
     time::{Duration, SystemTime},
 };
@@ -14,11 +14,11 @@ use uuid::Uuid;
 
 use super::{
     case::{Case, Meant, Step, case},
-    typed::{Contact, Email, Mood, Pair, Small, as_bytes, known, null},
+    typed::{Contact, Email, Embedding, Mood, Pair, Small, as_bytes, known, null},
 };
 
 pub fn cases() -> Vec<Case> {
-    let all = [numbers(), texts(), times(), documents(), lists(), of_users(), only_bytes(), nulls()];
+    let all = [numbers(), texts(), times(), documents(), lists(), of_users(), of_extensions(), only_bytes(), nulls()];
     let named = |meant: Meant| {
         let name = format!("{:.40}::{}", meant.literal.unwrap_or("null"), meant.ty);
         case(&name, [Step::Value(meant)])
@@ -157,6 +157,27 @@ fn of_users() -> Vec<Meant> {
     ]
 }
 
+fn of_extensions() -> Vec<Meant> {
+    let owned = |text: &str| text.to_owned();
+    let pairs = |value: Option<&str>| HashMap::from([(owned("a b"), value.map(owned))]);
+    vec![
+        known("hstore", "", HashMap::<String, Option<String>>::new()),
+        known("hstore", r#""a b"=>"ä€😀""#, pairs(Some("ä€😀"))),
+        known("hstore", r#""a b"=>NULL"#, pairs(None)),
+        known("hstore[]", r#"{"\"a b\"=>\"\"",NULL}"#, vec![Some(pairs(Some(""))), None]),
+        as_bytes("hstore", "a=>1, b=>NULL, c=>3"),
+        known("citext", "It's ÄÖ", owned("It's ÄÖ")),
+        known("citext[]", "{A,NULL}", vec![Some(owned("A")), None]),
+        known("ltree", "", owned("")),
+        known("ltree", "top.science.astronomy", owned("top.science.astronomy")),
+        known("ltree[]", "{a.b,NULL}", vec![Some(owned("a.b")), None]),
+        known("lquery", "top.*{1,2}", owned("top.*{1,2}")),
+        known("ltxtquery", "a & b", owned("a & b")),
+        known("vector", "\\x000300003f800000c020000000000000", Embedding(vec![1.0, -2.5, 0.0])),
+        known("vector", "\\x00000000", Embedding(vec![])),
+    ]
+}
+
 /// Returns values of types that the library does not support: their bytes must come back unchanged.
 fn only_bytes() -> Vec<Meant> {
     let all = [
@@ -177,6 +198,11 @@ fn only_bytes() -> Vec<Meant> {
         ("int4range", "empty"),
         ("tstzrange", "(,2024-01-01T00:00:00Z]"),
         ("int4multirange", "{[1,3),[5,7)}"),
+        ("int8multirange", "{}"),
+        ("nummultirange", "{(,1.5],[2,)}"),
+        ("datemultirange", "{[2024-02-01,2024-02-29)}"),
+        ("tstzmultirange", "{[2024-01-01T00:00:00Z,)}"),
+        ("int4multirange[]", r#"{"{[1,3)}",NULL}"#),
         ("tsvector", "'a':1A 'b'"),
         ("jsonpath", "$.a[*]"),
         ("regtype", "int4"),
@@ -198,5 +224,7 @@ fn nulls() -> Vec<Meant> {
         null::<Vec<i32>>("int4[]"),
         null::<Mood>("mood"),
         null::<Contact>("contact"),
+        null::<HashMap<String, Option<String>>>("hstore"),
+        null::<Embedding>("vector"),
     ]
 }
