@@ -35,7 +35,7 @@ impl Db {
     /// [`Error::is_outcome_unknown`] if the connection broke before the reply.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
         let text = statement.text();
-        let session = self.session(Class::Run).await?;
+        let session = self.session_for_one().await?;
         let gather = |prepared: &[Prepared]| {
             let mut group = Group::new();
             group.bound.rows = R::MOST;

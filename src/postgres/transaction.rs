@@ -14,7 +14,7 @@ pub use self::{pending::Pending, stream::RowStream};
 use crate::{
     error::{Error, Kind, Result},
     postgres::{
-        db::Db,
+        db::{Db, LonelyTrips},
         params::Params,
         rows::Rows,
         statement::Statement,
@@ -53,6 +53,7 @@ pub struct Transaction {
     db: Db,
     pipeline: Arc<Pipeline>,
     committed: Arc<OnceLock<bool>>,
+    lonely: LonelyTrips,
 }
 
 impl Db {
@@ -77,6 +78,7 @@ impl Db {
             db: self.clone(),
             pipeline: Arc::new(Pipeline::new(session, begin)),
             committed: Arc::default(),
+            lonely: LonelyTrips::default(),
         })
     }
 }
@@ -118,6 +120,7 @@ impl Transaction {
     /// The errors of [`Db::run`](crate::Db::run), also for earlier statements whose replies were
     /// not awaited.
     pub async fn run<P: Params, R: Rows>(&self, statement: &Statement<P, R>, params: P) -> Result<R> {
+        self.lonely.count(self.pipeline.is_quiet(), self.db.advice());
         self.send(statement, params).await?.await
     }
 

@@ -51,6 +51,7 @@ mod full_disk;
 // The driver: statements, transactions, round trips, and proxies between the client and the server.
 mod statements;
 mod column_types;
+mod lonely;
 mod transactions;
 mod transact;
 mod row_streams;

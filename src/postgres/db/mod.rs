@@ -1,6 +1,7 @@
 //! The handle of a database, through which all access to it goes.
 
 mod session;
+mod lonely;
 mod idle;
 mod guest;
 mod proof;
@@ -27,6 +28,7 @@ use tokio_postgres::types::ToSql;
 pub(crate) use self::{
     channels::Heard,
     listen::{Listener, Subscription},
+    lonely::{LonelyAdvice, LonelyTrips},
     session::{Session, told_to_user},
 };
 use crate::{
@@ -59,6 +61,8 @@ struct Inner {
     store: [Slot; SLOTS],
     main: [Slot; SLOTS],
     run: [Slot; SLOTS],
+    lonely: LonelyTrips,
+    advice: LonelyAdvice,
     /// Idle connections, each with the time when it was returned.
     idle: SyncMutex<Vec<(Instant, Arc<Session>)>>,
     listener: Listener,
@@ -197,6 +201,8 @@ impl Db {
             store: Default::default(),
             main,
             run: Default::default(),
+            lonely: LonelyTrips::default(),
+            advice: LonelyAdvice::default(),
             idle: SyncMutex::default(),
             attached: SyncMutex::default(),
         }));
@@ -270,6 +276,17 @@ impl Db {
         place.session = opened.as_ref().ok().cloned();
         place.refused = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
         opened
+    }
+
+    /// Returns a connection for a statement of the user that is sent by itself.
+    pub(crate) async fn session_for_one(&self) -> Result<Arc<Session>> {
+        let is_alone = self.0.run.iter().all(|slot| slot.load.load(Ordering::Relaxed) == 0);
+        self.0.lonely.count(is_alone, &self.0.advice);
+        self.session(Class::Run).await
+    }
+
+    pub(crate) fn advice(&self) -> &LonelyAdvice {
+        &self.0.advice
     }
 
     /// Opens a connection. Retries, unless another server can take the writes.

@@ -84,6 +84,12 @@ impl Pipeline {
         Ok((sent, place))
     }
 
+    /// Returns true if no statement is queued or under way.
+    pub fn is_quiet(&self) -> bool {
+        let state = self.state();
+        state.open.is_empty() && state.sent.iter().all(|sent| sent.seen().is_some())
+    }
+
     pub fn flush(&self) {
         let mut state = self.state();
         if !state.ended && !state.open.is_empty() {

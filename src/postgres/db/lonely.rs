@@ -1,0 +1,110 @@
+//! Notices statements that are sent one by one although they could share round trips.
+
+use std::{
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tracing::debug;
+
+/// The number of lonely statements in a row that is worth a message.
+const MANY: u32 = 32;
+/// The maximum time that this number of statements takes in a loop. A statement now and then needs
+/// no advice.
+const LOOP: Duration = Duration::from_secs(2);
+/// The minimum time between two messages of a [`Db`](crate::Db).
+const QUIET: Duration = Duration::from_secs(60);
+
+/// The time since the first use, in milliseconds. Never 0.
+fn now() -> u64 {
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(BEGAN.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+/// The time of the last message, which all rows of statements of a [`Db`](crate::Db) share.
+#[derive(Debug, Default)]
+pub(crate) struct LonelyAdvice(AtomicU64);
+
+impl LonelyAdvice {
+    /// Returns true if a message is due. The next one is due a minute later.
+    fn is_due(&self) -> bool {
+        let (now, last) = (now(), self.0.load(Ordering::Relaxed));
+        let is_due = last == 0 || u128::from(now.saturating_sub(last)) >= QUIET.as_millis();
+        is_due && self.0.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Counts statements that were sent alone, each after the answer to the one before.
+#[derive(Debug, Default)]
+pub(crate) struct LonelyTrips {
+    row: AtomicU32,
+    /// The time of the first statement in the row.
+    began: AtomicU64,
+}
+
+impl LonelyTrips {
+    /// Counts a statement whose caller waits for its answer. `is_alone` is true if no other
+    /// statement is under way. Logs a message if there were many.
+    pub fn count(&self, is_alone: bool, advice: &LonelyAdvice) {
+        if self.is_loop(is_alone) && advice.is_due() {
+            debug!(
+                "{MANY} statements in a row took a round trip each: run_many, insert_many or Transaction::send share one"
+            );
+        }
+    }
+
+    /// Returns true if this statement ends a row that looks like a loop. The counts are hints, so
+    /// they are not synchronized.
+    fn is_loop(&self, is_alone: bool) -> bool {
+        if !is_alone {
+            if self.row.load(Ordering::Relaxed) != 0 {
+                self.row.store(0, Ordering::Relaxed);
+            }
+            return false;
+        }
+        match self.row.fetch_add(1, Ordering::Relaxed) + 1 {
+            1 => self.began.store(now(), Ordering::Relaxed),
+            MANY.. => {
+                self.row.store(0, Ordering::Relaxed);
+                let took = now().saturating_sub(self.began.load(Ordering::Relaxed));
+                return u128::from(took) <= LOOP.as_millis();
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_quick_row_of_lonely_statements_is_a_loop() {
+        let trips = LonelyTrips::default();
+        let row = |many: u32| (0..many).filter(|_| trips.is_loop(true)).count();
+        assert_eq!(row(MANY - 1), 0);
+        assert_eq!(row(1), 1);
+        assert_eq!(row(2 * MANY), 2);
+        assert_eq!(row(MANY - 1), 0);
+        tokio::time::advance(LOOP + Duration::from_millis(1)).await;
+        assert_eq!(row(1), 0, "it took too long");
+        assert_eq!(row(MANY - 1), 0);
+        assert!(!trips.is_loop(false), "another statement was under way");
+        assert_eq!((row(MANY - 1), row(1)), (0, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn advice_is_due_once_a_minute() {
+        let advice = LonelyAdvice::default();
+        assert!(advice.is_due());
+        assert!(!advice.is_due());
+        tokio::time::advance(QUIET).await;
+        assert!(advice.is_due());
+        assert!(!advice.is_due());
+    }
+}
