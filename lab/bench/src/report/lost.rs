@@ -1,5 +1,5 @@
-//! Lists the comparisons in which a peer was better than the best of ours that promises the same, or
-//! that is called in the same way. They come first in the report.
+//! Lists the comparisons in which a peer was better than the best of ours that promises the same,
+//! or that is called in the same way. They come first in the report.
 
 use std::fmt::Write;
 
