@@ -20,7 +20,8 @@ pub enum Wait {
     /// net.
     Notify,
     /// Listens for notifications, but dequeues a few more times before it relies on them. Stops
-    /// listening when the traffic has had no pause for a second.
+    /// listening while the traffic has no pause for a second, or while other processes send
+    /// thousands of notifications a second: each makes their commits wait for one another.
     #[default]
     Adaptive,
 }
@@ -42,6 +43,14 @@ const DEAF_POLL: Duration = Duration::from_millis(100);
 const SPINS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(2)];
 /// The duration of traffic without a pause after which an adaptive consumer stops listening.
 const TRAFFIC: Duration = Duration::from_secs(1);
+/// The number of notifications from other processes in a second from which an adaptive consumer
+/// stops listening. A commit that notifies waits for all others that do, so these are close to the
+/// most that a server can send.
+const FLOOD: u64 = 2_000;
+/// The number of dequeues in a second that find something, below which a flood is over.
+const TRICKLE: u32 = 250;
+/// The number of empty dequeues in a row after which a flood is over: 15 ms.
+const DRY: usize = 8;
 /// The first and the longest pause while other sessions hold all due messages.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
@@ -71,21 +80,63 @@ pub(crate) struct Pace {
     looking_since: Option<Instant>,
     /// True if the last two messages were too far apart for pauses to find the next one.
     is_quiet: bool,
+    flood: Flood,
+}
+
+/// Tells whether other processes send so many notifications that the consumer finds messages sooner
+/// without them.
+#[derive(Debug, Default)]
+struct Flood {
+    is_on: bool,
+    /// The start of the present second.
+    since: Option<Instant>,
+    /// The number of notifications from other processes at the start of this second.
+    told: Option<u64>,
+    /// The number of dequeues in this second that found something.
+    found: u32,
+}
+
+impl Flood {
+    /// Records that a dequeue found something after `told` notifications, if the consumer listens.
+    fn found(&mut self, now: Instant, told: Option<u64>) {
+        self.found += 1;
+        let since = *self.since.get_or_insert(now);
+        let is_new = !self.is_on && (self.told.is_none() || told.is_none());
+        if is_new {
+            (self.since, self.told, self.found) = (Some(now), told, 0);
+        } else if now.duration_since(since) >= TRAFFIC {
+            self.is_on = match self.is_on {
+                true => self.found >= TRICKLE,
+                false => told.zip(self.told).is_some_and(|(told, before)| told.saturating_sub(before) >= FLOOD),
+            };
+            (self.since, self.told, self.found) = (Some(now), told, 0);
+        }
+    }
 }
 
 impl Pace {
     pub fn new(wait: Wait) -> Self {
-        Self { wait, empty: 0, locked: 0, busy_since: None, looking_since: None, is_quiet: false }
+        Self {
+            wait,
+            empty: 0,
+            locked: 0,
+            busy_since: None,
+            looking_since: None,
+            is_quiet: false,
+            flood: Flood::default(),
+        }
     }
 
-    /// Records that a dequeue found something. Returns true if the consumer should stop listening.
-    pub fn found(&mut self, now: Instant) -> bool {
+    /// Records that a dequeue found something, after `told` notifications from other processes if
+    /// the consumer listens. Returns true if the consumer should stop listening.
+    pub fn found(&mut self, now: Instant, told: Option<u64>) -> bool {
+        self.flood.found(now, told);
         self.empty = 0;
         self.locked = 0;
         self.is_quiet =
             self.looking_since.take().is_some_and(|since| now.duration_since(since) > SPINS.iter().sum::<Duration>());
         let since = *self.busy_since.get_or_insert(now);
-        self.wait == Wait::Adaptive && now.duration_since(since) > TRAFFIC
+        self.wait == Wait::Adaptive && (self.flood.is_on || now.duration_since(since) > TRAFFIC)
     }
 
     /// Records that a dequeue waited for a notification before it was sent. The traffic then has
@@ -99,7 +150,14 @@ impl Pace {
         self.busy_since = None; // a notification arrives before a pause ends
         match self.wait {
             Wait::Poll(every) => Step::Poll(every),
-            Wait::Adaptive | Wait::Notify if !listening => Step::Listen,
+            Wait::Adaptive if self.flood.is_on && self.empty < DRY => {
+                self.empty += 1;
+                Step::Pause(SPINS[usize::from(self.empty > 1)])
+            }
+            Wait::Adaptive | Wait::Notify if !listening => {
+                self.flood = Flood::default();
+                Step::Listen
+            }
             Wait::Adaptive if self.empty < SPINS.len() && !self.is_quiet => {
                 self.empty += 1;
                 Step::Pause(SPINS[self.empty - 1])
@@ -158,15 +216,15 @@ mod tests {
     fn adaptive_listens_unless_there_is_traffic_without_a_pause() {
         let mut pace = Pace::new(Wait::Adaptive);
         let now = Instant::now();
-        assert!(!pace.found(now));
+        assert!(!pace.found(now, None));
         assert_eq!(pace.nothing(now, false), Step::Listen);
         for spin in SPINS {
             assert_eq!(pace.nothing(now, true), Step::Pause(spin));
         }
-        assert!(!pace.found(now + TRAFFIC * 2), "there was a pause");
+        assert!(!pace.found(now + TRAFFIC * 2, None), "there was a pause");
         assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]));
-        assert!(!pace.found(now + TRAFFIC * 4), "there was another");
-        assert!(pace.found(now + TRAFFIC * 6), "traffic went on for longer than a second");
+        assert!(!pace.found(now + TRAFFIC * 4, None), "there was another");
+        assert!(pace.found(now + TRAFFIC * 6, None), "traffic went on for longer than a second");
     }
 
     #[test]
@@ -174,9 +232,52 @@ mod tests {
         let (mut pace, now) = (Pace::new(Wait::Adaptive), Instant::now());
         for after in 0..10 {
             pace.lingered();
-            assert!(!pace.found(now + TRAFFIC * after), "a notification brought it");
+            assert!(!pace.found(now + TRAFFIC * after, None), "a notification brought it");
         }
-        assert!(pace.found(now + TRAFFIC * 11), "nothing was waited for since");
+        assert!(pace.found(now + TRAFFIC * 11, None), "nothing was waited for since");
+    }
+
+    #[test]
+    fn adaptive_does_not_listen_to_a_flood_of_notifications() {
+        let (mut pace, began) = (Pace::new(Wait::Adaptive), Instant::now());
+        assert_eq!(pace.nothing(began, false), Step::Listen);
+        let (mut now, mut told) = (began, 0);
+        let mut second = |pace: &mut Pace, each: u64| {
+            let mut stops = false;
+            for _ in 0..501 {
+                (now, told) = (now + Duration::from_millis(2), told + each);
+                stops |= pace.found(now, Some(told));
+                pace.nothing(now, true);
+            }
+            (stops, now)
+        };
+        assert!(!second(&mut pace, 3).0 && !second(&mut pace, 3).0, "1,500 a second are no flood");
+        let (stops, now) = second(&mut pace, 5);
+        assert!(stops, "2,500 a second are one");
+        // It does not listen now, and polls: at first after a millisecond.
+        pace.found(now, None);
+        for pause in [SPINS[0], SPINS[1], SPINS[1]] {
+            assert_eq!(pace.nothing(now, false), Step::Pause(pause));
+        }
+        assert!(pace.found(now, None), "it goes on");
+        for _ in 0..DRY {
+            assert!(matches!(pace.nothing(now, false), Step::Pause(_)));
+        }
+        assert_eq!(pace.nothing(now, false), Step::Listen, "nothing came for 15 ms");
+        assert!(!pace.found(now + TRAFFIC, Some(0)), "a flood has to last for a second again");
+    }
+
+    #[test]
+    fn flood_ends_when_fewer_dequeues_find_something() {
+        let (mut flood, now) = (Flood { is_on: true, ..Flood::default() }, Instant::now());
+        for nr in 0..=TRICKLE {
+            flood.found(now + TRAFFIC * nr / TRICKLE, None);
+        }
+        assert!(flood.is_on);
+        for nr in 1..=TRICKLE / 2 {
+            flood.found(now + TRAFFIC + TRAFFIC * nr / (TRICKLE / 2), None);
+        }
+        assert!(!flood.is_on);
     }
 
     #[test]
@@ -186,11 +287,11 @@ mod tests {
             assert_eq!(pace.nothing(now, true), Step::Pause(spin));
         }
         assert_eq!(pace.nothing(now, true), Step::Look);
-        pace.found(now + Duration::from_secs(1));
+        pace.found(now + Duration::from_secs(1), None);
         assert_eq!(pace.nothing(now, true), Step::Look, "the last one was a second away");
-        pace.found(now + Duration::from_millis(1));
+        pace.found(now + Duration::from_millis(1), None);
         assert_eq!(pace.nothing(now, true), Step::Pause(SPINS[0]), "the last one was a millisecond away");
-        pace.found(now);
+        pace.found(now, None);
         assert_eq!(pace.nothing(now, false), Step::Listen, "a consumer that does not listen would have to ask");
     }
 

@@ -197,3 +197,41 @@ async fn consumer_polls_only_until_older_transactions_have_ended() {
     eventually("the consumer sends nothing more", || async { !look().await.0 }).await;
     drop(received);
 }
+
+/// Notifies so often that commits of other programs would wait for one another.
+#[tokio::test(flavor = "multi_thread")]
+async fn consumer_stops_listening_in_a_flood_and_listens_again() {
+    let Place { url, sql, queue, .. } = place::<i64>(Settings::new("int8")).await;
+    let mut consumer = queue.consumer(Wait::Adaptive);
+    let (got, mut messages) = mpsc::unbounded_channel();
+    let consuming = tokio::spawn(async move {
+        while let Ok(found) = consumer.take(100).await {
+            found.into_iter().for_each(|message| drop(got.send(message.payload)));
+        }
+    });
+    let announced = || async {
+        let asked = sql.query_one("select trunkline.announced($1)", &[&CHANNEL]).await.expect("answered");
+        asked.get::<_, bool>(0)
+    };
+    eventually("it listens", || async { announced().await }).await;
+    let (flood, mut sent) = (connect(&url).await, 0_i64);
+    let notify = format!(
+        "select trunkline.enqueue('q', $1::bigint), count(pg_notify('{CHANNEL}', i::text)) from generate_series(1, 1000) i"
+    );
+    let notify = flood.prepare(&notify).await.expect("prepared");
+    tokio::time::timeout(SOON, async {
+        while sent < 10 || announced().await {
+            flood.query(&notify, &[&sent]).await.expect("notified");
+            sent += 1;
+        }
+    })
+    .await
+    .expect("it stops listening");
+    eventually("it listens again once the flood is over", || async { announced().await }).await;
+    sql.batch_execute(&format!("select trunkline.enqueue('q', {sent}::bigint)")).await.expect("enqueued");
+    for nr in 0..=sent {
+        let message = tokio::time::timeout(SOON, messages.recv()).await.expect("in time").expect("it consumes");
+        assert_eq!(message, nr);
+    }
+    consuming.abort();
+}

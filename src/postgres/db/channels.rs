@@ -17,6 +17,8 @@ pub(crate) struct Heard {
     /// A counter that increases at each notification, and whenever a notification may have been
     /// missed.
     pub rings: u64,
+    /// The number of notifications that came from other processes, through the server.
+    pub from_others: u64,
     /// True if this process receives a notification of every commit.
     pub hearing: bool,
     /// The advisory lock that the listening session holds. None if notifications do not reach this
@@ -55,7 +57,10 @@ impl ListenedChannels {
                 if let (Some(texts), Some(text)) = (&channel.texts, text) {
                     let _ = texts.send(text.to_owned()); // the reader may be about to unsubscribe
                 }
-                channel.heard.send_modify(|heard| heard.rings += 1);
+                channel.heard.send_modify(|heard| {
+                    heard.rings += 1;
+                    heard.from_others += u64::from(text.is_some());
+                });
             }
         });
     }
@@ -63,7 +68,7 @@ impl ListenedChannels {
     pub fn deaf(&self) {
         self.with(|all| {
             for channel in all.values() {
-                channel.heard.send_modify(|heard| *heard = Heard { rings: heard.rings, ..Heard::default() });
+                channel.heard.send_modify(|heard| *heard = Heard { hearing: false, alive: None, ..*heard });
             }
         });
     }
@@ -84,7 +89,7 @@ impl ListenedChannels {
                 channel.heard.send_if_modified(|heard| {
                     let is_news = heard.alive.is_none() || hearing && !heard.hearing;
                     if is_news {
-                        *heard = Heard { rings: heard.rings + 1, hearing, alive: Some(alive) };
+                        *heard = Heard { rings: heard.rings + 1, hearing, alive: Some(alive), ..*heard };
                     }
                     is_news
                 });

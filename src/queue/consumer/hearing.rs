@@ -16,6 +16,11 @@ pub(crate) fn heard_and_hears(subscription: &mut Option<Subscription>) -> (Optio
     (Some(heard.rings), heard.hearing)
 }
 
+/// Returns the number of notifications that came from other processes so far.
+pub(crate) fn from_others(subscription: Option<&Subscription>) -> Option<u64> {
+    subscription.map(|subscription| subscription.heard.borrow().from_others)
+}
+
 /// Returns true if notifications currently reach this process.
 pub(crate) fn hears(subscription: Option<&Subscription>) -> bool {
     subscription.is_some_and(|subscription| subscription.heard.borrow().hearing)

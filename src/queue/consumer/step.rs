@@ -5,7 +5,7 @@ use tracing::warn;
 
 use super::{
     Consumer,
-    hearing::{heard, hears, sleep},
+    hearing::{from_others, heard, hears, sleep},
 };
 use crate::{
     error::{Error, Result},
@@ -146,7 +146,8 @@ impl<T: Payload> Consumer<T> {
 
     /// Records that a dequeue found something.
     pub(crate) fn found(&mut self) {
-        if self.pace.found(Instant::now().into_std()) {
+        let from_others = from_others(self.subscription.as_ref());
+        if self.pace.found(Instant::now().into_std(), from_others) {
             self.subscription = None;
         }
     }

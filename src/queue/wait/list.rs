@@ -236,7 +236,7 @@ impl Poller {
         let mut state = self.permit.state();
         let waiting = &mut state.waiting;
         if found {
-            waiting.pace.found(now.into_std());
+            waiting.pace.found(now.into_std(), None);
         }
         // This is checked under the lock. A consumer whose time ended while its waiter was out of
         // the list could not leave, so it is answered here. A consumer whose waiter is back in the
