@@ -6,13 +6,16 @@ create or replace function trunkline.enqueue_rows(queue text, payloads anyarray,
 declare
     q trunkline.queue;
     batch record;
-    ids bigint[] := array_fill(null::bigint, array[cardinality(payloads)]);
+    ids bigint[] := '{}';
     first bigint;
     part payloads%type;
 begin
     perform trunkline.check_columns(queue, columns), trunkline.check_keys(queue, keys, cardinality(payloads)),
             trunkline.check_priority(queue, priority);
-    if array_ndims(payloads) > 1 then
+    if payloads is null then
+        raise exception 'the payloads of queue % are null', quote_literal(queue) using errcode = 'null_value_not_allowed',
+            hint = 'Pass an array; an empty one enqueues nothing.';
+    elsif array_ndims(payloads) > 1 then
         raise exception 'the payloads are an array of % dimensions', array_ndims(payloads)
             using errcode = 'array_subscript_error', hint = 'Pass one dimension.';
     elsif metadata is not null and cardinality(metadata) <> cardinality(payloads) then
@@ -21,6 +24,7 @@ begin
     end if;
     perform trunkline.check_metadata(m) from unnest(metadata) m;
     select * into q from trunkline.queue u where u.name = queue;
+    ids := array_fill(null::bigint, array[cardinality(payloads)]);
     for batch in
         with message as (
             select m.nr, m.metadata, m.key, case when q.lanes > 0 then q.first_lane + trunkline.lane_of(m.key, q.lanes) else priority end as lane,

@@ -164,3 +164,30 @@ async fn producer_needs_a_right_to_the_column() {
     let call = "select trunkline.enqueue_with_columns('q', '2', '{\"tenant\": \"acme\"}')";
     by_hand.batch_execute(call).await.expect("enqueued");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_functions_say_what_is_wrong() {
+    let Place { sql, .. } = place::<i64>(Settings::new("int8")).await;
+    sql.batch_execute(COLUMNS).await.expect("added");
+    for (call, why) in [
+        ("enqueue_many_with_columns('q', null, '{}')", "the payloads of queue 'q' are null"),
+        ("enqueue_many_with_columns('q', '{{1},{2}}', '{}')", "an array of 2 dimensions"),
+        ("enqueue_many_with_columns('q', '{1,null}', '{}')", "a payload of queue 'q' is null"),
+        ("enqueue_many_with_columns('q', '{1}', '{}', metadata => '{}')", "1 payloads have metadata for 0"),
+        ("enqueue_many_with_columns('q', '{1}', '{}', keys => '{a}')", "queue 'q' has no keys"),
+        ("enqueue_with_columns('q', '1', '{}', priority => 1)", "queue 'q' has no priority 1"),
+        ("enqueue_with_columns('q', '1', '{}', '-1 s')", "a delay of -00:00:01 is out of bounds"),
+        ("enqueue_with_columns('q', '1', null)", "columns are an object, not null"),
+        ("enqueue_with_columns('q', '1', '[]')", "columns are an object, not []"),
+        ("enqueue_with_columns('q', '1', '{\"tags\": [\"a\"]}')", "malformed array literal"),
+        ("enqueue_with_columns('q', 'one', '{}')", "invalid input syntax for type bigint"),
+        ("enqueue_with_columns('none', '1', '{}')", "there is no queue 'none'"),
+        ("own_columns('none', '{1}')", "there is no queue 'none'"),
+    ] {
+        let error = sql.batch_execute(&format!("select trunkline.{call}")).await.expect_err(call);
+        let error = error.as_db_error().expect("the server's").message().to_owned();
+        assert!(error.contains(why), "{call}: {error}");
+    }
+    let none = sql.query("select trunkline.enqueue_many_with_columns('q', '{}', '{}')", &[]).await.expect("nothing");
+    assert!(none.is_empty());
+}
