@@ -1,6 +1,7 @@
 //! Producers, consumers and operators: each role can do its own work and nothing else.
 
 mod apart;
+mod columns;
 mod limited;
 mod outsiders;
 mod ticks;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use tokio_postgres::error::SqlState;
 use trunkline::{Draft, Queue, Settings};
 
 use crate::{
     drafts::WAYS,
-    fixture::{Ids, Place, connect, place},
+    fixture::{Ids, Place, place},
 };
 
 const COLUMNS: &str =
@@ -144,25 +143,6 @@ async fn direct_message_with_values_is_enqueued() {
     sql.batch_execute(COLUMNS).await.expect("added");
     let id = queue.send_direct(draft(1)).await.expect("sent").id();
     assert_eq!(tenants(&queue, &[id]).await, ["acme"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn producer_needs_a_right_to_the_column() {
-    let Place { url, sql, .. } = place::<i64>(Settings::new("int8")).await;
-    let role =
-        "do $$ begin create role a_tenant login; exception when duplicate_object or unique_violation then null; end $$;
-                select trunkline.grant_rights('a_tenant', 'producer', 'q')";
-    sql.batch_execute(COLUMNS).await.expect("added");
-    sql.batch_execute(role).await.expect("granted");
-    let db = trunkline::Db::connect(&format!("{url} user=a_tenant")).await.expect("connected");
-    let queue = db.queue::<i64>("q").await.expect("opened");
-    let error = queue.enqueue(draft(1)).await.expect_err("no right");
-    assert_eq!(error.sqlstate(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{error}");
-    sql.batch_execute("grant insert (tenant) on trunkline.queue_q to a_tenant").await.expect("granted");
-    queue.enqueue(draft(1)).await.expect("enqueued");
-    let by_hand = connect(&format!("{url} user=a_tenant")).await;
-    let call = "select trunkline.enqueue_with_columns('q', '2', '{\"tenant\": \"acme\"}')";
-    by_hand.batch_execute(call).await.expect("enqueued");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,6 +23,7 @@ hostssl template1 all all trust
 
 pub struct Server {
     cluster: Cluster,
+    version: u32,
     address: String,
 }
 
@@ -55,14 +56,21 @@ impl Server {
         ] {
             admin.batch_execute(&format!("alter system set {setting}")).await.expect("set");
         }
+        let version = "select current_setting('server_version_num')::int / 10000";
+        let version: i32 = admin.query_one(version, &[]).await.expect("answered").get(0);
         drop(admin);
         let restart = move || cluster.restart(Stop::Fast).map(|()| cluster);
         let cluster = tokio::task::spawn_blocking(restart).await.expect("no panic").expect("it starts with TLS");
-        Self { cluster, address }
+        Self { cluster, version: version.unsigned_abs(), address }
     }
 
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Returns the major version of the server and of its psql.
+    pub fn version(&self) -> u32 {
+        self.version
     }
 
     pub fn user(&self) -> &'static str {
