@@ -67,6 +67,7 @@ async fn assert_psql(connects: bool, server: &Server, words: &str, home: &Path) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs psql, and a PostgreSQL with OpenSSL: see .ci/versions"]
 async fn client_proves_its_name_by_a_certificate() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
     let server = Server::start(&ours).await;
@@ -149,6 +150,7 @@ async fn client_proves_its_name_by_a_certificate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs psql, and a PostgreSQL with OpenSSL: see .ci/versions"]
 async fn server_with_a_revoked_certificate_is_refused() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
     let server = Server::start(&ours).await;
