@@ -46,9 +46,9 @@ const TRAFFIC: Duration = Duration::from_secs(1);
 /// The number of notifications from other processes in a second from which an adaptive consumer
 /// stops listening. A commit that notifies waits for all others that do, so these are close to the
 /// most that a server can send.
-const FLOOD: u64 = 2_000;
+const FLOOD: f64 = 2_000.0;
 /// The number of dequeues in a second that find something, below which a flood is over.
-const TRICKLE: u32 = 250;
+const TRICKLE: f64 = 250.0;
 /// The number of empty dequeues in a row after which a flood is over: 15 ms.
 const DRY: usize = 8;
 /// The first and the longest pause while other sessions hold all due messages.
@@ -91,25 +91,30 @@ struct Flood {
     /// The start of the present second.
     since: Option<Instant>,
     /// The number of notifications from other processes at the start of this second.
-    told: Option<u64>,
+    notified: Option<u64>,
     /// The number of dequeues in this second that found something.
     found: u32,
 }
 
 impl Flood {
-    /// Records that a dequeue found something after `told` notifications, if the consumer listens.
-    fn found(&mut self, now: Instant, told: Option<u64>) {
+    /// Records that a dequeue found something after `notified` notifications, if the consumer
+    /// listens.
+    fn found(&mut self, now: Instant, notified: Option<u64>) {
         self.found += 1;
         let since = *self.since.get_or_insert(now);
-        let is_new = !self.is_on && (self.told.is_none() || told.is_none());
+        let is_new = !self.is_on && (self.notified.is_none() || notified.is_none());
         if is_new {
-            (self.since, self.told, self.found) = (Some(now), told, 0);
+            (self.since, self.notified, self.found) = (Some(now), notified, 0);
         } else if now.duration_since(since) >= TRAFFIC {
+            // A handler may have kept the consumer busy for much longer than a second.
+            let seconds = now.duration_since(since).as_secs_f64();
             self.is_on = match self.is_on {
-                true => self.found >= TRICKLE,
-                false => told.zip(self.told).is_some_and(|(told, before)| told.saturating_sub(before) >= FLOOD),
+                true => f64::from(self.found) >= TRICKLE * seconds,
+                false => notified
+                    .zip(self.notified)
+                    .is_some_and(|(notified, before)| notified.saturating_sub(before) as f64 >= FLOOD * seconds),
             };
-            (self.since, self.told, self.found) = (Some(now), told, 0);
+            (self.since, self.notified, self.found) = (Some(now), notified, 0);
         }
     }
 }
@@ -127,10 +132,10 @@ impl Pace {
         }
     }
 
-    /// Records that a dequeue found something, after `told` notifications from other processes if
-    /// the consumer listens. Returns true if the consumer should stop listening.
-    pub fn found(&mut self, now: Instant, told: Option<u64>) -> bool {
-        self.flood.found(now, told);
+    /// Records that a dequeue found something, after `notified` notifications from other
+    /// processes if the consumer listens. Returns true if the consumer should stop listening.
+    pub fn found(&mut self, now: Instant, notified: Option<u64>) -> bool {
+        self.flood.found(now, notified);
         self.empty = 0;
         self.locked = 0;
         self.is_quiet =
@@ -241,12 +246,12 @@ mod tests {
     fn adaptive_does_not_listen_to_a_flood_of_notifications() {
         let (mut pace, began) = (Pace::new(Wait::Adaptive), Instant::now());
         assert_eq!(pace.nothing(began, false), Step::Listen);
-        let (mut now, mut told) = (began, 0);
+        let (mut now, mut notified) = (began, 0);
         let mut second = |pace: &mut Pace, each: u64| {
             let mut stops = false;
             for _ in 0..501 {
-                (now, told) = (now + Duration::from_millis(2), told + each);
-                stops |= pace.found(now, Some(told));
+                (now, notified) = (now + Duration::from_millis(2), notified + each);
+                stops |= pace.found(now, Some(notified));
                 pace.nothing(now, true);
             }
             (stops, now)
@@ -270,14 +275,27 @@ mod tests {
     #[test]
     fn flood_ends_when_fewer_dequeues_find_something() {
         let (mut flood, now) = (Flood { is_on: true, ..Flood::default() }, Instant::now());
-        for nr in 0..=TRICKLE {
-            flood.found(now + TRAFFIC * nr / TRICKLE, None);
+        let enough = TRICKLE as u32;
+        for nr in 0..=enough {
+            flood.found(now + TRAFFIC * nr / enough, None);
         }
         assert!(flood.is_on);
-        for nr in 1..=TRICKLE / 2 {
-            flood.found(now + TRAFFIC + TRAFFIC * nr / (TRICKLE / 2), None);
+        for nr in 1..=enough / 2 {
+            flood.found(now + TRAFFIC + TRAFFIC * nr / (enough / 2), None);
         }
         assert!(!flood.is_on);
+    }
+
+    #[test]
+    fn notifications_of_a_long_time_are_no_flood() {
+        let (mut flood, now) = (Flood::default(), Instant::now());
+        flood.found(now, Some(0));
+        flood.found(now + TRAFFIC * 60, Some(60_000));
+        assert!(!flood.is_on, "1,000 a second, while a handler took a minute");
+        flood.found(now + TRAFFIC * 62, Some(64_000));
+        assert!(flood.is_on, "2,000 a second");
+        flood.found(now + TRAFFIC * 122, None);
+        assert!(!flood.is_on, "one dequeue in a minute");
     }
 
     #[test]

@@ -134,6 +134,8 @@ async fn refused_value_fails_only_its_own_call() {
         let error = queue.enqueue_many([&Draft::new(2), draft]).await.expect_err(why).to_string();
         assert!(error.contains("columns") || error.contains(why), "{error}, not {why}");
     }
+    let mixed = queue.enqueue_many([draft(1), Draft::new(2).unique("k")]).await.expect_err("in one call");
+    assert!(mixed.to_string().contains("apart from those with unique keys"), "{mixed}");
     assert_eq!(queue.stats().await.expect("counted").messages, 99, "the others, and nothing twice");
 }
 

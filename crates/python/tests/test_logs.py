@@ -187,8 +187,8 @@ def test_program_ends_whatever_handlers_and_library_do(url: str) -> None:
     for _ in range(5):
         ended = run(BEGIN + "logging.getLogger('trunkline.test').disabled = True\n" + tells + "time.sleep(0.2)", url)
         # On a busy machine the thread is faster than the reader of events, which says so.
-        told = [line for line in ended.stderr.splitlines() if "events of the library were dropped" not in line]
-        assert (ended.returncode, told) == (0, [])
+        lines = [line for line in ended.stderr.splitlines() if "events of the library were dropped" not in line]
+        assert (ended.returncode, lines) == (0, [])
 
 
 def test_a_fork_has_logs_of_its_own(url: str) -> None:

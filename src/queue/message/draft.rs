@@ -145,8 +145,9 @@ impl<P> Draft<P> {
     /// rows, each of which is inserted by a statement of its own.
     /// [`Queue::columns`](crate::Queue::columns) reads the values.
     ///
-    /// An enqueue fails if there is no such column, if the queue or Postgres fills the column, or
-    /// if the message also has a unique key. A producer needs the right to insert into the column.
+    /// An enqueue fails if there is no such column, if the queue or Postgres fills the column,
+    /// or if the message, or another one in the same call, has a unique key. A producer needs
+    /// the right to insert into the column.
     #[must_use]
     pub fn column(mut self, name: impl Into<Box<str>>, text: impl Into<Box<str>>) -> Self {
         self.columns.insert(name.into(), text.into());

@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Kind, Result, Search},
     postgres::{
         db::{Class, Session},
+        sql::Sql,
         wire,
     },
     queue::{
@@ -232,10 +233,8 @@ impl Shared {
     }
 
     async fn insert_rows(&self, session: &Session, rows: &[NewRow<'_>], woken: Woken) -> Result<Vec<i64>> {
-        if let [row] = rows
-            && let Some(columns) = row.columns
-        {
-            return Ok(vec![self.insert_with_columns(session, row, columns, woken).await?]);
+        if let [row @ NewRow { columns: Some(columns), .. }] = rows {
+            return self.insert_with_columns(session, row, columns, woken).await;
         }
         let sizes: Vec<i32> = rows.iter().map(|row| row.count as i32).collect();
         let arrays: Vec<_> = rows.iter().map(|row| self.column.array(row.count, row.elements)).collect();
@@ -267,11 +266,22 @@ impl Shared {
                 inserts
             }
         };
-        let sql = &inserts[rows.len() - 1];
+        self.send_insert(session, &inserts[rows.len() - 1], rows, &params, woken).await
+    }
+
+    /// Runs the statement that inserts these rows, and returns the ids of their first messages.
+    async fn send_insert(
+        &self,
+        session: &Session,
+        sql: &Sql,
+        rows: &[NewRow<'_>],
+        params: &[Param<'_>],
+        woken: Woken,
+    ) -> Result<Vec<i64>> {
         let began = Instant::now();
         let inserted = match woken {
-            Woken::WithIt => self.db.query_and_wake(session, (sql, rows.len()), &params, &self.channel).await,
-            Woken::Later => session.query(sql, &params).await,
+            Woken::WithIt => self.db.query_and_wake(session, (sql, rows.len()), params, &self.channel).await,
+            Woken::Later => session.query(sql, params).await,
         };
         let inserted = inserted.map_err(|error| error.or_no_queue(self.name()))?;
         if inserted.len() != rows.len() {
