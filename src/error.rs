@@ -64,6 +64,9 @@ pub(crate) enum Kind {
         #[source]
         error: Arc<ServerError>,
     },
+    /// The driver of the caller's transaction failed.
+    #[error("the statement in the transaction failed: {0}")]
+    Foreign(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The answer to a statement of this library has an unexpected form.
     #[error("the server's answer is not one to the statement: {0}; is the schema `trunkline` the one of this library?")]
     Answer(Box<dyn std::error::Error + Send + Sync>),

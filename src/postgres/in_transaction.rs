@@ -1,8 +1,10 @@
-//! Transactions for the queue's verbs: those of this library, and those of `tokio_postgres`.
+//! Transactions for the queue's verbs: those of this library, of `tokio_postgres`, and of other
+//! drivers.
 
 use std::sync::Arc;
 
-use tokio_postgres::types::{FromSql, ToSql, Type};
+use bytes::{Bytes, BytesMut};
+use tokio_postgres::types::{FromSql, IsNull, Kind as TypeKind, ToSql, Type};
 
 use crate::{
     error::{Error, Kind, Result},
@@ -13,12 +15,40 @@ use crate::{
     },
 };
 
-/// The caller's transaction: a [`Transaction`], or a [`tokio_postgres::Transaction`] on the
-/// program's own connection.
+/// The caller's transaction: a [`Transaction`], or on the program's own connection a
+/// [`tokio_postgres::Transaction`], a [`compat::Transaction`](super::compat::Transaction), or a
+/// [`ForeignTransaction`].
 pub trait InTransaction: sealed::Fetch {}
 
 impl InTransaction for Transaction {}
 impl InTransaction for tokio_postgres::Transaction<'_> {}
+impl<T: ForeignTransaction> InTransaction for T {}
+
+/// A value in PostgreSQL's binary format with the OID of its type; `None` is null.
+type Cell = (u32, Option<Bytes>);
+
+/// A transaction of another driver, such as sqlx. Implement this trait for a type that holds the
+/// driver's transaction, and pass a reference to [`enqueue_in`](crate::Queue::enqueue_in),
+/// [`take_in`](crate::Queue::take_in), [`ack_in`](crate::Queue::ack_in) and the other methods that
+/// take part in a transaction.
+///
+/// [`examples/transactions`](https://github.com/trunkline/trunkline/tree/main/examples/transactions)
+/// has implementations for sqlx, diesel-async and sea-orm.
+pub trait ForeignTransaction: Sync {
+    /// Runs one statement in the transaction and returns its rows.
+    ///
+    /// Each parameter is the OID of its type and its value in the binary format; `None` is null.
+    /// Each column of a returned row has the same form. The driver must request binary results.
+    ///
+    /// # Errors
+    /// The driver's own error, which [`source`](std::error::Error::source) of the library's error
+    /// returns.
+    fn fetch_binary(
+        &self,
+        statement: &str,
+        params: &[Cell],
+    ) -> impl Future<Output = Result<Vec<Vec<Cell>>, Wrong>> + Send;
+}
 
 pub(crate) mod sealed {
     use super::{Arc, Fetched, Result, ToSql, Type};
@@ -33,12 +63,13 @@ pub(crate) mod sealed {
     }
 }
 
-/// A row, from either driver.
-pub struct Fetched(Either);
+/// A row, from any driver.
+pub struct Fetched(DriverRow);
 
-enum Either {
+enum DriverRow {
     Ours(Row),
     Theirs(tokio_postgres::Row),
+    Foreign(Vec<Cell>),
 }
 
 impl Fetched {
@@ -46,16 +77,23 @@ impl Fetched {
     /// wrong, because a faulty server must not crash the program.
     pub(crate) fn read<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T> {
         match &self.0 {
-            Either::Ours(row) => row.read(at),
-            Either::Theirs(row) => row.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause.into()))),
+            DriverRow::Ours(row) => row.read(at),
+            DriverRow::Theirs(row) => row.try_get(at).map_err(|cause| Error::new(Kind::Answer(cause.into()))),
+            DriverRow::Foreign(row) => read_cell(row, at).map_err(|cause| Error::new(Kind::Answer(cause))),
         }
+    }
+}
+
+impl From<Row> for Fetched {
+    fn from(row: Row) -> Self {
+        Self(DriverRow::Ours(row))
     }
 }
 
 impl Rows for Vec<Fetched> {
     fn read(answered: Answered<'_>) -> Result<Self, Wrong> {
         let rows = answered.answer.rows(answered.place, answered.columns);
-        Ok(rows.into_iter().map(|row| Fetched(Either::Ours(row))).collect())
+        Ok(rows.into_iter().map(Fetched::from).collect())
     }
 }
 
@@ -71,6 +109,33 @@ impl sealed::Fetch for tokio_postgres::Transaction<'_> {
     async fn fetch(&self, text: &Arc<str>, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Fetched>> {
         let rows = self.query_typed(text, params).await;
         let rows = rows.map_err(|error| Error::of_statement("the transaction", error))?;
-        Ok(rows.into_iter().map(|row| Fetched(Either::Theirs(row))).collect())
+        Ok(rows.into_iter().map(|row| Fetched(DriverRow::Theirs(row))).collect())
     }
+}
+
+impl<T: ForeignTransaction> sealed::Fetch for T {
+    async fn fetch(&self, text: &Arc<str>, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Fetched>> {
+        let params = params.iter().map(|(value, ty)| cell(*value, ty)).collect::<Result<Vec<Cell>, Wrong>>();
+        let params = params.map_err(|cause| Error::new(Kind::Foreign(cause)))?;
+        let rows = self.fetch_binary(text, &params).await.map_err(|cause| Error::new(Kind::Foreign(cause)))?;
+        Ok(rows.into_iter().map(|row| Fetched(DriverRow::Foreign(row))).collect())
+    }
+}
+
+fn cell(value: &(dyn ToSql + Sync), ty: &Type) -> Result<Cell, Wrong> {
+    let mut out = BytesMut::new();
+    let null = matches!(value.to_sql_checked(ty, &mut out)?, IsNull::Yes);
+    Ok((ty.oid(), (!null).then(|| out.freeze())))
+}
+
+fn read_cell<'a, T: FromSql<'a>>(row: &'a [Cell], at: usize) -> Result<T, Wrong> {
+    let (oid, value) = row.get(at).ok_or_else(|| format!("there is no column {at} among {}", row.len()))?;
+    let Some(value) = value else { return T::from_sql_null(&Type::UNKNOWN) }; // some drivers know no type of a null
+    // Of the types that are not built in, only arrays of payloads are read.
+    let array = || Type::new("an array".into(), *oid, TypeKind::Array(Type::UNKNOWN), String::new());
+    let ty = Type::from_oid(*oid).unwrap_or_else(array);
+    if !T::accepts(&ty) {
+        return Err(format!("column {at} has the type {ty}").into());
+    }
+    T::from_sql(&ty, value)
 }

@@ -25,7 +25,8 @@ pub(crate) mod in_transaction;
 pub mod compat;
 
 pub use self::{
-    generic_client::{AnyRow, Column, GenericClient},
+    generic_client::{AnyRow, GenericClient},
+    in_transaction::ForeignTransaction,
     insert::Insert,
     params::Params,
     rows::{Answered, FromRow, Rows},

@@ -1,6 +1,7 @@
 //! A program for `tokio_postgres` runs on this crate's driver after one changed import.
 
 mod pipelined;
+mod queues;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt, TryStreamExt, future::join_all, join};

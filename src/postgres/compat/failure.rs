@@ -4,7 +4,10 @@ use std::{error, fmt, sync::Arc};
 
 use tokio_postgres::error::{ErrorPosition, SqlState};
 
-use crate::{error::server::ServerError, postgres::wire::WireError};
+use crate::{
+    error::{Kind, server::ServerError},
+    postgres::wire::WireError,
+};
 
 type Cause = Box<dyn error::Error + Send + Sync>;
 
@@ -120,6 +123,17 @@ impl From<WireError> for Error {
 impl From<&WireError> for Error {
     fn from(failure: &WireError) -> Self {
         failure.clone().into()
+    }
+}
+
+impl From<Error> for crate::Error {
+    /// Converts the error of a queue's statement in a transaction of this facade.
+    fn from(error: Error) -> Self {
+        match *error.0 {
+            Reason::Db(DbError(error)) => Self::of_server("the transaction", error),
+            Reason::Connect(error) => error,
+            other => Self::new(Kind::Foreign(Box::new(Error(Box::new(other))))),
+        }
     }
 }
 

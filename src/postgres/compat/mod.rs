@@ -35,6 +35,7 @@ mod simple_query;
 mod copy_out;
 mod copy_in;
 mod transaction;
+mod in_transaction;
 mod portal;
 mod pipelined;
 mod connect;
