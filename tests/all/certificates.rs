@@ -50,6 +50,21 @@ async fn login(words: &str, home: &Path) -> Result<String, String> {
     answer.map(|(user, ssl)| if ssl { user } else { "plain".to_owned() }).map_err(|error| error.to_string())
 }
 
+fn assert_outcome(found: &Result<String, String>, refused: Option<&str>, words: &str) {
+    match (found, refused) {
+        (Ok(_), None) => {}
+        (Err(error), Some(why)) => assert!(error.contains(why), "{words}: {error}"),
+        _ => panic!("{words}: {found:?}"),
+    }
+}
+
+/// Returns the name of a revocation list's file in a folder, without its number.
+fn hash_of(list: &str, folder: &Folder) -> String {
+    let path = folder.write("list", list, 0o644);
+    let hash = Command::new("openssl").args(["crl", "-hash", "-noout", "-in", &path]).output().expect("openssl runs");
+    String::from_utf8(hash.stdout).expect("text").trim().to_owned()
+}
+
 /// Returns true if psql can connect.
 async fn psql(cluster: &Cluster, words: &str, home: &Path) -> bool {
     let mut psql = Command::new(cluster.binaries().dir().join("psql"));
@@ -150,7 +165,7 @@ async fn client_proves_its_name_by_a_certificate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs psql, and a PostgreSQL with OpenSSL: see .ci/versions"]
+#[ignore = "needs psql, openssl, and a PostgreSQL with OpenSSL: see .ci/versions"]
 async fn server_with_a_revoked_certificate_is_refused() {
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
     let server = Server::start(&ours).await;
@@ -168,14 +183,29 @@ async fn server_with_a_revoked_certificate_is_refused() {
         for mode in ["verify-full", "verify-ca", "require"] {
             let words = format!("{} dbname=template1 sslmode={mode} sslrootcert={root} sslcrl={list}", server.place());
             let (found, by_psql) = tokio::join!(login(&words, &empty.0), psql(server.cluster(), &words, &empty.0));
-            match (&found, refused) {
-                (Ok(_), None) => {}
-                (Err(error), Some(why)) => assert!(error.contains(why), "{words}: {error}"),
-                _ => panic!("{words}: {found:?}"),
-            }
+            assert_outcome(&found, refused, &words);
             assert_eq!(found.is_ok(), by_psql, "{words}");
         }
     }
+    for (name, list, refused) in [
+        ("good", ours.list(&[7], 2999), None),
+        ("bad", revoked.clone(), Some("was revoked")),
+        ("foreign", other.list(&[], 2999), Some("do not cover the server's certificate")),
+    ] {
+        let lists = folder.0.join(format!("lists-{name}"));
+        std::fs::create_dir(&lists).expect("a folder can be made");
+        folder.write(&format!("lists-{name}/{}.r0", hash_of(&list, &folder)), &list, 0o644);
+        folder.write(&format!("lists-{name}/README"), "no list", 0o644);
+        let words = format!("{} dbname=template1 sslmode=verify-ca sslrootcert={root}", server.place());
+        let words = format!("{words} sslcrldir={}", lists.display());
+        let found = login(&words, &empty.0).await;
+        assert_outcome(&found, refused, &words);
+        assert_eq!(found.is_ok(), psql(server.cluster(), &words, &empty.0).await, "{words}");
+    }
+    let words = format!("{} sslmode=verify-ca sslrootcert={root} sslcrldir={}", server.place(), empty.0.display());
+    let error = login(&words, &empty.0).await.expect_err("an empty folder");
+    assert!(error.contains("openssl rehash"), "{error}");
+
     folder.write(".postgresql/root.crl", &revoked, 0o644);
     let words = format!("{} dbname=template1 sslmode=verify-ca sslrootcert={root}", server.place());
     let error = login(&words, &folder.0).await.expect_err("revoked");

@@ -131,6 +131,7 @@ impl Db {
     ///   `PGSSLKEY`): `root.crt`, `root.crl`, `postgresql.crt` and `postgresql.key` in
     ///   `~/.postgresql`, if they exist. The authorities to trust, the certificates that they have
     ///   revoked, the client's certificate and its key.
+    /// - `sslcrldir` (`PGSSLCRLDIR`): a folder of revocation lists, made by `openssl rehash`.
     /// - `sslcertmode` (`PGSSLCERTMODE`): `allow`. `disable` sends no certificate.
     /// - `sslnegotiation`, `channel_binding` (`PGSSLNEGOTIATION`, `PGCHANNELBINDING`): `postgres`,
     ///   `prefer`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::setting::{Origin, Setting};
 
-const VARIABLES: [(&str, &str); 21] = [
+const VARIABLES: [(&str, &str); 22] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
     ("port", "PGPORT"),
@@ -17,6 +17,7 @@ const VARIABLES: [(&str, &str); 21] = [
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcrl", "PGSSLCRL"),
+    ("sslcrldir", "PGSSLCRLDIR"),
     ("sslcert", "PGSSLCERT"),
     ("sslkey", "PGSSLKEY"),
     ("sslcertmode", "PGSSLCERTMODE"),

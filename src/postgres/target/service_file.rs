@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-const KNOWN: [&str; 31] = [
+const KNOWN: [&str; 32] = [
     "answer_timeout",
     "application_name",
     "channel_binding",
@@ -35,6 +35,7 @@ const KNOWN: [&str; 31] = [
     "sslcert",
     "sslcertmode",
     "sslcrl",
+    "sslcrldir",
     "sslkey",
     "sslmode",
     "sslnegotiation",
@@ -179,7 +180,7 @@ mod tests {
                 "ldap://x/y?z=1",
                 "line 2 of /etc/s.conf: services are not looked up by LDAP here; write the settings down",
             ),
-            ("sslcrldir=/x", "line 2 of /etc/s.conf: \"sslcrldir\" is not a setting that is understood here"),
+            ("sslnonsense=/x", "line 2 of /etc/s.conf: \"sslnonsense\" is not a setting that is understood here"),
             ("host =h", "line 2 of /etc/s.conf: \"host \" is not a setting that is understood here"),
         ] {
             assert_eq!(said(&format!("[a]\n{line}"), "a"), wanted, "{line}");

@@ -110,6 +110,7 @@ fn variables_name_the_files_of_tls() {
         ("PGSSLCERT", "sslcert", "prefer"),
         ("PGSSLROOTCERT", "sslrootcert", "require"),
         ("PGSSLROOTCERT", "sslrootcert", "verify-ca"),
+        ("PGSSLCRLDIR", "sslcrldir", "verify-full"),
     ] {
         let named = |name: &str| (name == variable).then(|| "/nowhere".to_owned());
         let words = format!("host=h sslmode={mode}");

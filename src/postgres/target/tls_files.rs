@@ -1,6 +1,6 @@
 //! The files of TLS: those that the settings name, else those at libpq's default places.
 
-use std::{fmt::Display, path::PathBuf};
+use std::{ffi::OsStr, fmt::Display, path::PathBuf};
 
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, pem, pem::PemObject};
 
@@ -41,6 +41,22 @@ impl TlsFile {
         self.sections("revocation list")
     }
 
+    /// Returns the lists of a folder of `openssl rehash`, in which a list's name is the hash of its
+    /// issuer, `.r` and a number.
+    pub fn revocation_lists_of_folder(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
+        let mut lists = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(|error| self.error(error))? {
+            let path = entry.map_err(|error| self.error(error))?.path();
+            if path.file_name().and_then(OsStr::to_str).is_some_and(is_name_of_list) {
+                lists.extend(Self { path, setting: self.setting, is_default: false }.revocation_lists()?);
+            }
+        }
+        if lists.is_empty() {
+            return Err(self.error("the folder has no revocation list: run `openssl rehash` on it"));
+        }
+        Ok(lists)
+    }
+
     /// Reads all PEM sections of a kind. A file without any is an error.
     fn sections<T: PemObject>(&self, kind: &str) -> Result<Vec<T>> {
         let found = T::pem_file_iter(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -79,6 +95,12 @@ impl TlsFile {
     }
 }
 
+/// Returns true for a name such as `8d28ae65.r0`.
+fn is_name_of_list(name: &str) -> bool {
+    let is_hex = |hash: &str| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    name.split_once(".r").is_some_and(|(hash, number)| is_hex(hash) && number.parse::<u32>().is_ok())
+}
+
 /// The way from an encrypted key to a key that works.
 const DECRYPT: &str =
     "write the key without a password, `openssl pkey -in KEY -out FILE`, then `chmod 600 FILE` and sslkey=FILE";
@@ -110,6 +132,8 @@ pub(super) struct TlsFiles {
     /// True if the authorities of the system are to be trusted: `sslrootcert=system`.
     pub is_root_of_system: bool,
     pub revoked: Option<TlsFile>,
+    /// A folder of revocation lists.
+    revoked_folder: Option<TlsFile>,
     /// The client's certificate, and the certificates of the authorities between it and the root.
     pub certificate: Option<TlsFile>,
     pub key: Option<TlsFile>,
@@ -124,11 +148,14 @@ impl TlsFiles {
         let root = TlsFile::of(options, "sslrootcert", at_home("root.crt"))?;
         let is_root_of_system = root.as_ref().is_some_and(|root| root.path.as_os_str() == OF_SYSTEM);
         let certificate = TlsFile::of(options, "sslcert", at_home("postgresql.crt"))?;
+        let revoked_folder = TlsFile::of(options, "sslcrldir", None)?;
+        let default_list = at_home("root.crl").filter(|_| revoked_folder.is_none());
         let sends_certificate = options.read("sslcertmode", sends_certificate)?.unwrap_or(true);
         Ok(Self {
             root: root.filter(|_| !is_root_of_system),
             is_root_of_system,
-            revoked: TlsFile::of(options, "sslcrl", at_home("root.crl"))?,
+            revoked: TlsFile::of(options, "sslcrl", default_list)?,
+            revoked_folder,
             certificate: certificate.filter(|_| sends_certificate),
             key: TlsFile::of(options, "sslkey", at_home("postgresql.key"))?,
         })
@@ -138,6 +165,10 @@ impl TlsFiles {
     /// belongs to authorities of a file, as in libpq.
     pub fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
         let applies = |list: &&TlsFile| self.root.is_some() || !list.is_default;
-        self.revoked.as_ref().filter(applies).map_or(Ok(Vec::new()), TlsFile::revocation_lists)
+        let mut lists = self.revoked.as_ref().filter(applies).map_or(Ok(Vec::new()), TlsFile::revocation_lists)?;
+        if let Some(folder) = &self.revoked_folder {
+            lists.extend(folder.revocation_lists_of_folder()?);
+        }
+        Ok(lists)
     }
 }
