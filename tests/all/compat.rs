@@ -1,5 +1,6 @@
 //! A program for `tokio_postgres` runs on this crate's driver after one changed import.
 
+mod binary_copy;
 mod pipelined;
 
 use bytes::Bytes;

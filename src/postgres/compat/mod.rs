@@ -34,6 +34,8 @@ mod queries;
 mod simple_query;
 mod copy_out;
 mod copy_in;
+mod binary_out;
+mod binary_in;
 mod transaction;
 mod portal;
 mod pipelined;
@@ -58,6 +60,14 @@ pub use self::{
     statement::{Column, Statement, ToStatement},
     transaction::{Transaction, TransactionBuilder},
 };
+
+/// Rows of a copy in the binary format.
+pub mod binary_copy {
+    pub use super::{
+        binary_in::BinaryCopyInWriter,
+        binary_out::{BinaryCopyOutRow, BinaryCopyOutStream},
+    };
+}
 
 /// The choice between plain and encrypted connections.
 pub mod tls {
