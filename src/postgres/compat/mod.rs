@@ -37,6 +37,8 @@ mod copy_in;
 mod binary_out;
 mod binary_in;
 mod transaction;
+mod transaction_queries;
+mod generic_client;
 mod portal;
 mod pipelined;
 mod connect;
@@ -52,6 +54,7 @@ pub use self::{
     copy_in::CopyInSink,
     copy_out::CopyOutStream,
     failure::Error,
+    generic_client::GenericClient,
     pipelined::{Answer, Pipelined},
     portal::Portal,
     query::RowStream,
