@@ -42,14 +42,13 @@ mod generic_client;
 mod portal;
 mod pipelined;
 mod connect;
-mod config;
+mod settings;
 
 pub use tokio_postgres::{IsolationLevel, NoTls, Socket, types};
 
 pub use self::{
     cancel::CancelToken,
     client::Client,
-    config::{Config, connect},
     connect::{AsyncMessage, Connection, Notification},
     copy_in::CopyInSink,
     copy_out::CopyOutStream,
@@ -59,6 +58,7 @@ pub use self::{
     portal::Portal,
     query::RowStream,
     row::{Row, RowIndex, SimpleColumn, SimpleQueryMessage, SimpleQueryRow},
+    settings::{Config, connect},
     simple_query::SimpleQueryStream,
     statement::{Column, Statement, ToStatement},
     transaction::{Transaction, TransactionBuilder},
@@ -70,6 +70,15 @@ pub mod binary_copy {
         binary_in::BinaryCopyInWriter,
         binary_out::{BinaryCopyOutRow, BinaryCopyOutStream},
     };
+}
+
+/// The settings of a connection.
+pub mod config {
+    pub use tokio_postgres::config::{
+        ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs,
+    };
+
+    pub use super::settings::Config;
 }
 
 /// The choice between plain and encrypted connections.
