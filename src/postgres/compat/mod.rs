@@ -65,6 +65,32 @@ pub use self::{
 };
 
 /// Rows of a copy in the binary format.
+///
+/// ```no_run
+/// use std::pin::pin;
+///
+/// use futures_util::TryStreamExt;
+/// use trunkline::postgres::compat::{
+///     Client, Error,
+///     binary_copy::{BinaryCopyInWriter, BinaryCopyOutStream},
+///     types::Type,
+/// };
+///
+/// # async fn run(client: &Client) -> Result<(), Error> {
+/// let types = [Type::INT8, Type::TEXT];
+/// let sink = client.copy_in("copy account (id, owner) from stdin binary").await?;
+/// let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+/// writer.as_mut().write(&[&1_i64, &"ada"]).await?;
+/// writer.finish().await?;
+///
+/// let stream = client.copy_out("copy account (id, owner) to stdout binary").await?;
+/// let mut rows = pin!(BinaryCopyOutStream::new(stream, &types));
+/// while let Some(row) = rows.try_next().await? {
+///     println!("{} {}", row.get::<i64>(0), row.get::<&str>(1));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub mod binary_copy {
     pub use super::{
         binary_in::BinaryCopyInWriter,
