@@ -29,7 +29,7 @@ impl sealed::Sealed for Transaction<'_> {}
 /// `tokio_postgres::GenericClient`. No other crate can implement it.
 ///
 /// ```no_run
-/// use trunkline::postgres::compat::{self as tokio_postgres, Client, Error, GenericClient};
+/// use trunkline::postgres::compat::{Client, Error, GenericClient};
 ///
 /// async fn rename<C: GenericClient>(client: &C, id: i64, owner: &str) -> Result<u64, Error> {
 ///     client.execute("update account set owner = $2 where id = $1", &[&id, &owner]).await
