@@ -1,5 +1,7 @@
 //! A program for `tokio_postgres` runs on this crate's driver after one changed import.
 
+mod binary_copy;
+mod generic_client;
 mod pipelined;
 mod queues;
 
@@ -9,7 +11,9 @@ use std::{pin::pin, time::Duration};
 use tokio::{task::JoinHandle, time::timeout};
 use trunkline::postgres::compat::{
     self as tokio_postgres, AsyncMessage, Client, Config, Error, IsolationLevel, NoTls, SimpleQueryMessage,
-    error::SqlState, types::Type,
+    config::{ChannelBinding, Host, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs},
+    error::SqlState,
+    types::Type,
 };
 
 use crate::fixture::{SOON, database, eventually};
@@ -256,4 +260,34 @@ async fn wrong_settings_are_refused_by_name() {
     config.host("127.0.0.1").port(1).user("a b").password("it's").connect_timeout(Duration::from_secs(1));
     assert!(!format!("{config:?}").contains("it's"), "no secret is shown");
     assert!(config.connect(NoTls).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_read_as_they_were_set() {
+    let config: Config = "host=a,/tmp port=1,2 user=u".parse().expect("valid");
+    assert_eq!(
+        (config.get_hosts(), config.get_ports()),
+        (&[Host::Tcp("a".into()), Host::Unix("/tmp".into())][..], &[1, 2][..])
+    );
+    assert_eq!((config.get_user(), config.get_dbname(), config.get_password()), (Some("u"), None, None));
+    let mut config: Config = database().await.parse().expect("valid");
+    let hosts = config.get_hosts().to_vec();
+    config
+        .application_name("counted")
+        .keepalives(true)
+        .keepalives_idle(Duration::from_secs(60))
+        .keepalives_interval(Duration::from_millis(1))
+        .keepalives_retries(3)
+        .tcp_user_timeout(Duration::from_secs(60))
+        .ssl_mode(SslMode::Disable)
+        .ssl_negotiation(SslNegotiation::Postgres)
+        .channel_binding(ChannelBinding::Disable)
+        .target_session_attrs(TargetSessionAttrs::ReadWrite)
+        .load_balance_hosts(LoadBalanceHosts::Random);
+    let (client, connection) = config.connect(NoTls).await.expect("connected");
+    tokio::spawn(connection);
+    let name = client.query_one_scalar::<String, _>("show application_name", &[]).await.expect("read");
+    assert_eq!((config.get_hosts(), config.get_application_name()), (&hosts[..], Some(&*name)));
+    config.target_session_attrs(TargetSessionAttrs::ReadOnly);
+    assert!(config.connect(NoTls).await.is_err(), "it accepts writes");
 }

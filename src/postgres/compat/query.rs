@@ -118,10 +118,12 @@ async fn run_typed<P: BorrowToSql>(
     text: &str,
     params: impl IntoIterator<Item = (P, Type)>,
 ) -> Result<Reply, Error> {
-    let (values, types): (Vec<P>, Vec<Type>) = params.into_iter().unzip();
     let mut group = Group::new();
-    group.push_described(&text.into(), &types, &values)?;
-    drop(values);
+    {
+        // The values need not be `Send`: they do not live until the await.
+        let (values, types): (Vec<P>, Vec<Type>) = params.into_iter().unzip();
+        group.push_described(&text.into(), &types, &values)?;
+    }
     Ok(send(client, group).await?)
 }
 

@@ -129,7 +129,7 @@ impl Drop for Parts {
 }
 
 /// A prepared statement or a text, which the client prepares once and keeps.
-pub trait ToStatement: sealed::Sealed + Sync {}
+pub trait ToStatement: sealed::Sealed + Send + Sync {}
 
 pub(super) mod sealed {
     use super::Statement;

@@ -54,8 +54,19 @@ fn is_of_one_server(name: &str) -> bool {
 }
 
 fn is_of_tokio_postgres(name: &str) -> bool {
-    ["Column", "Connection", "Error", "Notification", "Portal", "Row", "RowStream", "Statement", "Transaction"]
-        .contains(&name)
+    [
+        "Column",
+        "Connection",
+        "Error",
+        "GenericClient",
+        "Notification",
+        "Portal",
+        "Row",
+        "RowStream",
+        "Statement",
+        "Transaction",
+    ]
+    .contains(&name)
 }
 
 #[test]
