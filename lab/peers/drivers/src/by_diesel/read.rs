@@ -4,6 +4,7 @@ use diesel::{
     sql_types::{BigInt, Bool, Double, Integer, Text},
 };
 use diesel_async::RunQueryDsl;
+use futures_util::TryStreamExt;
 use trunkline_drivers::{Done, Kind, Person, Work};
 
 use super::{
@@ -47,6 +48,11 @@ impl Each {
             }
             Kind::Results if !self.pipelined => {
                 done(&roster::table.select(COLUMNS).load::<Found>(&mut &*connection).await?, 0)
+            }
+            Kind::Stream if !self.pipelined => {
+                let rows = roster::table.filter(roster::id.le(1000)).select(COLUMNS);
+                let rows = rows.load_stream::<Found>(&mut &*connection).await?;
+                rows.try_fold(Done::default(), async |all, found| Ok(all.and(done(&[found], 0)))).await?
             }
             Kind::Parameters => {
                 let one = |(id, p): (i64, &'_ Person)| {

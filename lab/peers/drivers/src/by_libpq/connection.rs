@@ -106,6 +106,23 @@ impl Connection {
         }
     }
 
+    /// Asks for the next answer in chunks of `rows` rows.
+    pub fn answer_in_chunks(&mut self, rows: usize) -> Result<(), Failure> {
+        let rows = c_int::try_from(rows)?;
+        // SAFETY: the connection is not freed yet.
+        let done = unsafe { pq::PQsetChunkedRowsMode(self.0.as_ptr(), rows) };
+        self.ok(done)
+    }
+
+    /// Returns the next chunk of an answer, or `None` after the last chunk.
+    pub fn chunk(&mut self) -> Result<Option<Answer>, Failure> {
+        let Some(answer) = self.result() else { return Ok(None) };
+        match answer.status() {
+            ExecStatusType::PGRES_TUPLES_CHUNK | ExecStatusType::PGRES_TUPLES_OK => Ok(Some(answer)),
+            _ => Err(self.error()),
+        }
+    }
+
     /// Reads the answer to a Sync, the end of the pipeline.
     pub fn synced(&mut self) -> Result<(), Failure> {
         match self.result().map(|answer| answer.status()) {

@@ -14,6 +14,7 @@ const STATEMENTS: &[(&CStr, &str)] = &[
     (c"in", texts::IN),
     (c"list", texts::LIST),
     (c"results", texts::RESULTS),
+    (c"stream", texts::STREAM),
     (c"insert", texts::INSERT),
     (c"append", texts::APPEND),
     (c"add", texts::ADD),
@@ -80,6 +81,7 @@ impl Turn<'_> {
                 let rows = self.each(c"parameters", work.rows(), person, |a| Ok(a.rows()))?;
                 Ok(Done::touched(rows.into_iter().map(|count| count as u64).sum()))
             }
+            Kind::Stream => self.stream(work.count),
             Kind::Insert | Kind::InsertMany => {
                 let new = |p: &mut Parameters, one: &Person| _ = p.person(one);
                 let ids = self.each(c"insert", people.iter(), new, |a| a.int8(0, 0))?;
@@ -148,6 +150,19 @@ impl Turn<'_> {
         write: impl FnMut(&mut Parameters, V),
     ) -> Result<Done, Failure> {
         Ok(Done::touched(self.each(name, values, write, |answer| Ok(answer.affected()))?.into_iter().sum()))
+    }
+
+    /// Reads rows as they arrive, in chunks.
+    fn stream(&mut self, chunk: usize) -> Result<Done, Failure> {
+        self.send(c"stream", |_| ())?;
+        self.connection.sync()?;
+        self.connection.answer_in_chunks(chunk)?;
+        let mut done = Done::default();
+        while let Some(rows) = self.connection.chunk()? {
+            done = done.and(Done::people(&rows.people()?, 0));
+        }
+        self.connection.synced()?;
+        Ok(done)
     }
 
     /// Reads the rows of a turn, after it has skipped the answers of `before` statements.

@@ -1,3 +1,4 @@
+use futures_util::TryStreamExt;
 use sqlx::{Connection, PgConnection, Postgres, postgres::PgArguments, query::Query};
 use tokio::sync::Mutex;
 use trunkline_drivers::{Doing, Done, Driver, Kind, Person, Work, texts};
@@ -64,6 +65,12 @@ async fn read(connection: &mut PgConnection, work: &Work<'_>) -> Result<Done, sq
         Kind::Results => {
             let found: Vec<Found> = sqlx::query_as(texts::RESULTS).fetch_all(connection).await?;
             all = done(&found, 0);
+        }
+        Kind::Stream => {
+            let mut rows = sqlx::query_as::<_, Found>(texts::STREAM).fetch(connection);
+            while let Some(found) = rows.try_next().await? {
+                all = all.and(done(&[found], 0));
+            }
         }
         _ => {
             for person in work.rows() {
