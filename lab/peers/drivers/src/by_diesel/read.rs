@@ -7,6 +7,7 @@ use futures_util::TryStreamExt;
 use trunkline_drivers::{Done, Kind, Person, Work};
 
 use super::{
+    all_null::AllNull,
     each::Each,
     rows::{Found, done},
     tables::roster,
@@ -64,6 +65,11 @@ impl Each {
                     async move { none.get_result::<i32>(&mut &*connection).await.optional() }
                 };
                 Done::touched(self.each(work.rows().map(one)).await?.into_iter().flatten().count() as u64)
+            }
+            Kind::ManyParameters if !self.pipelined => {
+                let none = diesel::select(1.into_sql::<Integer>()).filter(AllNull(work.many()));
+                let none = none.get_result::<i32>(&mut &*connection).await.optional()?;
+                Done::touched(u64::from(none.is_some()))
             }
             _ => return Ok(None),
         }))

@@ -33,7 +33,8 @@ const STATEMENTS: &[(&CStr, &str)] = &[
 
 /// Prepares all statements.
 pub fn prepare(connection: &mut Connection) -> Result<(), Failure> {
-    STATEMENTS.iter().try_for_each(|(name, text)| connection.prepare(name, text))
+    STATEMENTS.iter().try_for_each(|(name, text)| connection.prepare(name, text))?;
+    connection.prepare(c"many_parameters", &texts::MANY_PARAMETERS)
 }
 
 /// Sends all statements, with one Sync, before it reads the first answer.
@@ -81,6 +82,13 @@ impl Turn<'_> {
                 let rows = self.each(c"parameters", work.rows(), person, |a| Ok(a.rows()))?;
                 Ok(Done::touched(rows.into_iter().map(|count| count as u64).sum()))
             }
+            Kind::ManyParameters => {
+                let all = |p: &mut Parameters, people: &[Person]| {
+                    people.iter().for_each(|one| _ = p.int8(one.id).person(one));
+                };
+                let rows = self.each(c"many_parameters", std::iter::once(work.many()), all, |a| Ok(a.rows()))?;
+                Ok(Done::touched(rows.into_iter().map(|count| count as u64).sum()))
+            }
             Kind::Stream => self.stream(work.count),
             Kind::Insert | Kind::InsertMany => {
                 let new = |p: &mut Parameters, one: &Person| _ = p.person(one);
@@ -117,7 +125,7 @@ impl Turn<'_> {
 
     fn send(&mut self, name: &CStr, write: impl FnOnce(&mut Parameters)) -> Result<(), Failure> {
         write(self.parameters.clear());
-        self.connection.send(name, &self.parameters)
+        self.connection.send(name, &mut self.parameters)
     }
 
     /// Runs one statement for each value, and returns the answers.

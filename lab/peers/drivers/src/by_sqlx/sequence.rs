@@ -72,6 +72,11 @@ async fn read(connection: &mut PgConnection, work: &Work<'_>) -> Result<Done, sq
                 all = all.and(done(&[found], 0));
             }
         }
+        Kind::ManyParameters => {
+            let query = sqlx::query(texts::MANY_PARAMETERS.as_str());
+            let query = work.many().iter().fold(query, |query, person| columns(query.bind(person.id), person));
+            all = Done::touched(u64::from(query.fetch_optional(connection).await?.is_some()));
+        }
         _ => {
             for person in work.rows() {
                 let none = row(texts::PARAMETERS, person).fetch_optional(&mut *connection).await?;
