@@ -61,9 +61,13 @@ impl Report {
         delays
     }
 
+    /// Returns the rows of a workload at a delay.
+    fn at(&self, delay: Duration, workload: &str) -> impl Iterator<Item = &Measured> {
+        self.measured.iter().filter(move |row| (row.delay, row.workload.name) == (delay, workload))
+    }
+
     fn row(&self, delay: Duration, workload: &str, way: &str) -> Option<&Measured> {
-        let is_it = |row: &&Measured| (row.delay, row.workload.name, row.way) == (delay, workload, way);
-        self.measured.iter().find(is_it)
+        self.at(delay, workload).find(|row| row.way == way)
     }
 
     /// Returns the median in milliseconds, unless the turns scatter too much.
@@ -80,3 +84,6 @@ What it is, and how to read it: [lab/bench/README.md](../bench/README.md#ways-of
 the most; one whose turns scatter more than threefold says nothing, and is not compared. Client and server share the machine.
 
 ";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+use super::{Made, Report};
+use crate::{
+    measured::{Measured, Turn},
+    ways::{OUR_ARRAYS, OURS, PIPELINED, SEQUENCE, TEXT, THEIR_ARRAYS},
+    workloads::{INSERTS, WORKLOADS},
+};
+
+/// Returns a report with a row per workload, delay in milliseconds, way and turns in milliseconds.
+fn report(rows: &[(&str, u64, &'static str, &[f64])]) -> Report {
+    let row = |(workload, delay, way, turns): &(&str, u64, &'static str, &[f64])| Measured {
+        delay: Duration::from_millis(*delay),
+        workload: *WORKLOADS.iter().find(|known| known.name == *workload).expect("a workload"),
+        way,
+        turns: turns
+            .iter()
+            .map(|time| Duration::from_secs_f64(time / 1e3))
+            .map(|time| Turn { time, cpu: time })
+            .collect(),
+    };
+    let measured = rows.iter().map(row).collect();
+    Report { machine: "a machine".to_owned(), made: Made::default(), measured, verbs: Vec::new() }
+}
+
+/// Returns the lines of a page that contain these words.
+fn lines<'a>(text: &'a str, words: &str) -> Vec<&'a str> {
+    text.lines().filter(|line| line.contains(words)).collect()
+}
+
+#[test]
+fn bars_compare_with_the_fastest_of_all_rivals() {
+    let rows: [(&str, u64, &str, &[f64]); 6] = [
+        (INSERTS, 0, OURS, &[2.0]),
+        (INSERTS, 0, OUR_ARRAYS, &[1.0]),
+        (INSERTS, 0, SEQUENCE, &[9.0]),
+        (INSERTS, 0, THEIR_ARRAYS, &[3.0]),
+        (INSERTS, 0, "libpq pipelined", &[1.5]),
+        (INSERTS, 0, "sqlx, arrays", &[1.2]),
+    ];
+    let text = report(&rows).markdown();
+    let shown = lines(&text, &format!("| {INSERTS}: the"));
+    assert_eq!(
+        shown,
+        [
+            "| insert ×1000 returning: the fastest of all rivals (libpq pipelined) | ≥ 1 | 0.75 | **missed** | 0.75 |",
+            "| insert ×1000 returning: the fastest of tokio-postgres' ways | ≥ 1 | 4.50 | held | 4.50 |",
+            "| insert ×1000 returning: the same statement with arrays, by tokio-postgres | ≥ 1 | 3.00 | held | 3.00 |",
+            "| insert ×1000 returning: the same statement with arrays, by the fastest of all rivals (sqlx, arrays) | ≥ 1 | 1.20 | held | 1.20 |",
+        ]
+    );
+    // Those of the pipelined ways were not measured.
+    assert!(text.contains("1 of 4 are missed; they come first."));
+}
+
+#[test]
+fn missed_bars_come_first() {
+    let rows: [(&str, u64, &str, &[f64]); 4] = [
+        ("get ×100", 0, OURS, &[1.0]),
+        ("get ×100", 0, SEQUENCE, &[2.0]),
+        ("select list ×100", 0, OURS, &[2.0]),
+        ("select list ×100", 0, PIPELINED, &[1.0]),
+    ];
+    let text = report(&rows).markdown();
+    let bars: Vec<&str> = text.lines().filter(|line| line.contains("≥") || line.contains("≤")).collect();
+    assert!(bars[0].contains("select list ×100: the fastest of tokio-postgres' ways"), "{bars:#?}");
+    assert!(bars.iter().skip(1).all(|line| !line.contains("missed")), "{bars:#?}");
+}
+
+#[test]
+fn a_bar_ignores_rivals_that_scatter() {
+    let rows: [(&str, u64, &str, &[f64]); 3] = [
+        ("get ×100", 0, OURS, &[1.0]),
+        ("get ×100", 0, "libpq pipelined", &[0.1, 0.5, 0.9]),
+        ("get ×100", 0, TEXT, &[4.0]),
+    ];
+    let text = report(&rows).markdown();
+    let bars = lines(&text, "get ×100: the fastest of all rivals (tokio-postgres, text in sequence)");
+    assert_eq!(bars.len(), 1);
+    assert!(bars[0].contains("4.00"), "{bars:?}");
+}
