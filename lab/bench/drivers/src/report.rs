@@ -2,6 +2,7 @@
 
 mod number;
 mod workloads;
+mod sources;
 mod steps;
 mod bars;
 mod verbs;
@@ -46,7 +47,7 @@ impl Made {
 impl Report {
     pub fn markdown(&self) -> String {
         let mut text = format!("{HEAD}{}{}\n\n", self.made.told(), self.machine);
-        for section in [bars::section, steps::section, workloads::section, verbs::section] {
+        for section in [sources::section, bars::section, steps::section, workloads::section, verbs::section] {
             text += &section(self);
         }
         text

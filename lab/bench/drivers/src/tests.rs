@@ -59,6 +59,14 @@ fn tells_everything(report: &Report) {
     let far = |line: &str| line.contains("each way");
     let gaps: Vec<&str> = text.lines().filter(|line| line.contains("not measured") && !far(line)).collect();
     assert!(gaps.is_empty(), "{gaps:?}");
+    let sources = text.split("## Where the gain comes from").nth(1).and_then(|rest| rest.split("## Bars").next());
+    let sources = sources.expect("the sources are told");
+    for (source, count) in
+        [("binary", 10), ("`unnest`", 5), ("fire-and-forget", 2), ("pipelining", 3), ("together", 10)]
+    {
+        let line = sources.lines().find(|line| line.starts_with(&format!("| {source}"))).expect("a line");
+        assert!(line.contains(&format!(" | {count} | ")), "{line}");
+    }
     let steps = text.split("## What gives what").nth(1).and_then(|rest| rest.split("## Workloads").next());
     let steps = steps.expect("the steps are told");
     assert_eq!(

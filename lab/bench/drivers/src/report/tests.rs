@@ -79,3 +79,35 @@ fn a_bar_ignores_rivals_that_scatter() {
     assert_eq!(bars.len(), 1);
     assert!(bars[0].contains("4.00"), "{bars:?}");
 }
+
+#[test]
+fn summary_shows_each_source_at_each_delay() {
+    let mut rows: Vec<(&str, u64, &'static str, &[f64])> = Vec::new();
+    for (delay, plain, ours) in [(0, &[8.0], &[2.0]), (1, &[200.0], &[4.0]), (5, &[1008.0], &[12.0])] {
+        rows.extend([("get ×100", delay, TEXT, &plain[..]), ("get ×100", delay, SEQUENCE, &plain[..])]);
+        rows.extend([("get ×100", delay, OURS, &ours[..]), ("get ×100", delay, OUR_ARRAYS, &ours[..])]);
+        rows.extend([("delete ×100, select", delay, TEXT, &plain[..]), ("delete ×100, select", delay, OURS, &[1.0])]);
+    }
+    rows.extend([("update ×100", 0, TEXT, &[9.0][..]), ("update ×100", 0, OURS, &[1.0])]); // not at 1 and 5 ms
+    let text = report(&rows).markdown();
+    let summary = text.split("\n## ").nth(1).expect("the first section");
+    assert_eq!(
+        lines(summary, "|")[2..],
+        [
+            "| binary protocol: prepared, each awaited | 1 | 1.00× (1.00, 1.00) | 1.00× (1.00, 1.00) | 1.00× (1.00, 1.00) |",
+            "| `unnest`: one statement for all rows | 0 | - | - | - |",
+            "| fire-and-forget: writes are sent, not awaited | 1 | 8.00× (8.00, 8.00) | 200× (200, 200) | 1008× (1008, 1008) |",
+            "| pipelining: reads share one Sync | 1 | 4.00× (4.00, 4.00) | 50.0× (50.0, 50.0) | 84.0× (84.0, 84.0) |",
+            "| together | 2 | 5.66× (4.00, 8.00) | 100× (50.0, 200) | 291× (84.0, 1008) |",
+        ]
+    );
+    let growth = "Together they gain 5.66× at 0 ms and 291× at 5ms each way, 51.4 times as much: at get ×100 a millisecond each way \
+                  costs 200 ms in text and in sequence, and 2.00 ms together.";
+    assert!(summary.contains(growth), "{summary}");
+}
+
+#[test]
+fn summary_of_one_delay_says_nothing_of_growth() {
+    let text = report(&[("get ×100", 0, TEXT, &[8.0]), ("get ×100", 0, OURS, &[2.0])]).markdown();
+    assert!(!text.contains("Together they gain"));
+}
