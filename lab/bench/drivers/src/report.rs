@@ -7,8 +7,9 @@ mod steps;
 mod bars;
 mod verbs;
 mod csv;
+mod html;
 
-pub use self::csv::csv;
+pub use self::{csv::csv, html::pages};
 use std::time::Duration;
 
 use crate::{measured::Measured, queue::Verb};

@@ -7,10 +7,11 @@ use crate::{
     measured::Measured,
     place::Place,
     queue,
-    report::{Made, Report, csv},
+    report::{Made, Report, csv, pages},
     server::Server,
     turns::{Open, Patience, turns},
     ways::{OURS, ways},
+    work::Kind,
     workloads::{WORKLOADS, Workload},
 };
 
@@ -77,6 +78,11 @@ fn tells_everything(report: &Report) {
     for workload in WORKLOADS {
         assert!(text.contains(&format!("### {}\n", workload.name)), "{}", workload.name);
     }
+    for (name, page) in pages(report) {
+        let ways = report.measured.iter().filter(|row| row.workload.kind == Kind::Results).count();
+        assert!(name != "results-parsing.html" || page.matches("<svg").count() == ways, "{page}");
+    }
+    assert_eq!(pages(report).len(), 3);
     let turns: usize = report.measured.iter().map(|row| row.turns.len()).sum();
     assert_eq!(csv(report).lines().count(), turns + 1);
 }

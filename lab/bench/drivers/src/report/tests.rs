@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Made, Report};
+use super::{Made, Report, pages};
 use crate::{
     measured::{Measured, Turn},
     ways::{OUR_ARRAYS, OURS, PIPELINED, SEQUENCE, TEXT, THEIR_ARRAYS},
@@ -110,4 +110,38 @@ fn summary_shows_each_source_at_each_delay() {
 fn summary_of_one_delay_says_nothing_of_growth() {
     let text = report(&[("get ×100", 0, TEXT, &[8.0]), ("get ×100", 0, OURS, &[2.0])]).markdown();
     assert!(!text.contains("Together they gain"));
+}
+
+#[test]
+fn every_workload_of_hasql_has_a_page_with_bars() {
+    const MANY: &str = "parameters rendering, 6,000 in one statement";
+    let mut report = report(&[
+        (MANY, 0, OURS, &[2.0, 1.0, 3.0]),
+        (MANY, 0, "libpq pipelined", &[1.0]),
+        (MANY, 0, TEXT, &[1.0, 5.0, 9.0]),
+        ("writing transaction ×20", 5, OURS, &[4.0]),
+        ("get ×100", 0, OURS, &[4.0]),
+    ]);
+    report.machine = "a machine <of> R&D".to_owned();
+    let pages = pages(&report);
+    let names: Vec<&str> = pages.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["parameters-rendering.html", "writing-transaction.html"], "only those that were measured");
+    let text = &pages[0].1;
+    for elsewhere in ["http", "src=", "<script", "<link", "url("] {
+        assert!(!text.contains(elsewhere), "a page loads nothing: {elsewhere}");
+    }
+    assert!(text.contains("a machine &lt;of&gt; R&amp;D"), "{text}");
+    let rows: Vec<&str> = lines(text, "<td>").into_iter().map(|row| row.split("<svg").next().expect("a row")).collect();
+    assert_eq!(
+        rows,
+        [
+            "<tr><td>libpq pipelined<td>1.00<td>1.00 to 1.00<td>0.50×<td>1.00<td>",
+            "<tr class=\"ours\"><td>trunkline<td>2.00<td>1.00 to 3.00<td>1.00×<td>2.00<td>",
+            "<tr><td>tokio-postgres, text in sequence<td>says nothing<td>1.00 to 9.00<td>-<td>5.00<td>",
+        ],
+        "the fastest first, and the one that scatters last"
+    );
+    let bars: Vec<bool> = lines(text, "<svg").into_iter().map(|row| row.contains("<rect")).collect();
+    assert_eq!(bars, [true, true, false]);
+    assert!(pages[1].1.contains("<h2>writing transaction ×20, 5ms each way</h2>"));
 }
