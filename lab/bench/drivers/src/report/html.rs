@@ -83,7 +83,7 @@ fn table(workload: &str, delay: Duration, rows: &[&Measured]) -> String {
         one.scatters().cmp(&other.scatters()).then(one.median.total_cmp(&other.median))
     });
     let steady = |spread: &Spread| (!spread.scatters()).then_some(spread.median);
-    let longest = rows.iter().filter_map(|(_, spread)| steady(spread)).fold(0.0, f64::max);
+    let longest = rows.iter().map(|(_, spread)| spread.median).fold(0.0, f64::max);
     let ours = rows.iter().find(|(row, _)| row.way == OURS).and_then(|(_, spread)| steady(spread));
     let mut text = format!(
         "<h2>{}, {}</h2>\n<table>\n<tr><th>way<th>median, ms<th>least to most<th>to {OURS}<th>CPU<th>\n",
@@ -111,7 +111,7 @@ fn table(workload: &str, delay: Duration, rows: &[&Measured]) -> String {
 
 /// Draws the median as a bar, and the least and the most as a line across it.
 fn bar(spread: &Spread, longest: f64) -> String {
-    const WIDTH: f64 = 280.0;
+    const WIDTH: f64 = 200.0;
     let at = |value: f64| (value / (1.1 * longest) * WIDTH).min(WIDTH);
     let (least, most) = (at(spread.least), at(spread.most));
     let bar = match spread.scatters() {
