@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use super::{
     Report,
@@ -44,8 +44,11 @@ pub fn section(report: &Report) -> String {
     let mut cells = vec!["source".to_owned(), "workloads".to_owned()];
     cells.extend(delays.iter().copied().map(away));
     text += &head(&cells);
-    for source in &SOURCES {
-        let gains = gains(report, source, &delays);
+    let all = SOURCES.each_ref().map(|source| (source, gains(report, source, &delays)));
+    if all.iter().all(|(_, gains)| gains.iter().all(Vec::is_empty)) {
+        return String::new();
+    }
+    for (source, gains) in all {
         let count = gains.first().map_or(0, Vec::len);
         let mut cells = vec![source.name.to_owned(), count.to_string()];
         cells.extend(gains.iter().map(|gains| told(gains)));
@@ -101,10 +104,12 @@ fn growth(report: &Report, delays: &[Duration]) -> String {
     );
     let cost = |way| {
         let longer = report.time(*far, SHOWN, way)? - report.time(*near, SHOWN, way)?;
-        Some(short(longer / ((*far - *near).as_secs_f64() * 1e3)))
+        Some(short(longer / (far.saturating_sub(*near).as_secs_f64() * 1e3)))
     };
     if let Some((plain, ours)) = cost(TEXT).zip(way(report, TOGETHER, SHOWN).and_then(cost)) {
-        text += &format!(
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
             ": at {SHOWN} a millisecond each way costs {plain} ms in text and in sequence, and {ours} ms together"
         );
     }

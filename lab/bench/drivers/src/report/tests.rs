@@ -109,7 +109,9 @@ fn summary_shows_each_source_at_each_delay() {
 #[test]
 fn summary_of_one_delay_says_nothing_of_growth() {
     let text = report(&[("get ×100", 0, TEXT, &[8.0]), ("get ×100", 0, OURS, &[2.0])]).markdown();
-    assert!(!text.contains("Together they gain"));
+    assert!(text.contains("| together | 1 | 4.00× (4.00, 4.00) |") && !text.contains("Together they gain"));
+    let text = report(&[("results parsing, 10,000 rows", 0, OURS, &[2.0])]).markdown();
+    assert!(!text.contains("## Where the gain comes from"), "no source was measured");
 }
 
 #[test]
