@@ -33,9 +33,10 @@ static DELETE: Statement<(i64,), u64> = Statement::new(texts::DELETE);
 static DELETE_WHERE: Statement<(i64, i64), u64> = Statement::new(texts::DELETE_WHERE);
 static LEFT: Statement<(i64, i64), Vec<Person>> = Statement::new(texts::LEFT);
 static PARAMETERS: Statement<Row<'_>, Option<(i32,)>> = Statement::new(texts::PARAMETERS);
-static MANY_PARAMETERS: LazyLock<Statement<&[&(dyn ToSql + Sync)], Option<(i32,)>>> =
+static MANY_PARAMETERS: LazyLock<Statement<Parameters<'_>, Option<(i32,)>>> =
     LazyLock::new(|| Statement::of(&*texts::MANY_PARAMETERS));
 
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 type New<'a> = (&'a str, &'a str, i32, f64, bool);
 type Row<'a> = (i64, &'a str, &'a str, i32, f64, bool);
 
