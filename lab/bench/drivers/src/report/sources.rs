@@ -6,7 +6,7 @@ use super::{
 };
 use crate::ways::{OUR_ARRAYS, OURS, SEQUENCE, SEQUENCE_TOGETHER, TEXT};
 
-/// A source of gain, the workloads that show it, and the ways that have it. Of these ways, the first
+/// A source of gain, the workloads that show it, and the ways that have it. The first of these ways
 /// that has a row is compared.
 struct Source {
     name: &'static str,

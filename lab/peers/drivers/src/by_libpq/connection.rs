@@ -63,8 +63,8 @@ impl Connection {
     /// cannot write.
     pub fn send(&mut self, name: &CStr, parameters: &mut Parameters) -> Result<(), Failure> {
         let (values, lengths, formats) = parameters.lists()?;
-        // SAFETY: the three lists have the same length. They, the values that they point to and the name outlive the
-        // call, and libpq copies them.
+        // SAFETY: the three lists have the same length. They, the values that they point to and
+        // the name outlive the call, and libpq copies them.
         let done = unsafe {
             pq::PQsendQueryPrepared(
                 self.0.as_ptr(),
