@@ -1,3 +1,4 @@
+use tokio_postgres::types::ToSql;
 use trunkline::postgres::{FromRow, Values};
 
 /// A row that the workloads read and write.
@@ -43,6 +44,11 @@ impl Person {
             active: k.is_multiple_of(3),
         };
         (0..count).map(person).collect()
+    }
+
+    /// Returns the columns as parameters.
+    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 6] {
+        [&self.id, &self.name, &self.email, &self.age, &self.score, &self.active]
     }
 
     /// Returns a number that depends on every column, so that every column has to be decoded.

@@ -49,6 +49,9 @@ struct Arguments {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write a page with bars for each workload of hasql's benchmark, as HTML into this folder
+    #[arg(long, value_name = "FOLDER")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -140,6 +143,12 @@ async fn run(arguments: Arguments, ways: Vec<Way>) -> Result<(), Failure> {
     }
     if let Some(file) = &arguments.csv {
         std::fs::write(file, report::csv(&report))?;
+    }
+    if let Some(folder) = &arguments.html {
+        std::fs::create_dir_all(folder)?;
+        for (name, page) in report::pages(&report) {
+            std::fs::write(folder.join(name), page)?;
+        }
     }
     server.end().await
 }

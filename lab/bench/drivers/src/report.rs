@@ -2,12 +2,14 @@
 
 mod number;
 mod workloads;
+mod sources;
 mod steps;
 mod bars;
 mod verbs;
 mod csv;
+mod html;
 
-pub use self::csv::csv;
+pub use self::{csv::csv, html::pages};
 use std::time::Duration;
 
 use crate::{measured::Measured, queue::Verb};
@@ -46,7 +48,7 @@ impl Made {
 impl Report {
     pub fn markdown(&self) -> String {
         let mut text = format!("{HEAD}{}{}\n\n", self.made.told(), self.machine);
-        for section in [bars::section, steps::section, workloads::section, verbs::section] {
+        for section in [sources::section, bars::section, steps::section, workloads::section, verbs::section] {
             text += &section(self);
         }
         text
@@ -61,9 +63,13 @@ impl Report {
         delays
     }
 
+    /// Returns the rows of a workload at a delay.
+    fn at(&self, delay: Duration, workload: &str) -> impl Iterator<Item = &Measured> {
+        self.measured.iter().filter(move |row| (row.delay, row.workload.name) == (delay, workload))
+    }
+
     fn row(&self, delay: Duration, workload: &str, way: &str) -> Option<&Measured> {
-        let is_it = |row: &&Measured| (row.delay, row.workload.name, row.way) == (delay, workload, way);
-        self.measured.iter().find(is_it)
+        self.at(delay, workload).find(|row| row.way == way)
     }
 
     /// Returns the median in milliseconds, unless the turns scatter too much.
@@ -80,3 +86,6 @@ What it is, and how to read it: [lab/bench/README.md](../bench/README.md#ways-of
 the most; one whose turns scatter more than threefold says nothing, and is not compared. Client and server share the machine.
 
 ";
+
+#[cfg(test)]
+mod tests;

@@ -7,10 +7,11 @@ use crate::{
     measured::Measured,
     place::Place,
     queue,
-    report::{Made, Report, csv},
+    report::{Made, Report, csv, pages},
     server::Server,
     turns::{Open, Patience, turns},
     ways::{OURS, ways},
+    work::Kind,
     workloads::{WORKLOADS, Workload},
 };
 
@@ -59,6 +60,14 @@ fn tells_everything(report: &Report) {
     let far = |line: &str| line.contains("each way");
     let gaps: Vec<&str> = text.lines().filter(|line| line.contains("not measured") && !far(line)).collect();
     assert!(gaps.is_empty(), "{gaps:?}");
+    let sources = text.split("## Where the gain comes from").nth(1).and_then(|rest| rest.split("## Bars").next());
+    let sources = sources.expect("the sources are told");
+    for (source, count) in
+        [("binary", 10), ("`unnest`", 5), ("fire-and-forget", 2), ("pipelining", 3), ("together", 10)]
+    {
+        let line = sources.lines().find(|line| line.starts_with(&format!("| {source}"))).expect("a line");
+        assert!(line.contains(&format!(" | {count} | ")), "{line}");
+    }
     let steps = text.split("## What gives what").nth(1).and_then(|rest| rest.split("## Workloads").next());
     let steps = steps.expect("the steps are told");
     assert_eq!(
@@ -69,6 +78,11 @@ fn tells_everything(report: &Report) {
     for workload in WORKLOADS {
         assert!(text.contains(&format!("### {}\n", workload.name)), "{}", workload.name);
     }
+    for (name, page) in pages(report) {
+        let ways = report.measured.iter().filter(|row| row.workload.kind == Kind::Results).count();
+        assert!(name != "results-parsing.html" || page.matches("<svg").count() == ways, "{page}");
+    }
+    assert_eq!(pages(report).len(), 3);
     let turns: usize = report.measured.iter().map(|row| row.turns.len()).sum();
     assert_eq!(csv(report).lines().count(), turns + 1);
 }

@@ -1,5 +1,9 @@
 //! The statements, shared by all drivers that take statements as text.
 
+use std::sync::LazyLock;
+
+use crate::work::MANY;
+
 /// Selects a number.
 pub const SELECT: &str = "select $1::int8";
 /// Selects a row by its key.
@@ -59,6 +63,14 @@ pub const DELETE_WHERE: &str = "delete from person where id >= $1 and id < $2";
 pub const LEFT: &str = "select id, name, email, age, score, active from person where id >= $1 and id < $2";
 /// Evaluates all parameters and returns no row.
 pub const PARAMETERS: &str = "select 1 where ($1::int8, $2::text, $3::text, $4::int4, $5::float8, $6::bool) is null";
+/// Evaluates the columns of [`MANY`] rows, as [`PARAMETERS`] evaluates those of one.
+pub static MANY_PARAMETERS: LazyLock<String> = LazyLock::new(|| {
+    let row = |at: usize| {
+        let [id, name, email, age, score, active] = std::array::from_fn(|column| 6 * at + column + 1);
+        format!("(${id}::int8, ${name}::text, ${email}::text, ${age}::int4, ${score}::float8, ${active}::bool) is null")
+    };
+    format!("select 1 where {}", (0..MANY).map(row).collect::<Vec<_>>().join(" and "))
+});
 /// Takes the amount of a transfer from an account.
 pub const TAKE: &str = "update account set balance = balance - $2 where id = $1 returning balance";
 /// Adds the amount of a transfer to an account.

@@ -11,6 +11,24 @@ pub const PIPELINED: &str = "tokio-postgres pipelined";
 pub const PIPELINED_TOGETHER: &str = "tokio-postgres pipelined, one transaction";
 pub const THEIR_ARRAYS: &str = "tokio-postgres, arrays";
 
+/// Returns true if this way runs a workload as one statement for all rows.
+#[must_use]
+pub fn is_bulk(way: &str) -> bool {
+    way.ends_with(", arrays") || way.ends_with(", batches")
+}
+
+/// Returns true if tokio-postgres is the driver of this way.
+#[must_use]
+pub fn is_tokio_postgres(way: &str) -> bool {
+    way.starts_with("tokio-postgres")
+}
+
+/// Returns true if another driver than Trunkline's is the driver of this way.
+#[must_use]
+pub fn is_rival(way: &str) -> bool {
+    !way.starts_with(OURS)
+}
+
 /// Returns the ways that need no dependencies other than the workspace's.
 #[must_use]
 pub fn ways() -> Vec<Way> {

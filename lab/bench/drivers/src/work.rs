@@ -39,6 +39,9 @@ pub enum Kind {
     Stream,
     /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
+    /// Sends the columns of [`MANY`] rows as parameters of one statement, which discards them. One
+    /// statement has one answer, so a way that awaits each answer loses nothing here.
+    ManyParameters,
     /// Runs transactions of two updates that return values, one transaction after another.
     Transfers,
 }
@@ -49,7 +52,14 @@ impl Kind {
     pub fn writes(self) -> bool {
         !matches!(
             self,
-            Self::Select | Self::Get | Self::List | Self::In | Self::Results | Self::Stream | Self::Parameters
+            Self::Select
+                | Self::Get
+                | Self::List
+                | Self::In
+                | Self::Results
+                | Self::Stream
+                | Self::Parameters
+                | Self::ManyParameters
         )
     }
 }
@@ -69,6 +79,8 @@ pub struct Work<'a> {
 
 /// The number of rows of `roster`, which is only read.
 pub const ROSTER: i64 = 10_000;
+/// The number of rows whose columns are the parameters of one statement.
+pub const MANY: usize = 1000;
 /// The number of accounts between which money is transferred.
 pub const ACCOUNTS: i64 = 100;
 
@@ -103,6 +115,12 @@ impl<'a> Work<'a> {
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (i64, &'a Person)> + Clone + use<'a> {
         let first = self.first;
         self.people[..self.count].iter().enumerate().map(move |(k, person)| (first + k as i64, person))
+    }
+
+    /// Returns the people whose columns are the parameters of one statement.
+    #[must_use]
+    pub fn many(&self) -> &'a [Person] {
+        &self.people[..MANY]
     }
 
     /// Returns every other id of a range that is twice as long.

@@ -1,4 +1,4 @@
-use crate::work::Kind;
+use crate::work::{Kind, MANY};
 
 /// A kind of operation, and how many of them a turn runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,10 @@ pub const WORKLOADS: &[Workload] = &[
     Workload { statements: 1, ..workload(STREAMS[1], Kind::Stream, 10) },
     Workload { statements: 1, ..workload(STREAMS[2], Kind::Stream, 1) },
     near(workload("parameters rendering ×1000", Kind::Parameters, 1000)),
+    Workload {
+        statements: MANY,
+        ..near(workload("parameters rendering, 6,000 in one statement", Kind::ManyParameters, 1))
+    },
     Workload { statements: 40, ..workload("writing transaction ×20", Kind::Transfers, 20) },
     Workload {
         statements: 40,

@@ -3,6 +3,7 @@
 
 mod tables;
 mod rows;
+mod all_null;
 mod each;
 mod read;
 mod write;

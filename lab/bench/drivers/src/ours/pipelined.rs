@@ -1,3 +1,6 @@
+use std::sync::LazyLock;
+
+use tokio_postgres::types::ToSql;
 use trunkline::{
     Db,
     postgres::{Insert, Statement},
@@ -30,7 +33,10 @@ static DELETE: Statement<(i64,), u64> = Statement::new(texts::DELETE);
 static DELETE_WHERE: Statement<(i64, i64), u64> = Statement::new(texts::DELETE_WHERE);
 static LEFT: Statement<(i64, i64), Vec<Person>> = Statement::new(texts::LEFT);
 static PARAMETERS: Statement<Row<'_>, Option<(i32,)>> = Statement::new(texts::PARAMETERS);
+static MANY_PARAMETERS: LazyLock<Statement<Parameters<'_>, Option<(i32,)>>> =
+    LazyLock::new(|| Statement::of(&*texts::MANY_PARAMETERS));
 
+type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 type New<'a> = (&'a str, &'a str, i32, f64, bool);
 type Row<'a> = (i64, &'a str, &'a str, i32, f64, bool);
 
@@ -83,6 +89,10 @@ impl Pipelined {
             Kind::Parameters => {
                 let none = db.run_many(&PARAMETERS, work.rows().map(row)).await?;
                 Done::touched(none.into_iter().flatten().count() as u64)
+            }
+            Kind::ManyParameters => {
+                let parameters: Vec<_> = work.many().iter().flat_map(Person::parameters).collect();
+                Done::touched(u64::from(db.run(&*MANY_PARAMETERS, &*parameters).await?.is_some()))
             }
             Kind::Delete => affected(db.run_many(&DELETE, work.others().map(|id| (id,))).await?),
             Kind::DeleteThenSelect => self.delete_then_select(work).await?,

@@ -6,12 +6,16 @@ use super::{
 };
 use crate::{
     measured::{Measured, Spread},
-    ways::{OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE, THEIR_ARRAYS},
+    ways::{
+        OUR_ARRAYS, OURS, PIPELINED, PIPELINED_TOGETHER, SEQUENCE, THEIR_ARRAYS, is_bulk, is_rival, is_tokio_postgres,
+    },
     workloads::{ENTRIES, GETS, INSERTS, SELECTS, STREAM_WHOLE, STREAMS, WORKLOADS},
 };
 
 const NEAR: Duration = Duration::ZERO;
 const FAR: Duration = Duration::from_millis(5);
+/// The name of all ways of other drivers, from which a bar names the fastest.
+const ALL: &str = "all rivals";
 
 /// A promised ratio, and the measured ratio.
 struct Bar {
@@ -19,6 +23,12 @@ struct Bar {
     bound: Bound,
     /// The measured ratio; `None` if it was not measured.
     measured: Option<f64>,
+}
+
+impl Bar {
+    fn is_held(&self) -> Option<bool> {
+        self.measured.map(|measured| self.bound.is_held(measured))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -43,19 +53,26 @@ impl Bound {
     }
 }
 
-/// Lists the promises, and whether each was kept.
+/// Lists the promises, and whether each was kept. Those that were not come first.
 pub fn section(report: &Report) -> String {
-    let mut text = "## Bars\n\nA ratio is their time by ours, of medians; beside it, of the least turns, which a busy machine moves less.\n\n".to_owned();
-    text += &head(&["bar", "asked", "medians", "", "least turns"].map(str::to_owned));
     let least = bars(report, &|spread| spread.least);
-    for (Bar { what, bound, measured }, least) in bars(report, &|spread| spread.median).into_iter().zip(least) {
+    let mut bars: Vec<(Bar, Bar)> = bars(report, &|spread| spread.median).into_iter().zip(least).collect();
+    bars.sort_by_key(|(bar, _)| bar.is_held() != Some(false));
+    let missed = bars.iter().filter(|(bar, _)| bar.is_held() == Some(false)).count();
+    let measured = bars.iter().filter(|(bar, _)| bar.measured.is_some()).count();
+    let mut text = format!(
+        "## Bars\n\nA ratio is their time by ours, of medians; beside it, of the least turns, which a busy machine moves less. \
+         {missed} of {measured} are missed; they come first.\n\n"
+    );
+    text += &head(&["bar", "asked", "medians", "", "least turns"].map(str::to_owned));
+    for (bar, least) in bars {
         let told = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
-        let held = match measured.map(|measured| bound.is_held(measured)) {
+        let held = match bar.is_held() {
             None => "not measured, or it scatters",
             Some(true) => "held",
             Some(false) => "**missed**",
         };
-        text += &line(&[what, bound.told(), told(measured), held.to_owned(), told(least.measured)]);
+        text += &line(&[bar.what, bar.bound.told(), told(bar.measured), held.to_owned(), told(least.measured)]);
     }
     text.push('\n');
     text
@@ -92,25 +109,40 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
         bar(format!("{workload}, 5 ms each way: the same rows at once"), Bound::Most(1.2), longer);
     }
     for workload in WORKLOADS.iter().map(|workload| workload.name) {
-        let fastest = fastest(report, workload, of).zip(time(NEAR, workload, OURS));
-        let ratio = fastest.map(|(theirs, ours)| theirs / ours);
-        bar(format!("{workload}: the fastest of tokio-postgres' ways"), Bound::Least(1.0), ratio);
-        if let Some(ours) = time(NEAR, workload, OUR_ARRAYS) {
-            let ratio = time(NEAR, workload, THEIR_ARRAYS).map(|theirs| theirs / ours);
-            bar(format!("{workload}: the same statement with arrays, by tokio-postgres"), Bound::Least(1.0), ratio);
+        let has = |is_it: &dyn Fn(&str) -> bool| report.at(NEAR, workload).any(|row| is_it(row.way));
+        // Without a row of their own, our arrays are in the row `trunkline`.
+        let apart = has(&|way| way == OUR_ARRAYS);
+        let is_like_ours = |way: &str| !(apart && is_bulk(way));
+        let mut beside = |what: &str, ours, is_theirs: &dyn Fn(&str) -> bool| {
+            let ratio = fastest(report, workload, is_theirs, of).zip(time(NEAR, workload, ours));
+            let by = ratio.filter(|_| what.ends_with(ALL)).map(|((_, way), _)| format!(" ({way})"));
+            let what = format!("{workload}: {what}{}", by.unwrap_or_default());
+            bar(what, Bound::Least(1.0), ratio.map(|((theirs, _), ours)| theirs / ours));
+        };
+        let others = has(&|way| is_rival(way) && !is_tokio_postgres(way));
+        beside("the fastest of tokio-postgres' ways", OURS, &|way| is_tokio_postgres(way) && is_like_ours(way));
+        if others {
+            beside(&format!("the fastest of {ALL}"), OURS, &|way| is_rival(way) && is_like_ours(way));
+        }
+        if apart {
+            beside("the same statement with arrays, by tokio-postgres", OUR_ARRAYS, &|way| way == THEIR_ARRAYS);
+        }
+        if apart && others {
+            let what = format!("the same statement with arrays, by the fastest of {ALL}");
+            beside(&what, OUR_ARRAYS, &|way| is_rival(way) && is_bulk(way));
         }
     }
     bars
 }
 
-/// Returns the time of the fastest way of tokio-postgres. Its way with arrays counts only if
-/// `trunkline, arrays` has no row: then `trunkline` itself uses arrays.
-fn fastest(report: &Report, workload: &str, of: &dyn Fn(Spread) -> f64) -> Option<f64> {
-    let apart = report.row(NEAR, workload, OUR_ARRAYS).is_some();
-    let is_it = |row: &&Measured| {
-        let theirs = row.way.starts_with("tokio-postgres") && !(apart && row.way == THEIR_ARRAYS);
-        theirs && row.delay == NEAR && row.workload.name == workload
-    };
-    let rows = report.measured.iter().filter(is_it);
-    rows.filter_map(|row| row.milliseconds().filter(|spread| !spread.scatters()).map(of)).min_by(f64::total_cmp)
+/// Returns the time of the fastest of these ways, and the way.
+fn fastest(
+    report: &Report,
+    workload: &str,
+    is_theirs: &dyn Fn(&str) -> bool,
+    of: &dyn Fn(Spread) -> f64,
+) -> Option<(f64, &'static str)> {
+    let theirs = report.at(NEAR, workload).filter(|row| is_theirs(row.way));
+    let steady = |row: &Measured| row.milliseconds().filter(|spread| !spread.scatters()).map(of);
+    theirs.filter_map(|row| Some((steady(row)?, row.way))).min_by(|one, other| one.0.total_cmp(&other.0))
 }

@@ -5,8 +5,8 @@ use crate::measured::Spread;
 /// Formats a number with three significant digits.
 pub fn short(value: f64) -> String {
     match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
+        value if value >= 99.95 => format!("{value:.0}"),
+        value if value >= 9.995 => format!("{value:.1}"),
         value => format!("{value:.2}"),
     }
 }

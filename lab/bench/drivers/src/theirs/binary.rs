@@ -139,6 +139,11 @@ impl Binary {
                 };
                 Done::touched(self.each(work.rows().map(one)).await?.into_iter().flatten().count() as u64)
             }
+            Kind::ManyParameters if !self.pipelined => {
+                let parameters: Vec<_> = work.many().iter().flat_map(Person::parameters).collect();
+                let none = client.query_opt(&statements.many_parameters, &parameters).await?;
+                Done::touched(u64::from(none.is_some()))
+            }
             _ => return Ok(None),
         }))
     }

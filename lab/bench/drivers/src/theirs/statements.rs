@@ -20,6 +20,7 @@ pub struct Statements {
     pub delete_where: Statement,
     pub left: Statement,
     pub parameters: Statement,
+    pub many_parameters: Statement,
     pub take: Statement,
     pub give: Statement,
 }
@@ -43,6 +44,7 @@ impl Statements {
             delete_where: client.prepare(texts::DELETE_WHERE).await?,
             left: client.prepare(texts::LEFT).await?,
             parameters: client.prepare(texts::PARAMETERS).await?,
+            many_parameters: client.prepare(&texts::MANY_PARAMETERS).await?,
             take: client.prepare(texts::TAKE).await?,
             give: client.prepare(texts::GIVE).await?,
         })

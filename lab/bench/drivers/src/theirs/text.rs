@@ -105,6 +105,12 @@ impl Text {
                     done = done.and(Done::touched(rows.len() as u64));
                 }
             }
+            Kind::ManyParameters => {
+                let null = |person: &Person| format!("({}, {}) is null", person.id, values(person));
+                let nulls: Vec<String> = work.many().iter().map(null).collect();
+                let (rows, _) = self.query(&format!("select 1 where {}", nulls.join(" and "))).await?;
+                done = Done::touched(rows.len() as u64);
+            }
             _ => return Ok(None),
         }
         Ok(Some(done))

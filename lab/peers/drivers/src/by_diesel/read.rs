@@ -1,12 +1,13 @@
 use diesel::{
-    dsl::sql,
     prelude::*,
     sql_types::{BigInt, Bool, Double, Integer, Text},
 };
 use diesel_async::RunQueryDsl;
+use futures_util::TryStreamExt;
 use trunkline_drivers::{Done, Kind, Person, Work};
 
 use super::{
+    all_null::AllNull,
     each::Each,
     rows::{Found, done},
     tables::roster,
@@ -48,16 +49,27 @@ impl Each {
             Kind::Results if !self.pipelined => {
                 done(&roster::table.select(COLUMNS).load::<Found>(&mut &*connection).await?, 0)
             }
+            Kind::Stream if !self.pipelined => {
+                let rows = roster::table.filter(roster::id.le(1000)).select(COLUMNS);
+                let rows = rows.load_stream::<Found>(&mut &*connection).await?;
+                rows.try_fold(Done::default(), async |all, found| Ok(all.and(done(&[found], 0)))).await?
+            }
             Kind::Parameters => {
                 let one = |(id, p): (i64, &'_ Person)| {
-                    let is_null = sql::<Bool>("(").bind::<BigInt, _>(id).sql(", ").bind::<Text, _>(p.name.clone());
-                    let is_null =
-                        is_null.sql(", ").bind::<Text, _>(p.email.clone()).sql(", ").bind::<Integer, _>(p.age);
-                    let is_null = is_null.sql(", ").bind::<Double, _>(p.score).sql(", ").bind::<Bool, _>(p.active);
-                    let none = diesel::select(1.into_sql::<Integer>()).filter(is_null.sql(") is null"));
+                    let is_null = id.into_sql::<BigInt>().is_null().and(p.name.clone().into_sql::<Text>().is_null());
+                    let is_null = is_null.and(p.email.clone().into_sql::<Text>().is_null());
+                    let is_null = is_null.and(p.age.into_sql::<Integer>().is_null());
+                    let is_null = is_null.and(p.score.into_sql::<Double>().is_null());
+                    let is_null = is_null.and(p.active.into_sql::<Bool>().is_null());
+                    let none = diesel::select(1.into_sql::<Integer>()).filter(is_null);
                     async move { none.get_result::<i32>(&mut &*connection).await.optional() }
                 };
                 Done::touched(self.each(work.rows().map(one)).await?.into_iter().flatten().count() as u64)
+            }
+            Kind::ManyParameters if !self.pipelined => {
+                let none = diesel::select(1.into_sql::<Integer>()).filter(AllNull(work.many()));
+                let none = none.get_result::<i32>(&mut &*connection).await.optional()?;
+                Done::touched(u64::from(none.is_some()))
             }
             _ => return Ok(None),
         }))

@@ -11,7 +11,7 @@ use trunkline_drivers::{Failure, Place};
 
 use super::{answer::Answer, parameters::Parameters};
 
-/// The format of parameters and results.
+/// The format of results.
 const BINARY: c_int = 1;
 
 /// A connection, whose calls block.
@@ -61,22 +61,15 @@ impl Connection {
 
     /// Sends a prepared statement. libpq writes once 64 KiB have gathered, and reads while it
     /// cannot write.
-    pub fn send(&mut self, name: &CStr, parameters: &Parameters) -> Result<(), Failure> {
-        /// A number that no statement here exceeds.
-        const MOST: usize = 8;
-        let count = parameters.values().len();
-        let (mut values, mut lengths) = ([std::ptr::null::<c_char>(); MOST], [0; MOST]);
-        for (at, value) in parameters.values().enumerate() {
-            (values[at], lengths[at]) = (value.as_ptr().cast(), c_int::try_from(value.len())?);
-        }
-        let formats = [BINARY; MOST];
-        // SAFETY: there are `count` values, lengths and formats. They and the name outlive the
-        // call, and libpq copies them.
+    pub fn send(&mut self, name: &CStr, parameters: &mut Parameters) -> Result<(), Failure> {
+        let (values, lengths, formats) = parameters.lists()?;
+        // SAFETY: the three lists have the same length. They, the values that they point to and
+        // the name outlive the call, and libpq copies them.
         let done = unsafe {
             pq::PQsendQueryPrepared(
                 self.0.as_ptr(),
                 name.as_ptr(),
-                c_int::try_from(count)?,
+                c_int::try_from(values.len())?,
                 values.as_ptr(),
                 lengths.as_ptr(),
                 formats.as_ptr(),
@@ -103,6 +96,23 @@ impl Connection {
         match self.result() {
             None => Ok(answer), // the end of this statement's results
             Some(_) => Err("a second result of one statement".into()),
+        }
+    }
+
+    /// Asks for the next answer in chunks of `rows` rows.
+    pub fn answer_in_chunks(&mut self, rows: usize) -> Result<(), Failure> {
+        let rows = c_int::try_from(rows)?;
+        // SAFETY: the connection is not freed yet.
+        let done = unsafe { pq::PQsetChunkedRowsMode(self.0.as_ptr(), rows) };
+        self.ok(done)
+    }
+
+    /// Returns the next chunk of an answer, or `None` after the last chunk.
+    pub fn chunk(&mut self) -> Result<Option<Answer>, Failure> {
+        let Some(answer) = self.result() else { return Ok(None) };
+        match answer.status() {
+            ExecStatusType::PGRES_TUPLES_CHUNK | ExecStatusType::PGRES_TUPLES_OK => Ok(Some(answer)),
+            _ => Err(self.error()),
         }
     }
 

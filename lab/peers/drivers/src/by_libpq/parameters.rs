@@ -1,3 +1,8 @@
+use std::{
+    ffi::{c_char, c_int},
+    num::TryFromIntError,
+};
+
 use trunkline_drivers::Person;
 
 /// The parameters of a statement in the binary format. All statements reuse the same memory.
@@ -5,6 +10,9 @@ use trunkline_drivers::Person;
 pub struct Parameters {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    starts: Vec<*const c_char>,
+    lengths: Vec<c_int>,
+    formats: Vec<c_int>,
 }
 
 impl Parameters {
@@ -14,9 +22,20 @@ impl Parameters {
         self
     }
 
-    pub fn values(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        let starts = |at: usize| if at == 0 { 0 } else { self.ends[at - 1] };
-        self.ends.iter().enumerate().map(move |(at, end)| &self.bytes[starts(at)..*end])
+    /// Returns where each value begins, its length and its format, as libpq takes them.
+    pub fn lists(&mut self) -> Result<(&[*const c_char], &[c_int], &[c_int]), TryFromIntError> {
+        const BINARY: c_int = 1;
+        let Self { bytes, ends, starts, lengths, formats } = self;
+        starts.clear();
+        lengths.clear();
+        let mut from = 0;
+        for end in ends.iter() {
+            starts.push(bytes[from..].as_ptr().cast());
+            lengths.push(c_int::try_from(end - from)?);
+            from = *end;
+        }
+        formats.resize(ends.len(), BINARY);
+        Ok((starts, lengths, formats))
     }
 
     pub fn bytes(&mut self, value: &[u8]) -> &mut Self {

@@ -14,6 +14,7 @@ const STATEMENTS: &[(&CStr, &str)] = &[
     (c"in", texts::IN),
     (c"list", texts::LIST),
     (c"results", texts::RESULTS),
+    (c"stream", texts::STREAM),
     (c"insert", texts::INSERT),
     (c"append", texts::APPEND),
     (c"add", texts::ADD),
@@ -32,7 +33,8 @@ const STATEMENTS: &[(&CStr, &str)] = &[
 
 /// Prepares all statements.
 pub fn prepare(connection: &mut Connection) -> Result<(), Failure> {
-    STATEMENTS.iter().try_for_each(|(name, text)| connection.prepare(name, text))
+    STATEMENTS.iter().try_for_each(|(name, text)| connection.prepare(name, text))?;
+    connection.prepare(c"many_parameters", &texts::MANY_PARAMETERS)
 }
 
 /// Sends all statements, with one Sync, before it reads the first answer.
@@ -80,6 +82,14 @@ impl Turn<'_> {
                 let rows = self.each(c"parameters", work.rows(), person, |a| Ok(a.rows()))?;
                 Ok(Done::touched(rows.into_iter().map(|count| count as u64).sum()))
             }
+            Kind::ManyParameters => {
+                let all = |p: &mut Parameters, people: &[Person]| {
+                    people.iter().for_each(|one| _ = p.int8(one.id).person(one));
+                };
+                let rows = self.each(c"many_parameters", std::iter::once(work.many()), all, |a| Ok(a.rows()))?;
+                Ok(Done::touched(rows.into_iter().map(|count| count as u64).sum()))
+            }
+            Kind::Stream => self.stream(work.count),
             Kind::Insert | Kind::InsertMany => {
                 let new = |p: &mut Parameters, one: &Person| _ = p.person(one);
                 let ids = self.each(c"insert", people.iter(), new, |a| a.int8(0, 0))?;
@@ -115,7 +125,7 @@ impl Turn<'_> {
 
     fn send(&mut self, name: &CStr, write: impl FnOnce(&mut Parameters)) -> Result<(), Failure> {
         write(self.parameters.clear());
-        self.connection.send(name, &self.parameters)
+        self.connection.send(name, &mut self.parameters)
     }
 
     /// Runs one statement for each value, and returns the answers.
@@ -148,6 +158,19 @@ impl Turn<'_> {
         write: impl FnMut(&mut Parameters, V),
     ) -> Result<Done, Failure> {
         Ok(Done::touched(self.each(name, values, write, |answer| Ok(answer.affected()))?.into_iter().sum()))
+    }
+
+    /// Reads rows as they arrive, in chunks.
+    fn stream(&mut self, chunk: usize) -> Result<Done, Failure> {
+        self.send(c"stream", |_| ())?;
+        self.connection.sync()?;
+        self.connection.answer_in_chunks(chunk)?;
+        let mut done = Done::default();
+        while let Some(rows) = self.connection.chunk()? {
+            done = done.and(Done::people(&rows.people()?, 0));
+        }
+        self.connection.synced()?;
+        Ok(done)
     }
 
     /// Reads the rows of a turn, after it has skipped the answers of `before` statements.

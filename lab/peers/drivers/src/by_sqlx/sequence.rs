@@ -1,3 +1,4 @@
+use futures_util::TryStreamExt;
 use sqlx::{Connection, PgConnection, Postgres, postgres::PgArguments, query::Query};
 use tokio::sync::Mutex;
 use trunkline_drivers::{Doing, Done, Driver, Kind, Person, Work, texts};
@@ -64,6 +65,17 @@ async fn read(connection: &mut PgConnection, work: &Work<'_>) -> Result<Done, sq
         Kind::Results => {
             let found: Vec<Found> = sqlx::query_as(texts::RESULTS).fetch_all(connection).await?;
             all = done(&found, 0);
+        }
+        Kind::Stream => {
+            let mut rows = sqlx::query_as::<_, Found>(texts::STREAM).fetch(connection);
+            while let Some(found) = rows.try_next().await? {
+                all = all.and(done(&[found], 0));
+            }
+        }
+        Kind::ManyParameters => {
+            let query = sqlx::query(texts::MANY_PARAMETERS.as_str());
+            let query = work.many().iter().fold(query, |query, person| columns(query.bind(person.id), person));
+            all = Done::touched(u64::from(query.fetch_optional(connection).await?.is_some()));
         }
         _ => {
             for person in work.rows() {
