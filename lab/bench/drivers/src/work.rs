@@ -39,7 +39,7 @@ pub enum Kind {
     Stream,
     /// Sends six parameters that the statement discards, to measure encoding.
     Parameters,
-    /// Sends the columns of [`MANY`] rows as parameters of one statement, which discards them. One
+    /// Sends the columns of `MANY` rows as parameters of one statement, which discards them. One
     /// statement has one answer, so a way that awaits each answer loses nothing here.
     ManyParameters,
     /// Runs transactions of two updates that return values, one transaction after another.
