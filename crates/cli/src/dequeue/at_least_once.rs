@@ -53,6 +53,7 @@ impl Delivery {
             self.wait().await?;
             return Ok(true);
         }
+        self.was_ready = false;
         self.left -= messages.len() as u64;
         let before = self.outlet.sent();
         let chunk = self.chunk(&messages, |lease, end| held.add(lease, before + end));

@@ -40,6 +40,7 @@ impl Delivery {
             if messages.is_empty() {
                 continue; // something may be due by now
             }
+            self.was_ready = false;
             self.left -= messages.len() as u64;
             let mut ends = Vec::with_capacity(messages.len());
             let before = self.outlet.sent();

@@ -99,6 +99,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
         outlet: Outlet::stdout()?,
         outage: Outage::default(),
         stop: Stop::on_signals()?,
+        was_ready: false,
         consumer: queue.consumer(),
         queue,
     };
@@ -131,6 +132,8 @@ struct Delivery {
     outlet: Outlet,
     outage: Outage,
     stop: Stop,
+    /// True if something was due at the end of the last wait, and no message has been found since.
+    was_ready: bool,
 }
 
 impl Delivery {
@@ -167,14 +170,15 @@ impl Delivery {
 
     /// Waits until something is due, a signal arrives, or the reader goes away.
     async fn wait(&mut self) -> Result<()> {
-        tokio::select! {
-            ready = self.consumer.ready() => ready?,
-            () = self.stop.asked() => return Ok(()),
-            () = gone(&self.outlet) => return Err(Error::OutputClosed),
+        if std::mem::replace(&mut self.was_ready, true) {
+            // Another consumer holds the due messages. This limits how often the server is queried.
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // Another consumer may hold the due messages. This limits how often the server is queried.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        Ok(())
+        tokio::select! {
+            ready = self.consumer.ready() => Ok(ready?),
+            () = self.stop.asked() => Ok(()),
+            () = gone(&self.outlet) => Err(Error::OutputClosed),
+        }
     }
 }
 
