@@ -31,6 +31,7 @@ pub struct Database {
         env = "DATABASE_URL",
         hide_env_values = true,
         value_name = "URL",
+        value_parser = named,
         value_delimiter = '\n'
     )]
     pub urls: Vec<String>,
@@ -45,6 +46,16 @@ pub struct Database {
     /// names it
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub verbose: bool,
+}
+
+/// Refuses an empty option, such as the value of an unset shell variable: it would select another
+/// database. The variable may be empty.
+fn named(url: &str) -> std::result::Result<String, &'static str> {
+    let has_empty_line = |text: String| text.split('\n').any(|line| line.trim().is_empty());
+    if url.trim().is_empty() && !std::env::var("DATABASE_URL").is_ok_and(has_empty_line) {
+        return Err("the connection string is empty; name a database, or leave the option out");
+    }
+    Ok(url.to_owned())
 }
 
 impl Database {

@@ -77,7 +77,8 @@ const ANSWER: Duration = Duration::from_secs(1);
 enum Mode {
     /// Messages are lost: a message leaves the queue before it is printed
     AtMostOnce,
-    /// Messages are delivered again: a message leaves the queue after it is printed
+    /// Messages are delivered again: a message leaves the queue once it is written, and in a pipe
+    /// once it is read; `head` reads more than it prints
     AtLeastOnce,
 }
 

@@ -53,6 +53,18 @@ fn argument_precedes_url_then_variables_then_private_postgres() {
     let wanted = format!("database: PGHOST={host} PGPORT={port} PGUSER={user} PGDATABASE={database}\n");
     assert!(out.contains("by_variables") && said == wanted, "{out} {said}");
 
+    // An empty option comes from a shell variable that is not set. It selects nothing else.
+    for variable in ["postgres://nowhere.invalid", ""] {
+        let mut empty = with_variables();
+        empty.args(["queue", "list", "--database-url="]).env_remove("DATABASE_URL");
+        if !variable.is_empty() {
+            empty.env("DATABASE_URL", variable);
+        }
+        let output = empty.output().expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("the connection string is empty"), "{said}");
+    }
+
     let mut service = start();
     std::fs::write(folder.join(".pg_service.conf"), format!("[s]\n{}\n", by_url.url.replace(' ', "\n")))
         .expect("written");
