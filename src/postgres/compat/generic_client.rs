@@ -2,19 +2,17 @@
 
 use std::pin::Pin;
 
-use postgres_types::{BorrowToSql, ToSql, Type};
+use postgres_types::{BorrowToSql, Type};
 
 use super::{
     client::Client,
     failure::Error,
-    query::RowStream,
+    query::{Params, RowStream, TypedParams},
     row::{Row, SimpleQueryMessage},
     statement::{Statement, ToStatement},
     transaction::Transaction,
 };
 
-type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
-type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 /// A future that is `Send` whatever its parameters are, because its type does not name them.
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 

@@ -7,12 +7,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use postgres_types::ToSql;
-
 use super::{
     client::Client,
     failure::Error,
-    query,
+    query::{self, Params},
     row::Row,
     session::ClientSession,
     statement::{Statement, ToStatement},
@@ -21,8 +19,6 @@ use crate::postgres::{
     transaction::sent::Sent,
     wire::{Group, Reply},
 };
-
-type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Client {
     /// Returns a view whose methods gather statements instead of waiting for them.

@@ -1,17 +1,14 @@
 //! The client's methods that run statements with parameters.
 
-use postgres_types::{BorrowToSql, FromSqlOwned, ToSql, Type};
+use postgres_types::{BorrowToSql, FromSqlOwned, Type};
 
 use super::{
     client::Client,
     failure::Error,
-    query::{self, RowStream},
+    query::{self, Params, RowStream, TypedParams},
     row::Row,
     statement::ToStatement,
 };
-
-type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
-type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 impl Client {
     /// Runs a statement and returns its rows.

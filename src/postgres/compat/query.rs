@@ -18,7 +18,10 @@ use super::{
 };
 use crate::postgres::wire::{self, Group, Prepared, Reply, ReplyMode, Signature, WireError};
 
-type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+/// The parameters of a statement.
+pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+/// Parameters with their types.
+pub(super) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// Returns a group with one statement.
 pub(super) fn group<P: BorrowToSql>(statement: &Statement, params: &[P]) -> Result<Group, Error> {

@@ -1,21 +1,18 @@
 //! The client's methods, for transactions.
 
 use bytes::Buf;
-use postgres_types::{BorrowToSql, ToSql, Type};
+use postgres_types::{BorrowToSql, Type};
 
 use super::{
     cancel::CancelToken,
     copy_in::CopyInSink,
     copy_out::CopyOutStream,
     failure::Error,
-    query::RowStream,
+    query::{Params, RowStream, TypedParams},
     row::{Row, SimpleQueryMessage},
     statement::{Statement, ToStatement},
     transaction::Transaction,
 };
-
-type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
-type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// A transaction dereferences to its [`Client`](super::Client). These methods are for paths like
 /// `Transaction::query`, and for calls where the trait `GenericClient` is imported: its methods
