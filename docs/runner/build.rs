@@ -12,7 +12,7 @@ struct Block {
 }
 
 fn main() {
-    // Read at run time: a target folder that serves several checkouts may run the script of another.
+    // At run time, because a target folder for several checkouts may keep the script of another.
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let summary = read(&root.join("docs/SUMMARY.md"));
     let listed = summary.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(".md)"));
