@@ -132,7 +132,8 @@ impl<T: Payload> Consumer<T> {
     /// like [`Queue::take`]. With `n` = 0 returns at once.
     ///
     /// If the connection breaks during a take, its messages may be lost, and the consumer takes
-    /// again without an error. By contrast, [`Queue::take`] reports an unknown outcome.
+    /// again without an error while time is left. By contrast, [`Queue::take`] reports an unknown
+    /// outcome.
     ///
     /// If messages are few and each must be fast, see [`Consumer::receive_direct`].
     pub async fn take(&mut self, request: impl Into<Dequeue>) -> Result<Vec<Message<T>>> {

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::timeout;
+use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::Client;
-use trunkline::{Db, Lease, Message, Queue, Result, Settings, postgres::Statement};
+use trunkline::{Db, Dequeue, Lease, Message, Queue, Result, Settings, Wait, postgres::Statement};
 use trunkline_embedded::DelayProxy;
 
 use crate::fixture::{SOON, cluster, connect, database, through};
@@ -222,4 +222,27 @@ async fn lease_exchange_with_a_cut_answer_happened_or_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lease_exchange_with_a_cut_request_happened_or_not() {
     exchanged(Side::Requests).await;
+}
+
+/// A consumer retries a dequeue whose answer was lost, but not after its wait is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn consumer_whose_time_is_up_reports_a_lost_answer() {
+    let place = place().await;
+    place.db.create_queue("q", &Settings::new("int8").max_batch(2)).await.expect("created");
+    let queue: Queue<i64> = place.db.queue("q").await.expect("opened");
+    let consumer = Mutex::new(queue.consumer(Wait::poll()));
+    let refill = "delete from trunkline.queue_q; select trunkline.enqueue_many('q', array[1, 2]::int8[])";
+    place
+        .after_every_byte(
+            Side::Answers,
+            async || place.sql.batch_execute(refill).await.expect("enqueued"),
+            async |()| consumer.lock().await.lease(Dequeue::up_to(2).within(Duration::ZERO)).await,
+            async |what, leased| {
+                // A statement that was cut off earlier may still run, and leases the new row.
+                let all_or_nothing = |leased: Vec<Message<i64>>| leased.len() == 2 || leased.is_empty();
+                assert!(leased.is_none_or(all_or_nothing), "{what}");
+            },
+            async || place.runs().await,
+        )
+        .await;
 }

@@ -56,6 +56,8 @@ impl<T: Payload> Consumer<T> {
                     return Ok(found);
                 }
                 Ok(None) => {}
+                // No time is left to try again, so the caller must know that it got no answer.
+                Err(error) if until.is_some_and(|until| Instant::now() >= until) => return Err(error),
                 Err(error) => self.try_again(error)?,
             }
         }

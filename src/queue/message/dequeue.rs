@@ -44,8 +44,9 @@ impl Dequeue {
 
     /// Sets the maximum wait of a consumer. If nothing is due by then, the call returns no
     /// messages. Unlike a timeout around the call, this limit never loses messages that were
-    /// already dequeued: only the wait ends, and a running statement is awaited. A call that does
-    /// not wait reports an error.
+    /// already dequeued: only the wait ends, and a running statement is awaited. If that statement
+    /// loses its connection after the limit, the call reports the error instead of trying again.
+    /// With zero, the call asks the queue once. A call that does not wait reports an error.
     #[must_use]
     pub fn within(self, longest: Duration) -> Self {
         Self { within: Some(longest), ..self }

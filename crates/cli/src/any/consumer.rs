@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use trunkline::{Consumer, Dequeue, Message, Payload, Queue, shards};
+use trunkline::{Consumer, Dequeue, Message, Payload, shards};
 
 use super::{Of, alone};
 
 pub enum AnyConsumer<T> {
-    One(Queue<T>, Box<Consumer<T>>),
+    One(Box<Consumer<T>>),
     Sharded(shards::Consumer<T>),
 }
 
@@ -15,7 +15,7 @@ impl<T: Payload> AnyConsumer<T> {
     /// Waits until something is due.
     pub async fn ready(&mut self) -> trunkline::Result<()> {
         match self {
-            Self::One(_, consumer) => consumer.ready().await,
+            Self::One(consumer) => consumer.ready().await,
             Self::Sharded(consumer) => consumer.ready().await.map(drop),
         }
     }
@@ -23,7 +23,7 @@ impl<T: Payload> AnyConsumer<T> {
     /// Waits for one message, which may arrive inside a notification, and takes it.
     pub async fn receive_direct(&mut self) -> trunkline::Result<Of<Message<T>>> {
         Ok(match self {
-            Self::One(_, consumer) => {
+            Self::One(consumer) => {
                 let message = consumer.receive_direct().await?;
                 alone(message.id, message)
             }
@@ -37,18 +37,24 @@ impl<T: Payload> AnyConsumer<T> {
     /// Takes at most `n` due messages, without waiting.
     pub async fn take(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
-            Self::One(queue, _) => of_one(queue.take(n).await?),
-            Self::Sharded(consumer) => of_several(consumer.take(Dequeue::up_to(n).within(Duration::ZERO)).await?),
+            Self::One(consumer) => of_one(consumer.take(now(n)).await?),
+            Self::Sharded(consumer) => of_several(consumer.take(now(n)).await?),
         })
     }
 
     /// Leases at most `n` due messages, without waiting.
     pub async fn lease(&mut self, n: usize) -> trunkline::Result<Vec<Of<Message<T>>>> {
         Ok(match self {
-            Self::One(queue, _) => of_one(queue.lease(n).await?),
-            Self::Sharded(consumer) => of_several(consumer.lease(Dequeue::up_to(n).within(Duration::ZERO)).await?),
+            Self::One(consumer) => of_one(consumer.lease(now(n)).await?),
+            Self::Sharded(consumer) => of_several(consumer.lease(now(n)).await?),
         })
     }
+}
+
+/// Returns a request that does not wait. It goes through the consumer, which then knows whether
+/// messages come without a pause, and stops listening if they do.
+fn now(n: usize) -> Dequeue {
+    Dequeue::up_to(n).within(Duration::ZERO)
 }
 
 fn of_one<T>(messages: Vec<Message<T>>) -> Vec<Of<Message<T>>> {

@@ -21,6 +21,7 @@ mod command_line;
 mod million;
 mod ends;
 mod breaks;
+mod flood;
 mod read_only;
 mod work;
 mod work_ends;

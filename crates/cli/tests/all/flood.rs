@@ -1,0 +1,52 @@
+//! A follower under constant traffic stops listening, so that the producers' commits do not wait
+//! for one another.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use crate::fixture::{Session, Trunkline, eventually, rows, signal, sql};
+
+/// Notifies as often as many commits would.
+const FLOOD: &str = "select count(pg_notify('trunkline.q', i::text)) from generate_series(1, 10) i";
+
+const BACKLOG: usize = 60_000;
+
+#[test]
+fn follower_stops_listening_in_a_flood_and_listens_again() {
+    let trunkline = Trunkline::with_queue(&["--max-batch", "10"]);
+    let is_announced = || rows(&trunkline.url, "select trunkline.announced('trunkline.q')::text") == ["true"];
+    let messages = || trunkline.json(&["stats", "--json"])[0]["messages"].as_u64();
+    let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
+    let mut printed = child.stdout.take().expect("it is piped");
+    let counting = thread::spawn(move || {
+        let mut lines = Vec::new();
+        std::io::Read::read_to_end(&mut printed, &mut lines).expect("read");
+        lines.iter().filter(|byte| **byte == b'\n').count()
+    });
+    eventually("it listens", is_announced);
+    // A backlog, so that every dequeue finds messages: the follower never waits.
+    let backlog = format!("select count(trunkline.enqueue('q', 'one'::bytea)) from generate_series(1, {BACKLOG})");
+    sql(&trunkline.url, &backlog);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, url) = (stop.clone(), trunkline.url.clone());
+    let flood = thread::spawn(move || {
+        let mut session = Session::begin(&url, FLOOD);
+        while !stopped.load(Ordering::Relaxed) {
+            session.run(FLOOD);
+        }
+    });
+    eventually("it stops listening", || !is_announced());
+    assert!(messages() > Some(0), "it stopped because it waited");
+    stop.store(true, Ordering::Relaxed);
+    flood.join().expect("no panic");
+    eventually("it listens again once the flood is over", is_announced);
+    eventually("the queue is empty", || messages() == Some(0));
+    signal(&child, "TERM");
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(counting.join().expect("no panic"), BACKLOG);
+}
