@@ -616,6 +616,8 @@ function claim_schedules(since timestamp with time zone, n integer) returns TABL
 
 function clock() returns timestamp with time zone language sql volatile;
 
+function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interval DEFAULT '00:00:00.25'::interval) returns TABLE(freed bigint, refused text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 
 function dead_letters(queue text, after bigint DEFAULT 0, n integer DEFAULT 100) returns TABLE(id bigint, enqueued_at timestamp with time zone, dead_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
@@ -1162,7 +1164,7 @@ begin
     end if;
 end ;
 
-function do_behind_orders(ids bigint[]) returns bigint[] language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_behind_orders(ids bigint[]) returns bigint[] language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return (
@@ -1872,7 +1874,7 @@ begin
     end loop;
 end ;
 
-function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_find_emails(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -1897,7 +1899,7 @@ begin
     end if;
 end ;
 
-function do_find_orders(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload payload_orders, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_find_orders(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload payload_orders, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -1922,7 +1924,7 @@ begin
     end if;
 end ;
 
-function do_find_tasks(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_find_tasks(message bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 declare
     clock timestamptz := clock_timestamp();
@@ -2395,7 +2397,7 @@ begin
     end loop;
 end ;
 
-function do_gone_emails(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_gone_emails(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return query
@@ -2405,7 +2407,7 @@ begin
         where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
 end ;
 
-function do_gone_orders(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_gone_orders(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return query
@@ -2415,7 +2417,7 @@ begin
         where (d.id - q.id < q.size and q.attempt = d.attempt and q.error is null) is not true;
 end ;
 
-function do_gone_tasks(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_gone_tasks(ids bigint[], attempts integer[]) returns SETOF bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return query
@@ -4332,19 +4334,19 @@ begin
     end loop;
 end ;
 
-function do_stray_emails(floor timestamp with time zone, low tid, high tid) returns timestamp with time zone language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
+function do_stray_emails(floor timestamp with time zone, low tid, high tid) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return (select min(q.due_at) from trunkline."queue_emails" q where q.ctid >= low and q.ctid < high and q.due_at < floor);
 end ;
 
-function do_stray_orders(floor timestamp with time zone, low tid, high tid) returns timestamp with time zone language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
+function do_stray_orders(floor timestamp with time zone, low tid, high tid) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return (select min(q.due_at) from trunkline."queue_orders" q where q.ctid >= low and q.ctid < high and q.due_at < floor);
 end ;
 
-function do_stray_tasks(floor timestamp with time zone[], low tid, high tid) returns timestamp with time zone language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
+function do_stray_tasks(floor timestamp with time zone[], low tid, high tid) returns timestamp with time zone language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_indexscan=off enable_indexonlyscan=off enable_bitmapscan=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     return (select min(q.due_at) from trunkline."queue_tasks" q where q.ctid >= low and q.ctid < high and q.due_at < floor[q.lane + 1]);
@@ -4758,7 +4760,7 @@ begin
     end if;
 end ;
 
-function do_within_emails(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_within_emails(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload jsonb, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     if first_id > 0 or last_id < 9223372036854775807 then
@@ -4775,7 +4777,7 @@ begin
     end if;
 end ;
 
-function do_within_orders(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload payload_orders, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_within_orders(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload payload_orders, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     if first_id > 0 or last_id < 9223372036854775807 then
@@ -4792,7 +4794,7 @@ begin
     end if;
 end ;
 
-function do_within_tasks(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
+function do_within_tasks(first_id bigint, last_id bigint, due_from timestamp with time zone, due_before timestamp with time zone) returns TABLE(id bigint, enqueued_at timestamp with time zone, due_at timestamp with time zone, attempt integer, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off jit=off plan_cache_mode=force_generic_plan as 
 #variable_conflict use_variable
 begin
     if first_id > 0 or last_id < 9223372036854775807 then
@@ -4888,7 +4890,7 @@ function fail_schedule(name text, tick timestamp with time zone, next timestamp 
 
 function fill(template text, queue text, type text DEFAULT NULL::text) returns text language plpgsql stable set search_path=pg_catalog, pg_temp standard_conforming_strings=on;
 
-function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql stable set search_path=pg_catalog, pg_temp;
+function find(queue text, id bigint) returns TABLE(state text, attempt integer, due_at timestamp with time zone, ended_at timestamp with time zone, enqueued_at timestamp with time zone, error text, payload text, metadata jsonb, priority integer, key text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function fire_schedule(name text) returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
@@ -4944,7 +4946,7 @@ function more_lanes(queue text, lanes integer) returns void language plpgsql vol
 
 function own(statement text, r anyelement) returns jsonb language plpgsql stable set search_path=pg_catalog, pg_temp DateStyle=ISO IntervalStyle=postgres extra_float_digits=1 TimeZone=UTC lc_monetary=C;
 
-function own_columns(queue text, ids bigint[]) returns TABLE(id bigint, columns jsonb) language plpgsql stable set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off enable_material=off jit=off;
+function own_columns(queue text, ids bigint[]) returns TABLE(id bigint, columns jsonb) language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off enable_hashjoin=off enable_mergejoin=off enable_material=off jit=off;
 
 function parts_of(queue text) returns text[] language plpgsql stable set search_path=pg_catalog, pg_temp;
 
@@ -5001,6 +5003,8 @@ function retry(queue text, id bigint, attempt integer, delay interval DEFAULT '0
 function retry_many(queue text, ids bigint[], attempts integer[], delay interval DEFAULT '00:00:00'::interval, error text DEFAULT ''::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function revoke_rights(role regrole, queue text DEFAULT NULL::text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function rewrite(rows anyarray, main regclass, at_least bigint, max_pause interval, OUT freed bigint, OUT refused text) returns record language plpgsql volatile set search_path=pg_catalog, pg_temp lock_timeout=20ms row_security=off jit=off max_parallel_workers_per_gather=0 client_min_messages=warning;
 
 function right_schedules() returns bigint language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 

@@ -1,7 +1,7 @@
 create or replace function trunkline.find(queue text, id bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
                    payload text, metadata jsonb, priority int, key text)
-    language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Finds one message by its id. Returns no row if there is no such message, or no longer. Costs the same no matter how
 -- many messages are in the queue.
 --

@@ -1,5 +1,5 @@
 create or replace function trunkline.own_columns(queue text, ids bigint[]) returns table (id bigint, columns jsonb)
-    language plpgsql stable
+    language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set enable_material = off set jit = off as $$
 -- Returns the values that messages have in columns that you added to the queue's table, as texts by name. A message may

@@ -5,6 +5,7 @@
 //! every transaction that could still commit an older row has ended. If such a transaction has left
 //! older rows, the floor rises only up to these rows.
 
+pub(super) mod compaction;
 pub(super) mod lanes;
 
 use std::time::{Duration, Instant};

@@ -30,6 +30,7 @@ use crate::{
         },
         floor::{
             Look,
+            compaction::Compaction,
             lanes::{Lanes, Reached},
         },
         message::{
@@ -93,6 +94,7 @@ impl Db {
             sql,
             metrics: Metrics::of(name, &self.attached::<ShardName>()),
             unclaimed: Kept::default(),
+            compaction: Compaction::default(),
             description,
             db: self.clone(),
         })
@@ -147,6 +149,7 @@ pub(crate) struct Shared {
     pub metrics: Metrics,
     /// Dequeued messages without a caller that their runtime could not send back.
     pub unclaimed: Kept,
+    pub compaction: Compaction,
     /// The lanes and their floors. All handles of the queue in this process share them.
     lanes: Arc<Mutex<Lanes>>,
     /// The lanes of keys, as last read from the database.
@@ -217,7 +220,7 @@ impl Shared {
 
     /// Looks at the queue from the floor upwards, and updates the floor. Returns the seconds until
     /// the oldest visible row is due, locked rows included, or `None` if no message waits at all.
-    pub async fn look(&self) -> Result<Option<f64>> {
+    pub async fn look(self: &Arc<Self>) -> Result<Option<f64>> {
         let start = self.lanes().reached();
         let rows = self.query_again(&self.sql.look, &[&start]).await?;
         let (mut looks, mut due_in, mut cost) = (Vec::with_capacity(rows.len()), None::<f64>, Duration::ZERO);
@@ -233,13 +236,12 @@ impl Shared {
             lanes.saw(&looks, now, cost);
             lanes.claim_keep(now)
         };
-        if let Some(reached) = keep {
-            let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
-            // The look counts even if the floor cannot be stored for other processes: a role may
-            // lack the right.
-            if let Err(error) = self.query_again(&sql, &[&self.name(), &reached]).await {
-                debug!(queue = self.name(), %error, "floor not kept for other processes");
-            }
+        // The look counts even if the floor cannot be stored for other processes: a role may lack
+        // the right.
+        if let Some(reached) = keep
+            && let Err(error) = self.keep_floor(reached).await
+        {
+            debug!(queue = self.name(), %error, "floor not kept for other processes");
         }
         Ok(due_in)
     }

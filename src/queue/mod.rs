@@ -8,6 +8,7 @@ pub(crate) mod batch;
 pub(crate) mod wait;
 pub(crate) mod admin;
 pub(crate) mod handle;
+mod compact;
 pub(crate) mod verbs;
 pub(crate) mod consumer;
 pub mod testing;

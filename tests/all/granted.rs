@@ -2,6 +2,7 @@
 
 mod apart;
 mod columns;
+mod compaction;
 mod limited;
 mod outsiders;
 mod ticks;

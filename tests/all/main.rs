@@ -18,6 +18,7 @@ mod announced;
 mod metadata;
 mod payloads;
 mod floor;
+mod compaction;
 
 // Failures: bad input, unreadable messages, dead letters, tables that users changed.
 mod bad_input;

@@ -67,6 +67,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "purge",
             "prune",
             "prune_keys",
+            "compact",
             "rebuild",
             "repair_sequence",
             "repair_times",
@@ -150,6 +151,7 @@ const INTERNAL: &[&str] = &[
     "own",
     "payload_bytes",
     "refuse_row",
+    "rewrite",
     "settle",
     "time_of",
 ];

@@ -1,5 +1,5 @@
 create or replace function trunkline.{do_gone_}(ids bigint[], attempts int[])
-    returns setof bigint language plpgsql stable
+    returns setof bigint language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns which of these leases no longer exist, because the messages were cancelled, the queue was purged, or another worker has the messages after

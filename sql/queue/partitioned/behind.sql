@@ -1,5 +1,5 @@
 create or replace function trunkline.{do_behind_}(ids bigint[])
-    returns bigint[] language plpgsql stable
+    returns bigint[] language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns which of these messages stand behind a message of the same key that failed and waits for its retry: to end them first would break the

@@ -1,6 +1,6 @@
 create or replace function trunkline.{do_within_}(first_id bigint, last_id bigint, due_from timestamptz, due_before timestamptz)
     returns table (id bigint, enqueued_at timestamptz, due_at timestamptz, attempt int, error text, payload {type}, metadata jsonb, priority int, key text)
-    language plpgsql stable
+    language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns the messages with ids and due times within bounds: along the ids if these have a bound, otherwise along the due times. A row lies within

@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_find_}(message bigint)
     returns table (state text, attempt int, due_at timestamptz, ended_at timestamptz, enqueued_at timestamptz, error text,
                    payload {type}, metadata jsonb, priority int, key text)
-    language plpgsql stable
+    language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Returns one message, in whichever table it is, in one snapshot. A row lies within one block of 1,024 ids. So only the last row that begins at or

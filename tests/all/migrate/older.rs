@@ -139,11 +139,11 @@ async fn every_function_says_where_names_are_looked_up() {
           and p.proname not in ('refuse_row', 'enqueue', 'do_enqueue_q', 'floor', 'dispatch') and 'search_path=pg_catalog, pg_temp' <> all (coalesce(p.proconfig, '{}'))";
     let found: Vec<String> = sql.query(unsafe_ones, &[]).await.expect("read").iter().map(|row| row.get(0)).collect();
     assert!(found.is_empty(), "{found:?}");
-    // These functions delete stale rows or return an id to its pool. A role that may call them can
-    // achieve nothing else with them.
+    // These functions delete stale rows, return an id to its pool, or copy a table that the caller
+    // may delete from. A role that may call them can achieve nothing else with them.
     let definer = "select array_agg(proname::text order by proname) from pg_proc where pronamespace = 'trunkline'::regnamespace and prosecdef";
     let definers: Vec<String> = sql.query_one(definer, &[]).await.expect("read").get(0);
-    assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "wait_no_more"]);
+    assert_eq!(definers, ["forget_relays", "forget_workers", "keep_letter", "rewrite", "wait_no_more"]);
 }
 
 /// An enqueue and the check of its row run with the search path of the session.

@@ -198,6 +198,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
         &[
             "alter_queue",
             "build_dispatch",
+            "compact",
             "create_queue",
             "drop_queue",
             "install_queues",
@@ -238,6 +239,7 @@ pub const STATEMENTS_APART: &[(&str, &[&str])] = &[
 
 /// The files of `sql/functions` that touch no rows of a queue.
 pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
+    ("they copy a whole table", &["compact", "rewrite"]),
     (
         "they only call what is planned, lock, listen, or ask for a role",
         &["announced", "check_role", "dispatch", "kept_floor", "listen", "lock_queue", "unlisten"],

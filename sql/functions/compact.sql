@@ -1,0 +1,53 @@
+create or replace function trunkline.compact(queue text, at_least bigint default 33554432, max_pause interval default '250 ms')
+    returns table (freed bigint, refused text)
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- Gives the disk space of deleted rows back to the system, even while an old snapshot keeps vacuum from it. Returns the
+-- number of bytes that it freed, or why it did nothing although deleted rows occupy space; call it again later then.
+-- The messages are copied into an empty file. Other sessions wait meanwhile: for at most 20 ms until no session uses the
+-- table, and then for max_pause. Programs that consume with the library call it every ten seconds. If all consumers use
+-- SQL, call it from a cron job.
+--
+-- at_least: the number of bytes to gain at least. If messages occupy more than a tenth of the space, it does nothing.
+-- max_pause: if copying would probably take longer, it does nothing.
+--
+-- A transaction above read committed whose snapshot is older than the copy sees an empty queue afterwards, as after
+-- `truncate`. pg_dump is not affected: nothing is copied while it runs.
+--
+-- Example:
+--     select freed, refused from trunkline.compact('emails');
+#variable_conflict use_variable
+declare
+    name text;
+    main regclass;
+    outcome record;
+begin
+    perform trunkline.check_queue(queue);
+    if at_least is null or max_pause is null or max_pause <= '0' then
+        raise exception 'a compaction needs a number of bytes and a longest pause, not % and %', coalesce(at_least::text, 'null'), coalesce(max_pause::text, 'null')
+            using errcode = 'invalid_parameter_value', hint = 'Leave out both arguments, or pass bytes, and an interval of more than zero.';
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'a queue is compacted in a transaction that is read committed'
+            using errcode = 'invalid_transaction_state', hint = 'Call the function outside of this transaction, whose snapshot may not show all messages.';
+    end if;
+    freed := 0;
+    foreach name in array array['queue_', 'unique_', 'line_', 'lane_'] loop
+        name := format('trunkline.%I', name || queue);
+        main := to_regclass(name);
+        continue when main is null or pg_total_relation_size(main) < at_least;
+        begin
+            -- Only roles that may delete from the table can lock it. The lock keeps vacuum and other compactions away, and
+            -- no producer or consumer.
+            execute format('lock table only %s in share update exclusive mode nowait', name);
+        exception when lock_not_available then
+            refused := 'a vacuum or another compaction is running';
+            continue;
+        end;
+        execute format('select r.freed, r.refused from trunkline.rewrite(null::%s[], $1, $2, $3) r', name) into outcome using main, at_least, max_pause;
+        freed := outcome.freed;
+        refused := coalesce(outcome.refused, refused);
+        exit when freed > 0; -- the table stays locked until the transaction ends, so one at a time
+    end loop;
+    refused := case when freed = 0 then refused end;
+    return next;
+end $$;

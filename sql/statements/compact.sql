@@ -1,0 +1,2 @@
+-- Gives the disk space of deleted rows back while no vacuum can.
+select freed, refused from trunkline.compact($1)

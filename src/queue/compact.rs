@@ -1,0 +1,44 @@
+//! Stores the floor for other processes, and gives the disk space of deleted rows back.
+
+use std::{sync::Arc, time::Instant};
+
+use tracing::debug;
+
+use crate::{
+    error::Result,
+    postgres::{db::Class, time::Time, wire::only},
+    queue::handle::Shared,
+};
+
+impl Shared {
+    /// Stores the floor for other processes. If a table is large, compacts it in a task of its own.
+    pub(super) async fn keep_floor(self: &Arc<Self>, reached: Time) -> Result<()> {
+        let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
+        let rows = self.query_again(&sql, &[&self.name(), &reached]).await?;
+        if only(&rows)?.read(1)? && self.compaction.claim(Instant::now()) {
+            let shared = self.clone();
+            tokio::spawn(async move {
+                if let Err(error) = shared.compact().await {
+                    debug!(queue = shared.name(), %error, "not compacted");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Compacts one of the queue's tables if that is worth its cost. Uses a connection of its own,
+    /// because statements behind it on a shared one would wait for it.
+    async fn compact(&self) -> Result<()> {
+        let sql = self.db.statement("compact", include_str!("../../sql/statements/compact.sql"));
+        let session = self.db.own_session_for(Class::Main).await?;
+        let rows = session.query(&sql, &[&self.name()]).await?;
+        self.db.give_back(session);
+        let row = only(&rows)?;
+        let (freed, refused) = (row.read::<i64>(0)?, row.read::<Option<&str>>(1)?);
+        if freed > 0 {
+            self.compaction.was_worth_it();
+        }
+        debug!(queue = self.name(), freed, refused, "compacted");
+        Ok(())
+    }
+}

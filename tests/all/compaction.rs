@@ -1,0 +1,340 @@
+//! Compaction gives the disk space of deleted rows back while a snapshot keeps vacuum from it, and
+//! changes no message.
+
+use std::{
+    convert::Infallible,
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio_postgres::Client;
+use trunkline::{Db, Dequeue, Draft, Message, Queue, Settings, Wait, Worker};
+
+use crate::fixture::{Place, connect, database, eventually, place, superuser};
+
+const KINDS: [&str; 4] = ["plain", "priorities", "keys", "uniqueness"];
+
+fn settings(kind: &str) -> Settings {
+    let settings = Settings::new("int8");
+    match kind {
+        "priorities" => settings.priorities(3),
+        "keys" => settings.partitions(4),
+        "uniqueness" => settings.uniqueness(true),
+        _ => settings,
+    }
+}
+
+fn draft(kind: &str, n: i64) -> Draft<i64> {
+    let draft = Draft::new(n);
+    match kind {
+        "priorities" => draft.priority((n % 3) as u8),
+        "keys" => draft.key(format!("k{}", n % 7)),
+        "uniqueness" => draft.unique(format!("u{n}").as_str()),
+        _ => draft,
+    }
+}
+
+/// Returns a session with an old snapshot that has not touched the queue.
+async fn old_snapshot(url: &str) -> Client {
+    let old = connect(url).await;
+    old.batch_execute("begin isolation level repeatable read; select 1 from trunkline.queue").await.expect("held");
+    old
+}
+
+/// Compacts however little it brings. Returns the bytes that were freed, and why there are none.
+async fn compact(sql: &Client) -> (i64, Option<String>) {
+    let row = sql.query_one("select freed, refused from trunkline.compact('q', 0)", &[]).await.expect("called");
+    (row.get(0), row.get(1))
+}
+
+async fn freed(sql: &Client) {
+    eventually("it is compacted", || async { compact(sql).await.0 > 0 }).await;
+}
+
+/// Leaves deleted rows.
+async fn waste(sql: &Client) {
+    sql.batch_execute(
+        "insert into trunkline.queue_q (size, payload) select 1, '{-1}' from generate_series(1, 2000);
+         delete from trunkline.queue_q where payload = '{-1}'",
+    )
+    .await
+    .expect("inserted and deleted");
+}
+
+/// Returns all rows of the queue's tables as text, and the states of their triggers.
+async fn contents(sql: &Client) -> Vec<String> {
+    let mut all = Vec::new();
+    for table in ["queue_q", "unique_q", "line_q", "lane_q"] {
+        let exists = sql.query_one("select to_regclass('trunkline.' || $1::text) is not null", &[&table]).await;
+        if exists.expect("asked").get(0) {
+            let text = format!("select t::text from trunkline.{table} t order by 1");
+            all.extend(sql.query(&text, &[]).await.expect("read").iter().map(|row| row.get(0)));
+        }
+    }
+    let triggers = "select tgname::text || tgenabled::text from pg_trigger where not tgisinternal
+                    and tgrelid = 'trunkline.queue_q'::regclass order by 1";
+    all.extend(sql.query(triggers, &[]).await.expect("read").iter().map(|row| row.get(0)));
+    all
+}
+
+/// Enqueues messages of every sort, and leaves thousands of deleted rows.
+async fn fill(queue: &Queue<i64>, kind: &str, sql: &Client) {
+    for from in (0..5000).step_by(5) {
+        queue
+            .enqueue_many((from..from + 5).map(|n| draft(kind, n)).collect::<Vec<_>>().iter())
+            .await
+            .expect("enqueued");
+    }
+    let later = |n| draft(kind, n).after(Duration::from_secs(600));
+    queue.enqueue_many((5000..5030).map(later).collect::<Vec<_>>().iter()).await.expect("enqueued");
+    sql.batch_execute("delete from trunkline.queue_q where id > 40000 and due_at < now()").await.expect("deleted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
+    for kind in KINDS {
+        let Place { queue, url, sql, db: _db } = place::<i64>(settings(kind)).await;
+        sql.batch_execute(
+            "create function public.refuse() returns trigger language plpgsql as 'begin raise ''no''; end';
+             alter table trunkline.queue_q add column tenant text default 'x', add column twice int generated always as (size * 2) stored",
+        )
+        .await
+        .expect("altered");
+        fill(&queue, kind, &sql).await;
+        let is_keyed = kind == "keys";
+        if !is_keyed {
+            let leased = queue.lease(20).await.expect("leased");
+            queue.retry(&leased[..5], Duration::from_secs(60), "failed").await.expect("held");
+            queue.ack(&leased[5..10]).await.expect("held");
+        }
+        // Triggers that others made see nothing.
+        sql.batch_execute(
+            "create trigger refuse before insert or delete on trunkline.queue_q for each row execute function public.refuse();
+             create trigger refuse_truncate before truncate on trunkline.queue_q execute function public.refuse();
+             alter table trunkline.queue_q enable always trigger refuse;
+             create trigger off before insert on trunkline.queue_q for each row execute function public.refuse();
+             alter table trunkline.queue_q disable trigger off",
+        )
+        .await
+        .expect("created");
+        let old = old_snapshot(&url).await;
+        let (before, size) = (contents(&sql).await, "select pg_total_relation_size('trunkline.queue_q')");
+        let large: i64 = sql.query_one(size, &[]).await.expect("asked").get(0);
+        let (freed, refused) = compact(&sql).await;
+        assert!(freed > 0, "{kind}: {refused:?}");
+        let small: i64 = sql.query_one(size, &[]).await.expect("asked").get(0);
+        assert_eq!(large - small, freed);
+        assert_eq!(contents(&sql).await, before, "{kind}");
+        if kind == "plain" {
+            assert_eq!(compact(&sql).await, (0, None), "what is left are messages");
+        }
+        old.batch_execute("commit").await.expect("the snapshot was held");
+
+        sql.batch_execute("drop trigger refuse on trunkline.queue_q").await.expect("dropped");
+        if kind == "uniqueness" {
+            let again = draft(kind, 5000);
+            assert!(!queue.enqueue(again).await.expect("enqueued").is_new(), "its message is still there");
+        }
+        let stats = queue.stats().await.expect("counted");
+        assert_eq!(stats.delayed + stats.due + stats.leased + stats.to_retry, stats.messages, "{stats:?}");
+        if !is_keyed {
+            let due = stats.due as usize;
+            assert_eq!(queue.take(due + 1).await.expect("taken").len(), due);
+        }
+    }
+}
+
+/// A statement that waits for a compaction sees the messages afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn statement_behind_a_compaction_sees_all_messages() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue_many(&(0..10).collect::<Vec<_>>()).await.expect("enqueued");
+    let leased = queue.lease(1).await.expect("leased");
+    let (id, attempt) = (leased[0].id, leased[0].attempt);
+    sql.batch_execute("alter table trunkline.queue_q add column tenant text default 'x'").await.expect("added");
+    let looks = [
+        "select count(*) = 0 from trunkline.do_gone_q(array[ID], array[ATTEMPT])".to_owned(),
+        "select state = 'leased' from trunkline.find('q', ID)".to_owned(),
+        "select columns ->> 'tenant' = 'x' from trunkline.own_columns('q', array[ID])".to_owned(),
+        "select count(*) = 10 from trunkline.messages('q')".to_owned(),
+        "select count(*) = 10 from trunkline.messages('q', 20)".to_owned(),
+        "select due + leased = 10 from trunkline.stats('q')".to_owned(),
+        "select oldest is not null from trunkline.do_look_q('-infinity')".to_owned(),
+        "select stray is not null from trunkline.do_sweep_q(now(), 0)".to_owned(),
+        "select stray is not null from trunkline.do_sweep_q(now(), null)".to_owned(),
+        "select count(*) = 1 from trunkline.reschedule('q', array[ID + 1], now() - interval '1 s') r".to_owned(),
+        "select count(*) = 1 from trunkline.lease('q')".to_owned(),
+        "select count(*) = 1 from trunkline.cancel('q', array[ID]) c".to_owned(),
+    ];
+    for look in looks {
+        let look = look.replace("ID", &id.to_string()).replace("ATTEMPT", &attempt.to_string());
+        let (compacting, looking) = (superuser(&url).await, connect(&url).await);
+        let prepared = looking.prepare(&look).await.expect("prepared");
+        if !["cancel(", "lease(", "reschedule("].iter().any(|change| look.contains(change)) {
+            assert!(looking.query_one(&prepared, &[]).await.expect("ran").get::<_, bool>(0), "before: {look}");
+        }
+        waste(&sql).await;
+        compacting.batch_execute("begin").await.expect("begun");
+        freed(&compacting).await;
+        let waits =
+            tokio::spawn(async move { looking.query_one(&prepared, &[]).await.map(|row| row.get::<_, bool>(0)) });
+        eventually("it waits", || async {
+            let waiting = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
+            sql.query_one(waiting, &[]).await.expect("asked").get(0)
+        })
+        .await;
+        compacting.batch_execute("commit").await.expect("compacted");
+        assert!(waits.await.expect("no panic").expect(&look), "{look}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_is_refused_with_its_reason() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    let admin = superuser(&url).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let says = async |what: &str| {
+        waste(&sql).await;
+        eventually(what, || async {
+            let (freed, refused) = compact(&sql).await;
+            assert_eq!(freed, 0, "{what}");
+            refused.is_some_and(|refused| refused.contains(what))
+        })
+        .await;
+    };
+    let other = superuser(&url).await;
+    for (act, what, undo) in [
+        ("begin; select from trunkline.queue_q", "uses it in a transaction that began at", "rollback"),
+        (
+            "begin; update trunkline.queue_q set size = size; prepare transaction 'p'",
+            "a prepared transaction uses it",
+            "rollback prepared 'p'",
+        ),
+        (
+            "begin; lock table trunkline.queue_q in share update exclusive mode",
+            "a vacuum or another compaction",
+            "rollback",
+        ),
+        (
+            "set application_name = 'pg_dump'; begin isolation level repeatable read; select from trunkline.queue",
+            "is pg_dump",
+            "rollback; reset application_name",
+        ),
+        (
+            "create table public.refers (id bigint references trunkline.queue_q)",
+            "a foreign key refers to its table",
+            "drop table public.refers",
+        ),
+        (
+            "create publication p for table trunkline.queue_q with (publish = 'insert')",
+            "a publication contains its table",
+            "drop publication p",
+        ),
+    ] {
+        other.batch_execute(act).await.expect(act);
+        if what.contains("prepared") {
+            // The update above would wait for it.
+            eventually(what, || async { compact(&sql).await.1.is_some_and(|refused| refused.contains(what)) }).await;
+        } else if what.contains("vacuum") {
+            assert_eq!(compact(&sql).await.1.as_deref(), Some("a vacuum or another compaction is running"));
+        } else {
+            says(what).await;
+        }
+        other.batch_execute(undo).await.expect(undo);
+    }
+    waste(&admin).await;
+    freed(&sql).await;
+
+    let failing = [
+        ("begin isolation level repeatable read; select trunkline.compact('q', 0)", "is read committed"),
+        ("select trunkline.compact('r')", "there is no queue 'r'"),
+        ("select trunkline.compact('q', null)", "needs a number of bytes"),
+        ("select trunkline.compact('q', 0, '0 s')", "needs a number of bytes"),
+        (
+            "select trunkline.rewrite(null::trunkline.queue_q[], 'trunkline.queue_q', 0, '1 s')",
+            "only trunkline.compact rewrites a table",
+        ),
+        (
+            "begin; lock table trunkline.queue_q in share update exclusive mode;
+             select trunkline.rewrite(null::trunkline.dead_q[], 'trunkline.queue_q', 0, '1 s')",
+            "only trunkline.compact rewrites a table",
+        ),
+    ];
+    for (call, error) in failing {
+        let said = sql.batch_execute(call).await.expect_err(call);
+        assert!(said.as_db_error().is_some_and(|said| said.message().contains(error)), "{call}: {said:?}");
+        sql.batch_execute("rollback").await.expect("rolled back");
+    }
+    // Most of the table is messages.
+    queue.enqueue_many(&vec![7; 100_000]).await.expect("enqueued");
+    assert_eq!(compact(&sql).await, (0, None));
+    // What would take too long is not begun.
+    let long = sql.query_one("select refused from trunkline.compact('q', 0, '1 us')", &[]).await.expect("called");
+    assert!(long.get::<_, &str>(0).contains("would be read for longer than"), "{long:?}");
+}
+
+/// The library compacts by itself, and consumers notice nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn library_compacts_a_large_queue_while_it_consumes() {
+    let url = database().await;
+    let db = Db::connect(&url).await.expect("connected");
+    db.create_queue("q", &Settings::new("bytea")).await.expect("created");
+    let queue: Queue<Vec<u8>> = db.queue("q").await.expect("opened");
+    let (sql, _old) = (connect(&url).await, old_snapshot(&url).await);
+    let mut consumer = queue.consumer(Wait::Notify);
+    let consuming = tokio::spawn(async move { while consumer.take(Dequeue::up_to(100)).await.is_ok() {} });
+    for _ in 0..40 {
+        queue.enqueue_many(&vec![vec![7; 100_000]; 10]).await.expect("enqueued");
+    }
+    let size = "select pg_total_relation_size('trunkline.queue_q')";
+    eventually("the space is given back", || async {
+        queue.enqueue(vec![1]).await.expect("enqueued"); // so that the floor moves
+        sql.query_one(size, &[]).await.expect("asked").get::<_, i64>(0) < 4_000_000
+    })
+    .await;
+    consuming.abort();
+}
+
+/// Producers, consumers and compactions at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn traffic_goes_on_during_compactions_and_loses_nothing() {
+    for kind in KINDS {
+        let Place { queue, url, sql, db: _db } = place::<i64>(settings(kind)).await;
+        let _old = old_snapshot(&url).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let compacting = tokio::spawn({
+            let (sql, stop) = (connect(&url).await, stop.clone());
+            async move {
+                let mut count = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    count += u32::from(compact(&sql).await.0 > 0);
+                }
+                count
+            }
+        });
+        let handled = Arc::new(Mutex::new(vec![0_u8; 1000]));
+        let worker = Worker::new(queue.clone(), {
+            let handled = handled.clone();
+            move |message: Message<i64>| {
+                handled.lock().expect("no panic")[message.payload as usize] += 1;
+                async { Ok::<(), Infallible>(()) }
+            }
+        });
+        let working = tokio::spawn(worker.run(pending::<()>()));
+        for n in 0..1000 {
+            queue.enqueue(draft(kind, n)).await.expect("enqueued");
+        }
+        eventually("all are handled", || async { queue.stats().await.expect("counted").messages == 0 }).await;
+        stop.store(true, Ordering::Relaxed);
+        let count = compacting.await.expect("no panic");
+        working.abort();
+        assert!(count > 0, "{kind}: {count} compactions");
+        assert!(handled.lock().expect("no panic").iter().all(|times| *times == 1), "{kind}");
+        let left = sql.query_one("select count(*) from trunkline.dead_q", &[]).await.expect("counted");
+        assert_eq!(left.get::<_, i64>(0), 0);
+    }
+}
