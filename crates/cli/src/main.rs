@@ -39,6 +39,7 @@ mod schedule;
 mod dead;
 mod archive;
 mod purge;
+mod compact;
 mod rights;
 mod shard;
 mod postgres;
@@ -166,6 +167,9 @@ Examples:
     Purge(purge::Purge),
     /// Delete archived messages that are older than a given age; prints how many
     Prune(purge::Prune),
+    /// Give the disk space of deleted rows back, even while an old transaction keeps vacuum from it;
+    /// prints how many bytes
+    Compact(compact::Args),
     /// Let a role enqueue, dequeue, or operate queues
     Grant(rights::Grant),
     /// Revoke what a role was granted
@@ -213,6 +217,7 @@ async fn run(Program { verb, database }: Program) -> Result<()> {
         Verb::Archive(args) => archive::run(args, &database).await,
         Verb::Purge(args) => purge::purge(args, &database).await,
         Verb::Prune(args) => purge::prune(args, &database).await,
+        Verb::Compact(args) => compact::run(args, &database).await,
         Verb::Grant(args) => rights::grant(args, &database).await,
         Verb::Revoke(args) => rights::revoke(args, &database).await,
         Verb::Shard(verb) => shard::run(verb, &database).await,

@@ -2,6 +2,7 @@
 //! for one another.
 
 use std::{
+    io::{BufRead, BufReader},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,12 +23,8 @@ fn follower_stops_listening_in_a_flood_and_listens_again() {
     let is_announced = || rows(&trunkline.url, "select trunkline.announced('trunkline.q')::text") == ["true"];
     let messages = || trunkline.json(&["stats", "--json"])[0]["messages"].as_u64();
     let mut child = trunkline.start(&["dequeue", "q", "--follow"]);
-    let mut printed = child.stdout.take().expect("it is piped");
-    let counting = thread::spawn(move || {
-        let mut lines = Vec::new();
-        std::io::Read::read_to_end(&mut printed, &mut lines).expect("read");
-        lines.iter().filter(|byte| **byte == b'\n').count()
-    });
+    let printed = child.stdout.take().expect("it is piped");
+    let counting = thread::spawn(move || BufReader::new(printed).lines().count());
     eventually("it listens", is_announced);
     // A backlog, so that every dequeue finds messages: the follower never waits.
     let backlog = format!("select count(trunkline.enqueue('q', 'one'::bytea)) from generate_series(1, {BACKLOG})");

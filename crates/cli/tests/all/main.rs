@@ -5,6 +5,7 @@ mod demo;
 mod queues;
 mod describe;
 mod messages;
+mod compact;
 mod input;
 mod dead;
 mod direct;

@@ -50,6 +50,24 @@ impl Scene {
         Ok(lanes)
     }
 
+    pub(super) async fn compact(&mut self, lasts: u64) -> Result<String, String> {
+        let (until, mut times, mut in_vain) = (Instant::now() + Duration::from_millis(lasts), 0, 0);
+        while Instant::now() < until {
+            for queue in plan::QUEUES {
+                // A gain of less than nothing is enough.
+                let text = "select refused is null from trunkline.compact($1, -1000000000)";
+                match self.client().await?.query_one(text, &[&queue]).await {
+                    Ok(row) if row.get(0) => times += 1,
+                    Ok(_) => in_vain += 1,
+                    Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => in_vain += 1, // of a mutant
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            self.pass(20).await?;
+        }
+        Ok(format!("{times} times, {in_vain} in vain"))
+    }
+
     pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {
         let (db, until, mut times) = (self.owner().await?, Instant::now() + Duration::from_millis(lasts), 0);
         while Instant::now() < until {

@@ -48,6 +48,8 @@ pub enum Fault {
     Alter,
     /// All functions are created again while they are used.
     Migrate,
+    /// Queues are compacted again and again, however little it brings.
+    Compact,
     /// Each fsync takes a long time.
     SlowDisk,
     /// The disk has no room left.

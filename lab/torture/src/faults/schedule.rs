@@ -53,7 +53,7 @@ fn lasts(fault: Fault) -> (u64, u64) {
         Fault::HalfOpen | Fault::OneWay | Fault::Silence | Fault::Connections => (1_500, 4_000),
         Fault::Delay | Fault::Alter | Fault::Migrate | Fault::SlowDisk | Fault::FullDisk => (1_000, 3_000),
         Fault::Clock => (1_000, 5_000),
-        Fault::Snapshot | Fault::Autovacuum => (4_000, 8_000),
+        Fault::Snapshot | Fault::Autovacuum | Fault::Compact => (4_000, 8_000),
     }
 }
 

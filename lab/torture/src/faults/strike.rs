@@ -137,6 +137,7 @@ impl Scene {
             Fault::Connections => self.connections(planned.lasts_ms).await,
             Fault::Alter => self.alter(&mut random, planned.lasts_ms).await,
             Fault::Migrate => self.migrate(planned.lasts_ms).await,
+            Fault::Compact => self.compact(planned.lasts_ms).await,
             Fault::SlowDisk => self.slow_disk(&mut random, planned.lasts_ms).await,
             Fault::FullDisk => self.full_disk(&mut random, planned.lasts_ms).await,
             Fault::Clock => self.clock(&mut random, planned.lasts_ms).await,

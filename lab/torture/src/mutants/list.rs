@@ -24,7 +24,7 @@ pub struct Mutant {
     pub seed: u64,
 }
 
-pub static MUTANTS: [Mutant; 19] = [
+pub static MUTANTS: [Mutant; 22] = [
     Mutant {
         name: "no-attempt-in-the-fence",
         defect: Defect::Sql(
@@ -228,5 +228,45 @@ pub static MUTANTS: [Mutant; 19] = [
         faults: &[],
         minutes: 0.7,
         seed: 19,
+    },
+    Mutant {
+        name: "compacts-without-the-lock",
+        // Rows that are committed between the copy and the truncate are lost.
+        defect: Defect::Shared(
+            "rewrite",
+            &[("execute format('lock table only %s in access exclusive mode', main);", "perform 1;")],
+        ),
+        breaks: &["a message vanished whose enqueue was Ok", "a message came again that was acknowledged"],
+        faults: &[Fault::Compact],
+        minutes: 0.7,
+        seed: 20,
+    },
+    Mutant {
+        name: "compaction-forgets-a-row",
+        defect: Defect::Shared(
+            "rewrite",
+            &[("(select q from only %s q limit $1)", "(select q from only %s q order by 1 offset 1 limit $1)")],
+        ),
+        breaks: &["a message vanished whose enqueue was Ok"],
+        faults: &[Fault::Compact],
+        minutes: 0.5,
+        seed: 21,
+    },
+    Mutant {
+        name: "compaction-takes-attempts-back",
+        defect: Defect::Shared(
+            "rewrite",
+            &[(
+                "get diagnostics count = row_count;",
+                "get diagnostics count = row_count;
+    if exists (select from pg_attribute where attrelid = main and attname = 'attempt') then
+        execute format('update %s set attempt = greatest(attempt - 1, 0)', main);
+    end if;",
+            )],
+        ),
+        breaks: &["one lease was given twice", "the end of a lease was refused while it ran"],
+        faults: &[Fault::Compact],
+        minutes: 0.5,
+        seed: 22,
     },
 ];

@@ -1,0 +1,58 @@
+//! `trunkline compact`
+
+use std::time::Duration;
+
+use trunkline::{Payload, Queue, postgres::Statement};
+
+use crate::{any::AnyQueue, database::Database, error::Result, number, print, time};
+
+/// The arguments of `trunkline compact`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Deleted rows occupy disk space until vacuum removes them, which it cannot do while an older transaction
+is open. This command copies the messages, which are few then, into an empty file. Programs that consume
+with the library do so by themselves, every ten seconds if it is worth it. If all consumers use SQL, run
+this command from a cron job. If a session holds it up, the reason goes to standard error, and 0 bytes
+are freed.
+
+Example:
+  trunkline compact emails")]
+pub struct Args {
+    /// The queue
+    queue: String,
+    /// The number of bytes to gain at least
+    #[arg(long, value_name = "BYTES", default_value = "33554432", value_parser = number::count::<i64>)]
+    at_least: i64,
+    /// The longest time for which producers and consumers may have to wait
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = time::duration)]
+    max_pause: Duration,
+}
+
+pub async fn run(args: Args, database: &Database) -> Result<()> {
+    let (at_least, max_pause) = (args.at_least, args.max_pause.as_secs_f64());
+    let compacted = match database.queue_unread(&args.queue).await? {
+        AnyQueue::One(queue) => vec![compact(queue, at_least, max_pause).await?],
+        AnyQueue::Sharded(queue) => {
+            let parts = queue.on_each(|part| compact(part, at_least, max_pause)).await;
+            parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()?
+        }
+    };
+    for refused in compacted.iter().filter_map(|(_, refused)| refused.as_deref()) {
+        print::note(format!("warning: queue {:?} was not compacted: {refused}", args.queue));
+    }
+    print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter())
+}
+
+/// Returns the bytes that were freed, and why there were none although deleted rows occupy some.
+async fn compact<T: Payload>(
+    queue: Queue<T>,
+    at_least: i64,
+    max_pause: f64,
+) -> trunkline::Result<(i64, Option<String>)> {
+    let schema = queue.db().schema_name().replace('"', "\"\"");
+    let text = format!(
+        "select freed, refused from \"{schema}\".compact($1, $2, pg_catalog.make_interval(secs => $3)) c(freed, refused)"
+    );
+    let statement: Statement<(&str, i64, f64), (i64, Option<String>)> = Statement::of(text);
+    queue.db().run(&statement, (&*queue.description().name, at_least, max_pause)).await
+}

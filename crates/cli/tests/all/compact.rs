@@ -1,0 +1,33 @@
+//! `trunkline compact` gives disk space back, or says what holds it up.
+
+use crate::fixture::{Session, Trunkline, eventually, sql};
+
+const WASTE: &str = "insert into trunkline.queue_q (size, payload) select 1, '{x}' from generate_series(1, 2000); \
+                     delete from trunkline.queue_q where payload = '{x}'";
+
+#[test]
+fn compact_prints_the_freed_bytes_or_what_holds_it_up() {
+    let trunkline = Trunkline::with_queue(&["--type", "text"]);
+    trunkline.ok(&["enqueue", "q", "one", "two"]);
+    let _old = Session::begin(&trunkline.url, "begin isolation level repeatable read; select 1 from trunkline.queue");
+    sql(&trunkline.url, WASTE);
+    assert_eq!(trunkline.lines(&["compact", "q"]), ["0"], "less than 32 MB are not worth it");
+    let freed: u64 = trunkline.lines(&["compact", "q", "--at-least", "1000"])[0].parse().expect("a number");
+    assert!(freed > 100_000, "{freed}");
+    assert_eq!(trunkline.lines(&["dequeue", "q"]), ["one", "two"]);
+
+    let _reader = Session::begin(&trunkline.url, "begin; select 1 from trunkline.queue_q");
+    eventually("it says who holds it up", || {
+        sql(&trunkline.url, WASTE);
+        let output = trunkline.start(&["compact", "q", "--at-least", "0"]).wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(error.starts_with("warning: queue \"q\" was not compacted: "), "{error}");
+        error.contains("uses it in a transaction that began at")
+    });
+    let (code, error) = trunkline.fails(&["compact", "q", "--max-pause", "soon"]);
+    assert!(code == 2 && error.contains("--max-pause"), "{error}");
+    let (code, error) = trunkline.fails(&["compact", "nothing"]);
+    assert!(code == 1 && error.contains("there is no queue \"nothing\""), "{error}");
+}
