@@ -5,37 +5,40 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest pause between compactions that do nothing.
-const SELDOM: Duration = Duration::from_secs(600);
-/// The pause after the first of them.
-const SOON: Duration = Duration::from_secs(10);
+/// The time until the next try, after the first one in vain and at most. A try costs little if a
+/// session holds it up.
+const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+/// The time for which producers and consumers may have to wait, at first and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
-/// The pause before the next compaction: each one in vain doubles it.
+/// The next try. Each one in vain doubles the time until the next, and the pause that is accepted
+/// then: what could not be freed in good time takes longer.
 #[derive(Debug, Default)]
-pub(crate) struct Compaction(Mutex<Pause>);
+pub(crate) struct Compaction(Mutex<Next>);
 
 #[derive(Debug, Default)]
-struct Pause {
-    until: Option<Instant>,
-    length: Duration,
+struct Next {
+    at: Option<Instant>,
+    in_vain: u32,
 }
 
 impl Compaction {
-    /// Returns true if it is time to compact. The caller then does so, and no other caller does in
-    /// the meantime.
-    pub fn claim(&self, now: Instant) -> bool {
-        let mut pause = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = pause.until.is_none_or(|until| now >= until);
-        if is_due {
-            // Counts as one in vain, until the outcome is known.
-            pause.length = (pause.length * 2).clamp(SOON, SELDOM);
-            pause.until = Some(now + pause.length);
+    /// Returns the longest pause that is accepted, if it is time to compact. The caller then does
+    /// so, and no other caller does in the meantime.
+    pub fn claim(&self, now: Instant) -> Option<Duration> {
+        let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.at.is_some_and(|at| now < at) {
+            return None;
         }
-        is_due
+        let doubled = |(first, most): (Duration, Duration)| first.saturating_mul(1 << next.in_vain.min(10)).min(most);
+        let (every, pause) = (doubled(EVERY), doubled(PAUSE));
+        // It counts as in vain until the outcome is known.
+        *next = Next { at: Some(now + every), in_vain: next.in_vain.saturating_add(1) };
+        Some(pause)
     }
 
     pub fn was_worth_it(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Pause::default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Next::default();
     }
 }
 
@@ -44,17 +47,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_compaction_in_vain_doubles_the_pause() {
+    fn each_compaction_in_vain_doubles_the_time_and_the_pause() {
         let (compaction, mut now) = (Compaction::default(), Instant::now());
-        for pause in [10, 20, 40, 80, 160, 320, 600, 600] {
-            assert!(compaction.claim(now) && !compaction.claim(now), "one at a time");
-            now += Duration::from_secs(pause - 1);
-            assert!(!compaction.claim(now));
+        for (every, pause) in [(10, 250), (20, 500), (40, 1000), (60, 2000), (60, 2000)] {
+            assert_eq!(compaction.claim(now), Some(Duration::from_millis(pause)));
+            assert_eq!(compaction.claim(now), None, "one at a time");
+            now += Duration::from_secs(every - 1);
+            assert_eq!(compaction.claim(now), None);
             now += Duration::from_secs(1);
         }
-        assert!(compaction.claim(now));
         compaction.was_worth_it();
-        assert!(compaction.claim(now));
-        assert!(compaction.claim(now + SOON));
+        assert_eq!(compaction.claim(now), Some(PAUSE.0));
+        assert_eq!(compaction.claim(now + EVERY.0), Some(2 * PAUSE.0));
     }
 }

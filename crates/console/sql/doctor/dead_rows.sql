@@ -8,9 +8,12 @@ select 'wrong', substr(s.relname, strpos(s.relname, '_') + 1),
             then 'Autovacuum is turned off for this table.'
             when v.is_held
             then 'It was vacuumed within that time, so something holds them: see the sessions, slots, standbys and prepared transactions that are found.'
+                 || coalesce(' It cannot be compacted either while ' || u.who || '.', '')
             else 'Autovacuum does not keep up: its workers are busy elsewhere, it waits too much between pages (autovacuum_vacuum_cost_delay), or a lock is in its way.' end,
        case when o.is_off
             then format('alter table trunkline.%I reset (autovacuum_enabled);', s.relname)
+            when v.is_held and s.relname !~ '^(dead|archive)_'
+            then format('select freed, refused from trunkline.compact(%L, max_pause => ''10 s'');', substr(s.relname, strpos(s.relname, '_') + 1))
             else format('vacuum (verbose) trunkline.%I;', s.relname) end
 from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral (
     select exists (select from pg_options_to_table(c.reloptions) o where o.option_name = 'autovacuum_enabled' and not o.option_value::bool) as is_off) o, lateral (
@@ -21,6 +24,12 @@ from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral (
         or exists (select from pg_prepared_xacts p where p.database = current_database() and p.prepared < l.at)
         or exists (select from pg_replication_slots r where r.xmin is not null)
         or exists (select from pg_stat_replication r where r.backend_xmin is not null) as is_held) v
+left join lateral (
+    select format('session %s (%s) has an open transaction that used the table', k.pid, coalesce(nullif(a.application_name, ''), 'without a name')) as who
+    from pg_locks k join pg_stat_activity a on a.pid = k.pid
+    where k.relation = s.relid and k.database = (select d.oid from pg_database d where d.datname = current_database())
+      and a.xact_start < now() - interval '10 s' and s.relname !~ '^(dead|archive)_'
+    order by a.xact_start limit 1) u on true
 where s.schemaname = 'trunkline' and s.relname ~ '^(queue|dead|archive|unique|lane|line)_'
   and s.n_dead_tup > 50000 + s.n_live_tup / 2
   and (o.is_off or v.is_held or l.since < now() - interval '{patience}')
