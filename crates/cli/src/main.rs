@@ -167,8 +167,7 @@ Examples:
     Purge(purge::Purge),
     /// Delete archived messages that are older than a given age; prints how many
     Prune(purge::Prune),
-    /// Give the disk space of deleted rows back, even while an old transaction keeps vacuum from it;
-    /// prints how many bytes
+    /// Give disk space of deleted rows back, even while vacuum cannot; prints how many bytes
     Compact(compact::Args),
     /// Let a role enqueue, dequeue, or operate queues
     Grant(rights::Grant),
