@@ -217,6 +217,7 @@ fn old_snapshot(choice: &Choice) -> Vec<Plan> {
     for (case, rate, dead) in [
         ("1000-a-second, many dead", 1000.0, many),
         ("10000-a-second, many dead", 10_000.0, many),
+        ("5000-a-second", 5000.0, 0),
         ("10000-a-second", 10_000.0, 0),
     ] {
         let mut plan = plan("old-snapshot", case, named("trunkline"), "cycle", choice);
