@@ -1,11 +1,11 @@
-create or replace function trunkline.compact(queue text, at_least bigint default 33554432, max_pause interval default '250 ms')
+create or replace function trunkline.compact(queue text, at_least bigint default 33554432, max_pause interval default '2 s')
     returns table (freed bigint, refused text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Gives the disk space of deleted rows back to the system, even while an old snapshot keeps vacuum from it. Returns the
 -- number of bytes that it freed, or why it did nothing although deleted rows occupy space; call it again later then.
 -- The messages are copied into an empty file. Other sessions wait meanwhile: for at most 20 ms until no session uses the
--- table, and then for max_pause. Programs that consume with the library call it every ten seconds; if it was in vain, they
--- accept longer pauses later, of at most 2 s. If all consumers use SQL, call it from a cron job.
+-- table, and then for about 1 ms per MB of rows. Programs that consume with the library call it every ten seconds. If all
+-- consumers use SQL, call it from a cron job.
 --
 -- at_least: the number of bytes to gain at least. If messages occupy more than a tenth of the space, it does nothing.
 -- max_pause: if copying would probably take longer, it does nothing.

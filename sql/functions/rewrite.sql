@@ -12,7 +12,7 @@ create or replace function trunkline.rewrite(
 #variable_conflict use_variable
 declare
     -- The speeds that are expected: bytes read, and bytes and rows copied, per second.
-    read_speed constant float8 := 1e9;
+    read_speed constant float8 := 1.5e9;
     copy_speed constant float8 := 5e7;
     row_speed constant float8 := 1e5;
     seconds constant float8 := extract(epoch from max_pause);

@@ -1,9 +1,6 @@
 //! Stores the floor for other processes, and gives the disk space of deleted rows back.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use tracing::debug;
 
@@ -18,12 +15,10 @@ impl Shared {
     pub(super) async fn keep_floor(self: &Arc<Self>, reached: Time) -> Result<()> {
         let sql = self.db.statement("keep_floor", include_str!("../../sql/statements/keep_floor.sql"));
         let rows = self.query_again(&sql, &[&self.name(), &reached]).await?;
-        if only(&rows)?.read(1)?
-            && let Some(max_pause) = self.compaction.claim(Instant::now())
-        {
+        if only(&rows)?.read(1)? && self.compaction.claim(Instant::now()) {
             let shared = self.clone();
             tokio::spawn(async move {
-                if let Err(error) = shared.compact(max_pause).await {
+                if let Err(error) = shared.compact().await {
                     debug!(queue = shared.name(), %error, "not compacted");
                 }
             });
@@ -33,10 +28,10 @@ impl Shared {
 
     /// Compacts one of the queue's tables if that is worth its cost. Uses a connection of its own,
     /// because statements behind it on a shared one would wait for it.
-    async fn compact(&self, max_pause: Duration) -> Result<()> {
+    async fn compact(&self) -> Result<()> {
         let sql = self.db.statement("compact", include_str!("../../sql/statements/compact.sql"));
         let session = self.db.own_session_for(Class::Main).await?;
-        let rows = session.query(&sql, &[&self.name(), &max_pause.as_secs_f64()]).await?;
+        let rows = session.query(&sql, &[&self.name()]).await?;
         self.db.give_back(session);
         let row = only(&rows)?;
         let (freed, refused) = (row.read::<i64>(0)?, row.read::<Option<&str>>(1)?);

@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value = "33554432", value_parser = number::count::<i64>)]
     at_least: i64,
     /// The longest time for which producers and consumers may have to wait
-    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = time::duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time::duration)]
     max_pause: Duration,
 }
 

@@ -5,14 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time until the next try, after the first one in vain and at most. A try costs little if a
-/// session holds it up.
+/// The time until the next try, after the first one in vain and at most.
 const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
-/// The time for which producers and consumers may have to wait, at first and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
 
-/// The next try. Each one in vain doubles the time until the next, and the pause that is accepted
-/// then: what could not be freed in good time takes longer.
+/// The next try. Each one in vain doubles the time until the next.
 #[derive(Debug, Default)]
 pub(crate) struct Compaction(Mutex<Next>);
 
@@ -23,18 +19,17 @@ struct Next {
 }
 
 impl Compaction {
-    /// Returns the longest pause that is accepted, if it is time to compact. The caller then does
-    /// so, and no other caller does in the meantime.
-    pub fn claim(&self, now: Instant) -> Option<Duration> {
+    /// Returns true if it is time to compact. The caller then does so, and no other caller does in
+    /// the meantime.
+    pub fn claim(&self, now: Instant) -> bool {
         let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if next.at.is_some_and(|at| now < at) {
-            return None;
+        let is_due = next.at.is_none_or(|at| now >= at);
+        if is_due {
+            // It counts as in vain until the outcome is known.
+            let every = EVERY.0.saturating_mul(1 << next.in_vain.min(10)).min(EVERY.1);
+            *next = Next { at: Some(now + every), in_vain: next.in_vain.saturating_add(1) };
         }
-        let doubled = |(first, most): (Duration, Duration)| first.saturating_mul(1 << next.in_vain.min(10)).min(most);
-        let (every, pause) = (doubled(EVERY), doubled(PAUSE));
-        // It counts as in vain until the outcome is known.
-        *next = Next { at: Some(now + every), in_vain: next.in_vain.saturating_add(1) };
-        Some(pause)
+        is_due
     }
 
     pub fn was_worth_it(&self) {
@@ -47,17 +42,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_compaction_in_vain_doubles_the_time_and_the_pause() {
+    fn each_compaction_in_vain_doubles_the_time_until_the_next() {
         let (compaction, mut now) = (Compaction::default(), Instant::now());
-        for (every, pause) in [(10, 250), (20, 500), (40, 1000), (60, 2000), (60, 2000)] {
-            assert_eq!(compaction.claim(now), Some(Duration::from_millis(pause)));
-            assert_eq!(compaction.claim(now), None, "one at a time");
+        for every in [10, 20, 40, 60, 60] {
+            assert!(compaction.claim(now) && !compaction.claim(now), "one at a time");
             now += Duration::from_secs(every - 1);
-            assert_eq!(compaction.claim(now), None);
+            assert!(!compaction.claim(now));
             now += Duration::from_secs(1);
         }
         compaction.was_worth_it();
-        assert_eq!(compaction.claim(now), Some(PAUSE.0));
-        assert_eq!(compaction.claim(now + EVERY.0), Some(2 * PAUSE.0));
+        assert!(compaction.claim(now));
+        assert!(compaction.claim(now + EVERY.0));
     }
 }
