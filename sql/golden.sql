@@ -616,7 +616,7 @@ function claim_schedules(since timestamp with time zone, n integer) returns TABL
 
 function clock() returns timestamp with time zone language sql volatile;
 
-function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interval DEFAULT '00:00:02'::interval) returns TABLE(freed bigint, refused text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
+function compact(queue text, at_least bigint DEFAULT 33554432, max_pause interval DEFAULT '00:00:02'::interval, if_held boolean DEFAULT false) returns TABLE(freed bigint, refused text) language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function create_queue(queue text, payload regtype DEFAULT 'bytea'::regtype, max_attempts integer DEFAULT 10, lease interval DEFAULT '00:00:30'::interval, max_batch integer DEFAULT 1024, priorities integer DEFAULT 1, aging interval DEFAULT '00:01:00'::interval, uniqueness boolean DEFAULT false, partitions integer DEFAULT 0, per_key integer DEFAULT 1) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on client_min_messages=warning;
 
@@ -4913,6 +4913,10 @@ function in_lanes(queue text, parameter text) returns text language plpgsql stab
 function install_queue(queue text) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp standard_conforming_strings=on check_function_bodies=off;
 
 function is_array(type regtype) returns boolean language plpgsql stable set search_path=pg_catalog, pg_temp;
+
+function is_held() returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
+
+function is_large(queue text) returns boolean language plpgsql volatile set search_path=pg_catalog, pg_temp;
 
 function keep_floor(queue text, reached timestamp with time zone) returns void language plpgsql volatile set search_path=pg_catalog, pg_temp enable_seqscan=off enable_bitmapscan=off jit=off;
 

@@ -1,17 +1,19 @@
-create or replace function trunkline.compact(queue text, at_least bigint default 33554432, max_pause interval default '2 s')
-    returns table (freed bigint, refused text)
+create or replace function trunkline.compact(
+    queue text, at_least bigint default 33554432, max_pause interval default '2 s', if_held bool default false
+) returns table (freed bigint, refused text)
     language plpgsql set search_path = pg_catalog, pg_temp as $$
 -- Gives the disk space of deleted rows back to the system, even while an old snapshot keeps vacuum from it. Returns the
 -- number of bytes that it freed, or why it did nothing although deleted rows occupy space; call it again later then.
 -- The messages are copied into an empty file. Other sessions wait meanwhile: for at most 20 ms until no session uses the
--- table, and then for about 1 ms per MB of rows. Programs that consume with the library call it every ten seconds. If all
--- consumers use SQL, call it from a cron job.
+-- table, and then for about 1 ms per MB of rows. Programs that consume with the library call it every ten seconds, with
+-- if_held. If all consumers use SQL, call it so from a cron job.
 --
 -- at_least: the number of bytes to gain at least. If messages occupy more than a tenth of the space, it does nothing.
--- max_pause: if copying would probably take longer, it does nothing.
+-- max_pause: if copying would probably take longer, it does nothing. if_held: it does nothing while vacuum can remove the
+-- rows: unless a transaction, a replication slot or a standby is older than a minute, or than 20,000 transactions.
 --
 -- A transaction above read committed whose snapshot is older than the copy sees an empty queue afterwards, as after
--- `truncate`. pg_dump is not affected: nothing is copied while it runs.
+-- `truncate`. Nothing is copied while pg_dump runs.
 --
 -- Example:
 --     select freed, refused from trunkline.compact('emails');
@@ -31,6 +33,10 @@ begin
             using errcode = 'invalid_transaction_state', hint = 'Call the function outside of this transaction, whose snapshot may not show all messages.';
     end if;
     freed := 0;
+    if if_held and not trunkline.is_held() then
+        return next;
+        return;
+    end if;
     foreach name in array array['queue_', 'unique_', 'line_', 'lane_'] loop
         name := format('trunkline.%I', name || queue);
         main := to_regclass(name);
@@ -43,9 +49,14 @@ begin
             refused := 'a vacuum or another compaction is running';
             continue;
         end;
-        execute format('select r.freed, r.refused from trunkline.rewrite(null::%s[], $1, $2, $3) r', name) into outcome using main, at_least, max_pause;
-        freed := outcome.freed;
-        refused := coalesce(outcome.refused, refused);
+        begin
+            execute format('select r.freed, r.refused from trunkline.rewrite(null::%s[], $1, $2, $3) r', name) into outcome
+                using main, at_least, max_pause;
+            freed := outcome.freed;
+            refused := coalesce(outcome.refused, refused);
+        exception when object_not_in_prerequisite_state then
+            refused := sqlerrm;
+        end;
         exit when freed > 0; -- the table stays locked until the transaction ends, so one at a time
     end loop;
     refused := case when freed = 0 then refused end;

@@ -48,10 +48,10 @@ begin
     where l.locktype = 'relation' and l.relation = main and l.database = (select d.oid from pg_database d where d.datname = current_database())
       and l.pid is distinct from pg_backend_pid() and (l.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
     order by a.xact_start limit 1;
-    -- A dump takes its snapshot before its locks.
+    -- A dump takes its snapshot before its locks, and soon after it has connected.
     refused := coalesce(refused, (
         select format('session %s is pg_dump', a.pid) from pg_stat_activity a
-        where a.datname = current_database() and a.application_name = 'pg_dump' and a.backend_xmin is not null limit 1));
+        where a.datname = current_database() and a.application_name = 'pg_dump' limit 1));
     if exists (select from pg_constraint c where c.confrelid = main and c.contype = 'f') then
         refused := 'a foreign key refers to its table';
     elsif exists (select from pg_publication_tables t join pg_publication p using (pubname)
@@ -91,11 +91,16 @@ begin
     execute format('insert into %1$s (%2$s) overriding system value select %2$s from unnest($1) r', main, columns) using rows;
     get diagnostics count = row_count;
     if count <> coalesce(cardinality(rows), 0) then
-        raise exception 'a copy of % has % rows instead of %', main, count, cardinality(rows) using errcode = 'object_not_in_prerequisite_state',
+        raise exception 'a copy of % has % rows instead of %', main, count, cardinality(rows) using errcode = 'feature_not_supported',
             hint = 'Nothing was changed. A rule of the table may be the cause: remove it.';
     end if;
     foreach trigger in array coalesce(triggers, '{}') loop
         execute format('alter table only %s %s', main, trigger);
     end loop;
+    -- A dump that began meanwhile waits for the table, and would find it empty. The caller undoes all of this.
+    perform pg_stat_clear_snapshot();
+    if exists (select from pg_stat_activity a where a.datname = current_database() and a.application_name = 'pg_dump') then
+        raise exception 'pg_dump has begun' using errcode = 'object_not_in_prerequisite_state', hint = 'Compact the queue after the dump.';
+    end if;
     freed := size - pg_total_relation_size(main);
 end $$;

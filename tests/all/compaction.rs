@@ -1,6 +1,8 @@
 //! Compaction gives the disk space of deleted rows back while a snapshot keeps vacuum from it, and
 //! changes no message.
 
+mod refused;
+
 use std::{
     convert::Infallible,
     future::pending,
@@ -63,6 +65,20 @@ async fn waste(sql: &Client) {
     )
     .await
     .expect("inserted and deleted");
+}
+
+/// Begins so many transactions that snapshots become old.
+async fn burn(sql: &Client) {
+    sql.batch_execute(
+        "create table public.burnt ();
+         do $$ begin
+             for i in 1 .. 20001 loop
+                 begin insert into public.burnt default values; exception when others then raise; end;
+             end loop;
+         end $$",
+    )
+    .await
+    .expect("begun and ended");
 }
 
 /// Returns all rows of the queue's tables as text, and the states of their triggers.
@@ -192,91 +208,6 @@ async fn statement_behind_a_compaction_sees_all_messages() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn compaction_is_refused_with_its_reason() {
-    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
-    let admin = superuser(&url).await;
-    queue.enqueue(1).await.expect("enqueued");
-    let says = async |what: &str| {
-        waste(&sql).await;
-        eventually(what, || async {
-            let (freed, refused) = compact(&sql).await;
-            assert_eq!(freed, 0, "{what}");
-            refused.is_some_and(|refused| refused.contains(what))
-        })
-        .await;
-    };
-    let other = superuser(&url).await;
-    for (act, what, undo) in [
-        ("begin; select from trunkline.queue_q", "uses it in a transaction that began at", "rollback"),
-        (
-            "begin; update trunkline.queue_q set size = size; prepare transaction 'p'",
-            "a prepared transaction uses it",
-            "rollback prepared 'p'",
-        ),
-        (
-            "begin; lock table trunkline.queue_q in share update exclusive mode",
-            "a vacuum or another compaction",
-            "rollback",
-        ),
-        (
-            "set application_name = 'pg_dump'; begin isolation level repeatable read; select from trunkline.queue",
-            "is pg_dump",
-            "rollback; reset application_name",
-        ),
-        (
-            "create table public.refers (id bigint references trunkline.queue_q)",
-            "a foreign key refers to its table",
-            "drop table public.refers",
-        ),
-        (
-            "create publication p for table trunkline.queue_q with (publish = 'insert')",
-            "a publication contains its table",
-            "drop publication p",
-        ),
-    ] {
-        other.batch_execute(act).await.expect(act);
-        if what.contains("prepared") {
-            // The update above would wait for it.
-            eventually(what, || async { compact(&sql).await.1.is_some_and(|refused| refused.contains(what)) }).await;
-        } else if what.contains("vacuum") {
-            assert_eq!(compact(&sql).await.1.as_deref(), Some("a vacuum or another compaction is running"));
-        } else {
-            says(what).await;
-        }
-        other.batch_execute(undo).await.expect(undo);
-    }
-    waste(&admin).await;
-    freed(&sql).await;
-
-    let failing = [
-        ("begin isolation level repeatable read; select trunkline.compact('q', 0)", "is read committed"),
-        ("select trunkline.compact('r')", "there is no queue 'r'"),
-        ("select trunkline.compact('q', null)", "needs a number of bytes"),
-        ("select trunkline.compact('q', 0, '0 s')", "needs a number of bytes"),
-        (
-            "select trunkline.rewrite(null::trunkline.queue_q[], 'trunkline.queue_q', 0, '1 s')",
-            "only trunkline.compact rewrites a table",
-        ),
-        (
-            "begin; lock table trunkline.queue_q in share update exclusive mode;
-             select trunkline.rewrite(null::trunkline.dead_q[], 'trunkline.queue_q', 0, '1 s')",
-            "only trunkline.compact rewrites a table",
-        ),
-    ];
-    for (call, error) in failing {
-        let said = sql.batch_execute(call).await.expect_err(call);
-        assert!(said.as_db_error().is_some_and(|said| said.message().contains(error)), "{call}: {said:?}");
-        sql.batch_execute("rollback").await.expect("rolled back");
-    }
-    // Most of the table is messages.
-    queue.enqueue_many(&vec![7; 100_000]).await.expect("enqueued");
-    assert_eq!(compact(&sql).await, (0, None));
-    // What would take too long is not begun.
-    let long = sql.query_one("select refused from trunkline.compact('q', 0, '1 us')", &[]).await.expect("called");
-    assert!(long.get::<_, &str>(0).contains("would be read for longer than"), "{long:?}");
-}
-
 /// The library compacts by itself, and consumers notice nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn library_compacts_a_large_queue_while_it_consumes() {
@@ -285,6 +216,7 @@ async fn library_compacts_a_large_queue_while_it_consumes() {
     db.create_queue("q", &Settings::new("bytea")).await.expect("created");
     let queue: Queue<Vec<u8>> = db.queue("q").await.expect("opened");
     let (sql, _old) = (connect(&url).await, old_snapshot(&url).await);
+    burn(&sql).await;
     let mut consumer = queue.consumer(Wait::Notify);
     let consuming = tokio::spawn(async move { while consumer.take(Dequeue::up_to(100)).await.is_ok() {} });
     for _ in 0..40 {

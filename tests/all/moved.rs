@@ -124,6 +124,45 @@ async fn pg_dump_goes_on_in_another_server() {
     goes_on(&db.queue("q").await.expect("opened"), &left).await;
 }
 
+/// A dump takes its snapshot before its locks. A compaction in between would empty the table for
+/// it.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs pg_dump: see .ci/versions"]
+async fn pg_dump_between_snapshot_and_locks_prevents_compactions() {
+    let tools = Tools::found(&["pg_dump"]);
+    let here = Server::start(Some(tools.binaries()), &[]);
+    let db = Db::connect(&here.url()).await.expect("connected");
+    db.migrate().await.expect("migrated");
+    db.create_queue("q", &Settings::new("int8")).await.expect("created");
+    let queue: Queue<i64> = db.queue("q").await.expect("opened");
+    for n in 0..50 {
+        queue.enqueue(n).await.expect("enqueued");
+    }
+    let (first, second, sql) = (connect(&here.url()).await, connect(&here.url()).await, connect(&here.url()).await);
+    first.batch_execute("begin; lock table trunkline.queue_q").await.expect("locked");
+    second.batch_execute("begin; lock table trunkline.audit").await.expect("locked");
+    let (binaries, url) = (tools.binaries(), here.url());
+    let dumping = tokio::task::spawn_blocking(move || {
+        Tools::of(&binaries, &["pg_dump"]).run("pg_dump", &["--data-only", "--dbname", &url], "")
+    });
+    let waits =
+        "select exists (select from pg_stat_activity where application_name = 'pg_dump' and wait_event_type = 'Lock')";
+    eventually("it waits for its locks", async || sql.query_one(waits, &[]).await.expect("asked").get(0)).await;
+    first.batch_execute("commit").await.expect("the queue is free");
+    let compact = "select refused from trunkline.compact('q', -1000000000)";
+    for _ in 0..20 {
+        let refused = sql.query_one(compact, &[]).await.expect("called");
+        assert!(refused.get::<_, Option<&str>>(0).is_some(), "the dump has begun");
+    }
+    second.batch_execute("commit").await.expect("let go");
+    let dump = dumping.await.expect("no panic");
+    assert_eq!(dump.lines().filter(|line| line.contains("\t{")).count(), 50, "{dump}");
+    eventually("the session of the dump ends, and the queue is compacted", async || {
+        sql.query_one(compact, &[]).await.expect("called").get::<_, Option<&str>>(0).is_none()
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs pg_dump and psql: see .ci/versions"]
 async fn data_only_restore_goes_on_after_sequence_repair() {

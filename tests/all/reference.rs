@@ -146,6 +146,8 @@ const INTERNAL: &[&str] = &[
     "floor",
     "install_queue",
     "is_array",
+    "is_held",
+    "is_large",
     "keep_floor",
     "missing",
     "own",

@@ -12,7 +12,7 @@ use crate::{any::AnyQueue, database::Database, error::Result, number, print, tim
 Deleted rows occupy disk space until vacuum removes them, which it cannot do while an older transaction
 is open. This command copies the messages, which are few then, into an empty file. Programs that consume
 with the library do so by themselves, every ten seconds if it is worth it. If all consumers use SQL, run
-this command from a cron job. If a session holds it up, the reason goes to standard error, and 0 bytes
+this command with --if-held from a cron job. If a session holds it up, the reason goes to standard error, and 0 bytes
 are freed.
 
 Example:
@@ -26,14 +26,17 @@ pub struct Args {
     /// The longest time for which producers and consumers may have to wait
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time::duration)]
     max_pause: Duration,
+    /// Do nothing while vacuum can remove the rows
+    #[arg(long)]
+    if_held: bool,
 }
 
 pub async fn run(args: Args, database: &Database) -> Result<()> {
-    let (at_least, max_pause) = (args.at_least, args.max_pause.as_secs_f64());
+    let how = (args.at_least, args.max_pause.as_secs_f64(), args.if_held);
     let compacted = match database.queue_unread(&args.queue).await? {
-        AnyQueue::One(queue) => vec![compact(queue, at_least, max_pause).await?],
+        AnyQueue::One(queue) => vec![compact(queue, how).await?],
         AnyQueue::Sharded(queue) => {
-            let parts = queue.on_each(|part| compact(part, at_least, max_pause)).await;
+            let parts = queue.on_each(|part| compact(part, how)).await;
             parts.into_iter().map(|part| part.of).collect::<trunkline::Result<_>>()?
         }
     };
@@ -46,13 +49,12 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
 /// Returns the bytes that were freed, and why there were none although deleted rows occupy some.
 async fn compact<T: Payload>(
     queue: Queue<T>,
-    at_least: i64,
-    max_pause: f64,
+    (at_least, max_pause, if_held): (i64, f64, bool),
 ) -> trunkline::Result<(i64, Option<String>)> {
     let schema = queue.db().schema_name().replace('"', "\"\"");
     let text = format!(
-        "select freed, refused from \"{schema}\".compact($1, $2, pg_catalog.make_interval(secs => $3)) c(freed, refused)"
+        "select freed, refused from \"{schema}\".compact($1, $2, pg_catalog.make_interval(secs => $3), $4) c(freed, refused)"
     );
-    let statement: Statement<(&str, i64, f64), (i64, Option<String>)> = Statement::of(text);
-    queue.db().run(&statement, (&*queue.description().name, at_least, max_pause)).await
+    let statement: Statement<(&str, i64, f64, bool), (i64, Option<String>)> = Statement::of(text);
+    queue.db().run(&statement, (&*queue.description().name, at_least, max_pause, if_held)).await
 }

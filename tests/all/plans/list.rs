@@ -285,6 +285,8 @@ pub const FUNCTIONS_APART: &[(&str, &[&str])] = &[
         "they read the catalog, or the list of queues, by its key",
         &[
             "base_type",
+            "is_held",
+            "is_large",
             "check_columns",
             "check_keyed",
             "check_keys",

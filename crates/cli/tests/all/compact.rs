@@ -12,6 +12,8 @@ fn compact_prints_the_freed_bytes_or_what_holds_it_up() {
     let _old = Session::begin(&trunkline.url, "begin isolation level repeatable read; select 1 from trunkline.queue");
     sql(&trunkline.url, WASTE);
     assert_eq!(trunkline.lines(&["compact", "q"]), ["0"], "less than 32 MB are not worth it");
+    let if_held = trunkline.lines(&["compact", "q", "--at-least", "1000", "--if-held"]);
+    assert_eq!(if_held, ["0"], "the snapshot is not old");
     let freed: u64 = trunkline.lines(&["compact", "q", "--at-least", "1000"])[0].parse().expect("a number");
     assert!(freed > 100_000, "{freed}");
     assert_eq!(trunkline.lines(&["dequeue", "q"]), ["one", "two"]);

@@ -1,0 +1,140 @@
+//! Compactions that are refused or undone.
+
+use tokio_postgres::Client;
+use trunkline::Settings;
+
+use super::{burn, compact, freed, waste};
+use crate::fixture::{Place, connect, eventually, place, superuser};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_is_refused_with_its_reason() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    let admin = superuser(&url).await;
+    queue.enqueue(1).await.expect("enqueued");
+    let says = async |what: &str| {
+        waste(&sql).await;
+        eventually(what, || async {
+            let (freed, refused) = compact(&sql).await;
+            assert_eq!(freed, 0, "{what}");
+            refused.is_some_and(|refused| refused.contains(what))
+        })
+        .await;
+    };
+    let other = superuser(&url).await;
+    for (act, what, undo) in [
+        ("begin; select from trunkline.queue_q", "uses it in a transaction that began at", "rollback"),
+        (
+            "begin; update trunkline.queue_q set size = size; prepare transaction 'p'",
+            "a prepared transaction uses it",
+            "rollback prepared 'p'",
+        ),
+        (
+            "begin; lock table trunkline.queue_q in share update exclusive mode",
+            "a vacuum or another compaction",
+            "rollback",
+        ),
+        (
+            "set application_name = 'pg_dump'; begin isolation level repeatable read; select from trunkline.queue",
+            "is pg_dump",
+            "rollback; reset application_name",
+        ),
+        (
+            "create table public.refers (id bigint references trunkline.queue_q)",
+            "a foreign key refers to its table",
+            "drop table public.refers",
+        ),
+        (
+            "create publication p for table trunkline.queue_q with (publish = 'insert')",
+            "a publication contains its table",
+            "drop publication p",
+        ),
+    ] {
+        other.batch_execute(act).await.expect(act);
+        if what.contains("prepared") {
+            // The update above would wait for it.
+            eventually(what, || async { compact(&sql).await.1.is_some_and(|refused| refused.contains(what)) }).await;
+        } else if what.contains("vacuum") {
+            assert_eq!(compact(&sql).await.1.as_deref(), Some("a vacuum or another compaction is running"));
+        } else {
+            says(what).await;
+        }
+        other.batch_execute(undo).await.expect(undo);
+    }
+    waste(&admin).await;
+    freed(&sql).await;
+
+    let failing = [
+        ("begin isolation level repeatable read; select trunkline.compact('q', 0)", "is read committed"),
+        ("select trunkline.compact('r')", "there is no queue 'r'"),
+        ("select trunkline.compact('q', null)", "needs a number of bytes"),
+        ("select trunkline.compact('q', 0, '0 s')", "needs a number of bytes"),
+        (
+            "select trunkline.rewrite(null::trunkline.queue_q[], 'trunkline.queue_q', 0, '1 s')",
+            "only trunkline.compact rewrites a table",
+        ),
+        (
+            "begin; lock table trunkline.queue_q in share update exclusive mode;
+             select trunkline.rewrite(null::trunkline.dead_q[], 'trunkline.queue_q', 0, '1 s')",
+            "only trunkline.compact rewrites a table",
+        ),
+    ];
+    for (call, error) in failing {
+        let said = sql.batch_execute(call).await.expect_err(call);
+        assert!(said.as_db_error().is_some_and(|said| said.message().contains(error)), "{call}: {said:?}");
+        sql.batch_execute("rollback").await.expect("rolled back");
+    }
+    // Most of the table is messages.
+    queue.enqueue_many(&vec![7; 100_000]).await.expect("enqueued");
+    assert_eq!(compact(&sql).await, (0, None));
+    // What would take too long is not begun.
+    let long = sql.query_one("select refused from trunkline.compact('q', 0, '1 us')", &[]).await.expect("called");
+    assert!(long.get::<_, &str>(0).contains("would be read for longer than"), "{long:?}");
+}
+
+/// A dump that connects while a compaction runs takes its snapshot before the table is ready.
+#[tokio::test(flavor = "multi_thread")]
+async fn compaction_is_undone_if_a_dump_begins_meanwhile() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    waste(&sql).await;
+    let compacting = connect(&url).await;
+    sql.batch_execute(
+        "create function public.wait() returns bool language plpgsql as
+             'begin perform pg_advisory_xact_lock_shared(7); return true; end';
+         alter table trunkline.queue_q add constraint wait check (public.wait())",
+    )
+    .await
+    .expect("created");
+    sql.batch_execute("select pg_advisory_lock(7)").await.expect("locked");
+    let before = contents_of_rows(&sql).await;
+    let compacts = tokio::spawn(async move { compact(&compacting).await });
+    let waits =
+        "select exists (select from pg_stat_activity where datname = current_database() and wait_event = 'advisory')";
+    eventually("it copies", || async { sql.query_one(waits, &[]).await.expect("asked").get(0) }).await;
+    let _dump = connect(&format!("{url} application_name=pg_dump")).await;
+    sql.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
+    assert_eq!(compacts.await.expect("no panic"), (0, Some("pg_dump has begun".to_owned())));
+    assert_eq!(contents_of_rows(&sql).await, before);
+}
+
+/// Returns the rows with their places in the file.
+async fn contents_of_rows(sql: &Client) -> Vec<String> {
+    let text = "select ctid::text || q::text from trunkline.queue_q q order by 1";
+    sql.query(text, &[]).await.expect("read").iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_compacted_if_held_while_vacuum_can_do_it() {
+    let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
+    queue.enqueue(1).await.expect("enqueued");
+    waste(&sql).await;
+    let if_held = "select freed, refused from trunkline.compact('q', 0, if_held => true)";
+    let row = sql.query_one(if_held, &[]).await.expect("called");
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, Option<&str>>(1)), (0, None));
+    let old = superuser(&url).await;
+    old.batch_execute("begin; create table public.t (); prepare transaction 'held'").await.expect("prepared");
+    burn(&sql).await;
+    eventually("it is compacted", || async { sql.query_one(if_held, &[]).await.expect("called").get::<_, i64>(0) > 0 })
+        .await;
+    old.batch_execute("rollback prepared 'held'").await.expect("ended");
+}
