@@ -54,8 +54,8 @@ begin
         where a.datname = current_database() and a.application_name = 'pg_dump' limit 1));
     if exists (select from pg_constraint c where c.confrelid = main and c.contype = 'f') then
         refused := 'a foreign key refers to its table';
-    elsif exists (select from pg_publication_tables t join pg_publication p using (pubname)
-                  where format('%I.%I', t.schemaname, t.tablename)::regclass = main and not (p.pubinsert and p.pubtruncate)) then
+    elsif exists (select from pg_publication_tables t join pg_publication p using (pubname) join pg_class c on c.relname = t.tablename
+                  where c.oid = main and t.schemaname = rtrim('trunkline.', '.') and not (p.pubinsert and p.pubtruncate)) then
         refused := 'a publication contains its table, but not both truncate and insert';
     end if;
     if refused is not null then
