@@ -46,15 +46,18 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::done([compacted.iter().map(|(freed, _)| freed).sum::<i64>()].iter())
 }
 
+/// The bytes that were freed, and why there are none.
+type Compacted = (i64, Option<String>);
+
 /// Returns the bytes that were freed, and why there were none although deleted rows occupy some.
 async fn compact<T: Payload>(
     queue: Queue<T>,
     (at_least, max_pause, if_held): (i64, f64, bool),
-) -> trunkline::Result<(i64, Option<String>)> {
+) -> trunkline::Result<Compacted> {
     let schema = queue.db().schema_name().replace('"', "\"\"");
     let text = format!(
         "select freed, refused from \"{schema}\".compact($1, $2, pg_catalog.make_interval(secs => $3), $4) c(freed, refused)"
     );
-    let statement: Statement<(&str, i64, f64, bool), (i64, Option<String>)> = Statement::of(text);
+    let statement: Statement<(&str, i64, f64, bool), Compacted> = Statement::of(text);
     queue.db().run(&statement, (&*queue.description().name, at_least, max_pause, if_held)).await
 }
