@@ -5,6 +5,7 @@ mod refused;
 
 use std::{
     convert::Infallible,
+    fs,
     future::pending,
     sync::{
         Arc, Mutex,
@@ -16,7 +17,10 @@ use std::{
 use tokio_postgres::Client;
 use trunkline::{Db, Dequeue, Draft, Message, Queue, Settings, Wait, Worker};
 
-use crate::fixture::{Place, connect, database, eventually, place, superuser};
+use crate::{
+    fixture::{Place, connect, database, eventually, place, superuser},
+    house::files,
+};
 
 const KINDS: [&str; 4] = ["plain", "priorities", "keys", "uniqueness"];
 
@@ -162,6 +166,25 @@ async fn space_returns_under_an_old_snapshot_and_no_message_changes() {
             assert_eq!(queue.take(due + 1).await.expect("taken").len(), due);
         }
     }
+}
+
+/// A stable function reads with its caller's snapshot, which may be older than the lock that it
+/// waits for.
+#[test]
+fn no_stable_function_reads_a_queue() {
+    let mut wrong = Vec::new();
+    for path in files("sql/queue", "sql").into_iter().chain(files("sql/functions", "sql")) {
+        let text = fs::read_to_string(&path).expect("readable");
+        let code: String = text.lines().map(|line| line.split("--").next().unwrap_or_default()).collect();
+        let reads = ["queue_", "unique_", "line_", "lane_"].iter().any(|table| {
+            code.contains(&format!("from trunkline.{{{table}}}")) || code.contains(&format!("'{table}' || queue"))
+        });
+        // It asks for the names of columns.
+        if reads && code.contains("language plpgsql stable") && !path.ends_with("check_columns.sql") {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// A statement that waits for a compaction sees the messages afterwards.
