@@ -198,7 +198,7 @@ fn length(plan: &mut Plan) {
         "throughput" if plan.told.case.starts_with("full-cycle") => (2, 1.0),
         "throughput" | "grid" => (2, 1.25),
         "latency" => (2, 2.75),
-        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 225.0),
+        "old-snapshot" if plan.told.dead > 0 || plan.told.rate > Some(1000.0) => (1, 180.0),
         "old-snapshot" if plan.contender.name == "trunkline" => (1, 1800.0),
         // This is longer than the minute in which other peers fell behind. A shorter time would
         // favour these peers, because the number of dead rows grows.
