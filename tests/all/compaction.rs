@@ -62,7 +62,7 @@ async fn freed(sql: &Client) {
 }
 
 /// Leaves deleted rows.
-async fn waste(sql: &Client) {
+pub async fn waste(sql: &Client) {
     sql.batch_execute(
         "insert into trunkline.queue_q (size, payload) select 1, '{-1}' from generate_series(1, 2000);
          delete from trunkline.queue_q where payload = '{-1}'",
@@ -71,7 +71,7 @@ async fn waste(sql: &Client) {
     .expect("inserted and deleted");
 }
 
-/// Begins so many transactions that snapshots become old.
+/// Begins 20,001 transactions, which makes the snapshots of other sessions old.
 async fn burn(sql: &Client) {
     sql.batch_execute(
         "create table public.burnt ();

@@ -4,6 +4,7 @@
 mod replica;
 mod restored;
 pub mod server;
+mod standby;
 mod tools;
 
 use std::time::Duration;

@@ -12,8 +12,8 @@ use crate::{any::AnyQueue, database::Database, error::Result, number, print, tim
 Deleted rows occupy disk space until vacuum removes them, which it cannot do while an older transaction
 is open. This command copies the messages, which are few then, into an empty file. Programs that consume
 with the library do so by themselves, every ten seconds if it is worth it. If all consumers use SQL, run
-this command with --if-held from a cron job. If a session holds it up, the reason goes to standard error, and 0 bytes
-are freed.
+this command with --if-held from a cron job. If a session is in the way, the command frees 0 bytes, and
+writes the reason to standard error.
 
 Example:
   trunkline compact emails")]

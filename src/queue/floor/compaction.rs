@@ -38,6 +38,10 @@ impl Compaction {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/models/compaction.rs"]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,18 +4,16 @@
 use trunkline::Settings;
 
 use super::{refused, role};
-use crate::fixture::{Place, place};
+use crate::{
+    compaction::waste,
+    fixture::{Place, place},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn consumer_compacts_and_producer_does_not() {
     let Place { queue, url, sql, db: _db } = place::<i64>(Settings::new("int8")).await;
     queue.enqueue_many(&[1, 2, 3]).await.expect("enqueued");
-    sql.batch_execute(
-        "insert into trunkline.queue_q (size, payload) select 1, '{0}' from generate_series(1, 2000);
-         delete from trunkline.queue_q where payload = '{0}'",
-    )
-    .await
-    .expect("inserted and deleted");
+    waste(&sql).await;
     let (_producing, producer) = role("compact_producer", "producer", &sql, &url).await;
     let (_consuming, consumer) = role("compact_consumer", "consumer", &sql, &url).await;
     refused(

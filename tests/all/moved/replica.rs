@@ -65,6 +65,14 @@ async fn logical_replica_goes_on_with_keys_claims_limits_and_schedules() {
     }
     // The worker meets the messages behind the retry, and moves them to the backlog of their key.
     work(&db, 20).await;
+    // Compactions reach the replica too.
+    for queue in ["keys", "once"] {
+        eventually("it is compacted", async || {
+            let compact = "select refused from trunkline.compact($1, -1000000000)";
+            sql.query_one(compact, &[&queue]).await.expect("called").get::<_, Option<&str>>(0).is_none()
+        })
+        .await;
+    }
     keys.enqueue(draft(99)).await.expect("enqueued");
     let lease = "select id, attempt from trunkline.lease_partition('keys', 1, '2 hours')";
     let lease = sql.query_one(lease, &[]).await.expect("leased");

@@ -86,6 +86,20 @@ impl Server {
         chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("given");
     }
 
+    /// Makes the server a copy of another one, and its hot standby. Both are restarted.
+    pub fn follows(&mut self, primary: &mut Self) {
+        self.stop();
+        primary.stop();
+        fs::remove_dir_all(self.data()).expect("removed");
+        self.copies(&primary.data(), &self.data());
+        self.becomes_a_standby();
+        primary.start_again();
+        let url = primary.running.as_ref().expect("it runs").url("postgres");
+        let settings = format!("primary_conninfo = '{}'\n", url.replace('\'', "''"));
+        fs::write(self.data().join("postgresql.auto.conf"), settings).expect("written");
+        self.start_again();
+    }
+
     /// Runs a program as the owner of the folder, because PostgreSQL's programs refuse to run as
     /// root.
     fn run(&self, binaries: &Binaries, program: &str, arguments: &[&str]) {
