@@ -1,5 +1,6 @@
 //! A model of a compaction (`sql/functions/rewrite.sql`). It tries every order of the steps of a
-//! few producers, consumers, an older reader and two compactions. Each session runs one transaction.
+//! few producers, a consumer, an older reader and two compactions. Each session runs one
+//! transaction.
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
