@@ -1,5 +1,5 @@
-// Updates the numbers of a page. Without this script, a page shows the numbers of the moment when it was made.
-// The nodes of the page stay and their texts change in place, so that nothing flickers, and the focus and the selection remain.
+// Updates the numbers of a page. Without this script, a page shows the numbers of the time when it was generated.
+// The texts change in place and the nodes of the page stay, so nothing flickers, and the focus and the selection are kept.
 "use strict";
 
 // The prefix of all paths, if a proxy serves the console below one.
@@ -95,7 +95,7 @@ async function rows(names) {
   });
 }
 
-// Parts that are not in the events, such as lines and workers, are read again. They are replaced if they have changed, but not while they have the focus.
+// Parts that are not in the events, such as charts and workers, are fetched again. They are replaced if they have changed, but not while they have the focus.
 const parts = [...document.querySelectorAll("[data-renew]")];
 async function renew() {
   if (document.hidden) return;
@@ -113,7 +113,7 @@ if (parts.length) setInterval(renew, 10000);
 const events = new EventSource(base + "/live");
 events.onmessage = (event) => {
   const told = JSON.parse(event.data);
-  tell(told.problem ? "The numbers stand still: " + told.problem : "");
+  tell(told.problem ? "The numbers are not being updated: " + told.problem : "");
   for (const place of document.querySelectorAll("[data-queue]")) {
     const of = told.queues[place.dataset.queue];
     if (of) numbers(place, of);
@@ -123,4 +123,4 @@ events.onmessage = (event) => {
     if (told.names) rows(told.names);
   }
 };
-events.onerror = () => tell("The console does not answer: the numbers stand still.");
+events.onerror = () => tell("The console does not answer, so the numbers are not being updated.");

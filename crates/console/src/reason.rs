@@ -1,4 +1,4 @@
-//! The reason for an error, for people. It leaves out the statement, which is Trunkline's own.
+//! The reason for an error, for people. It leaves out the statement, which is one of Trunkline's.
 
 use std::error::Error as _;
 

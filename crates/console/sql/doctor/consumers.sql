@@ -2,12 +2,12 @@
 select case when q.paused then 'advice' else 'wrong' end, q.name,
        format('the oldest due message has waited for %s, and %s', date_trunc('second', now() - o.due_at),
               case when q.paused then 'the queue is paused'
-                   when l.is_leased then 'others are leased: consumers work, but not on it, or too slowly'
+                   when l.is_leased then 'other messages are leased: consumers are too slow, or work on other messages'
                    else 'nothing is leased' end),
        o.due_at,
-       case when q.paused then 'Nothing is dequeued from a queue that is paused. Enqueues go on.'
-            when l.is_leased then 'More comes in than goes out, handlers hang, or a limit of the queue is reached.'
-            else 'No worker leases from this queue. Consumers that take at most once do not lease: then there are too few of them.' end,
+       case when q.paused then 'A paused queue delivers no messages. Enqueues continue.'
+            when l.is_leased then 'Messages arrive faster than they are consumed, handlers hang, or a limit of the queue is reached.'
+            else 'No worker leases from this queue. If its consumers take messages at most once, which does not lease, there are too few of them.' end,
        case when q.paused then format('select trunkline.resume_queue(%L);', q.name)
             else format('trunkline work %s --exec ./handler   # or start your consumers, or more of them', q.name) end
 from trunkline.queue q, lateral ({oldest}) o (due_at), lateral (

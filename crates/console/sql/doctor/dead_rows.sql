@@ -1,15 +1,15 @@
 -- Finds tables with many dead rows compared to live ones. Many rows die between two vacuums of a busy queue. So they count only in two cases. The
 -- last vacuum, or the queue's creation, is longer ago than the patience; or a vacuum ran, but a transaction from before it still holds the rows.
 select 'wrong', substr(s.relname, strpos(s.relname, '_') + 1),
-       format('table %I has %s dead rows beside %s live ones, about %s', s.relname, s.n_dead_tup, s.n_live_tup,
+       format('table %I has %s dead rows and %s live rows; the dead ones take about %s', s.relname, s.n_dead_tup, s.n_live_tup,
               pg_size_pretty((pg_table_size(s.relid) * (s.n_dead_tup::float8 / greatest(s.n_dead_tup + s.n_live_tup, 1)))::bigint)),
        greatest(s.last_autovacuum, s.last_vacuum),
        case when o.is_off
             then 'Autovacuum is turned off for this table.'
             when v.is_held
-            then 'It was vacuumed within that time, so something holds them: see the sessions, slots, standbys and prepared transactions that are found.'
-                 || coalesce(' It cannot be compacted either while ' || u.who || '.', '')
-            else 'Autovacuum does not keep up: its workers are busy elsewhere, it waits too much between pages (autovacuum_vacuum_cost_delay), or a lock is in its way.' end,
+            then 'A vacuum ran, but an old transaction holds the rows: see the findings about sessions, slots, standbys and prepared transactions.'
+                 || coalesce(' The table cannot be compacted either while ' || u.who || '.', '')
+            else 'Autovacuum does not keep up: its workers are busy elsewhere, its cost delay is too long (autovacuum_vacuum_cost_delay), or a lock blocks it.' end,
        case when o.is_off
             then format('alter table trunkline.%I reset (autovacuum_enabled);', s.relname)
             when v.is_held and s.relname !~ '^(dead|archive)_'
@@ -25,7 +25,7 @@ from pg_stat_user_tables s join pg_class c on c.oid = s.relid, lateral (
         or exists (select from pg_replication_slots r where r.xmin is not null)
         or exists (select from pg_stat_replication r where r.backend_xmin is not null) as is_held) v
 left join lateral (
-    select format('session %s (%s) has an open transaction that used the table', k.pid, coalesce(nullif(a.application_name, ''), 'without a name')) as who
+    select format('session %s (%s) has an open transaction that used the table', k.pid, coalesce(nullif(a.application_name, ''), 'no application name')) as who
     from pg_locks k join pg_stat_activity a on a.pid = k.pid
     where k.relation = s.relid and k.database = (select d.oid from pg_database d where d.datname = current_database())
       and a.xact_start < now() - interval '10 s' and s.relname !~ '^(dead|archive)_'

@@ -1,7 +1,7 @@
 -- A role that may not see other roles' sessions would find none of them, and the checks would report that all is well.
 select 'unchecked', null::text,
-       format('%s sessions of other roles hide what they do from role %s', count(*), current_user), null::timestamptz,
-       'One of them may hold a transaction open, and nothing here would tell.',
+       format('the activity of %s sessions of other roles is hidden from role %s', count(*), current_user), null::timestamptz,
+       'One of them may hold a transaction open, and no check would find it.',
        format('grant pg_read_all_stats to %I;', current_user)
 from pg_stat_activity a
 where a.datname = current_database() and a.backend_type is null

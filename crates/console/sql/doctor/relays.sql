@@ -1,19 +1,19 @@
--- Finds relays that have vanished, and relays whose broker prevents progress. A relay that stops in order deletes its row; a running relay updates its
--- row every ten seconds. If another relay has taken over, nothing is wrong.
+-- Finds relays that have vanished, and relays whose broker prevents progress. A relay that shuts down cleanly deletes its row; a running relay
+-- updates its row every ten seconds. If another relay has taken over, nothing is wrong.
 select 'wrong', r.queue,
-       pg_catalog.format('relay %s has reported nothing for %s, and did not end in order', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
+       pg_catalog.format('relay %s has reported nothing for %s, and did not shut down cleanly', pg_catalog.left(r.name, 200), pg_catalog.date_trunc('second', pg_catalog.now() - r.seen_at)),
        r.seen_at,
-       'It was killed, or does not reach the database. Its messages wait until a relay carries them.',
-       pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if it is not to come back; otherwise start it again', r.queue, r.name)
+       'It was killed, or cannot reach the database. Its messages wait until a relay carries them.',
+       pg_catalog.format('delete from trunkline.relay where queue = %L and name = %L; -- if the relay is retired; otherwise start it again', r.queue, r.name)
 from trunkline.relay r
-where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') and pg_catalog.isfinite(r.seen_at) -- else it stopped in order
+where r.seen_at < pg_catalog.now() - greatest(interval '{patience}', interval '1 minute') and pg_catalog.isfinite(r.seen_at) -- otherwise it shut down cleanly
   and not exists (select from trunkline.relay o
                   where o.queue = r.queue and o.broker = r.broker and o.inward = r.inward and o.seen_at > pg_catalog.now() - interval '1 minute')
 union all
 select case when r.inward or r.lag > 0 or r.held > 0 then 'wrong' else 'advice' end, r.queue,
        pg_catalog.format('relay %s fails: %s', pg_catalog.left(r.name, 200), pg_catalog.left(pg_catalog.regexp_replace(pg_catalog.left(r.last_error, 1000), '\s+', ' ', 'g'), 200)),
        r.failed_at,
-       'Messages wait until the broker takes them, or gives them.',
+       'Messages wait until the broker accepts them or, for a relay from a broker, delivers them.',
        pg_catalog.format('select name, lag, held, refused, last_error, failed_at from trunkline.relay where queue = %L;', r.queue)
 from trunkline.relay r
 where r.seen_at > pg_catalog.now() - interval '1 minute' and r.last_error is not null

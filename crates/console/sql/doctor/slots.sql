@@ -1,11 +1,12 @@
--- Slots that are not read keep WAL, and slots with an xmin keep dead rows. Newer servers report since when a slot has been inactive.
+-- Finds slots that no client reads: they keep WAL, and with an xmin also dead rows. From version 17 on, the server reports since when a slot is
+-- inactive.
 select 'wrong', null::text,
        format('replication slot %s (%s) is not read, and keeps %s of WAL%s', s.slot_name, s.slot_type,
               coalesce(pg_size_pretty(s.kept), 'an unknown amount'),
               case when s.xmin is not null then format(' and the rows that died in the last %s transactions', age(s.xmin)) else '' end),
        (s.row ->> 'inactive_since')::timestamptz,
-       'The disk fills with WAL until its consumer comes back, or the slot is dropped.',
-       format('select pg_drop_replication_slot(%L); -- its reader has to be set up again', s.slot_name)
+       'WAL fills the disk until the slot''s consumer returns, or the slot is dropped.',
+       format('select pg_drop_replication_slot(%L); -- its consumer must then be set up again', s.slot_name)
 from (select s.slot_name, s.slot_type, s.xmin, s.active, to_jsonb(s) as row,
              case when not pg_is_in_recovery() then pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint end as kept
       from pg_replication_slots s where s.database is null or s.database = current_database()) s

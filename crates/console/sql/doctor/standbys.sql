@@ -1,10 +1,10 @@
--- A standby with hot_standby_feedback reports to the primary which rows its own queries may still need.
+-- Finds standbys that hold back vacuum: with hot_standby_feedback, a standby reports to the primary which rows its own queries may still need.
 select 'wrong', null::text,
        format('standby %s (%s) holds back the last %s transactions', coalesce(nullif(r.application_name, ''), r.pid::text),
-              coalesce(r.client_addr::text, 'by a socket'), age(r.backend_xmin)),
+              coalesce(r.client_addr::text, 'local socket'), age(r.backend_xmin)),
        null::timestamptz,
-       'A query there has run for long, and with hot_standby_feedback what it may still read is not cleaned away here.',
-       'select pid, xact_start, query from pg_stat_activity where xact_start is not null order by xact_start; -- on the standby; then end the oldest'
+       'A query on the standby has run for a long time, and hot_standby_feedback keeps the rows that it may read.',
+       'select pid, xact_start, query from pg_stat_activity where xact_start is not null order by xact_start; -- on the standby, and end the oldest'
 from pg_stat_replication r
 where age(r.backend_xmin) > 100000
 order by age(r.backend_xmin) desc

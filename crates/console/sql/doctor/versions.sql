@@ -10,10 +10,10 @@ with worker as (
         select w.queue, '{version}', string_to_array(substring('{version}' from '^[0-9]+(?:[.][0-9]+)*'), '.')::numeric[] from worker w) v
     where v.number is not null order by v.queue, v.number desc)
 select 'advice', w.queue,
-       format('%s of version %s work on it, and the newest version is %s: %s', case when count(*) = 1 then '1 worker' else count(*) || ' workers' end,
-              w.version, n.version, left(string_agg(format('%s at %s, process %s', w.name, coalesce(host(w.address), 'this machine'), w.process), '; '), 300)),
+       format('%s version %s, and the newest version is %s: %s', case when count(*) = 1 then '1 worker runs' else count(*) || ' workers run' end,
+              w.version, n.version, left(string_agg(format('%s on %s, process %s', w.name, coalesce(host(w.address), 'the server'), w.process), '; '), 300)),
        min(w.started_at),
-       'What was mended since then is not mended there. All versions understand each other as long as they open the queue.',
+       'These workers lack later fixes. Versions that can open the queue work together.',
        format('-- build these programs with trunkline %s, and restart them', n.version)
 from worker w join newest n on n.queue = w.queue
 where w.number < n.number and not w.ended and w.at > now() - interval '30 seconds'

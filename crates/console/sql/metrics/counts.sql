@@ -1,6 +1,6 @@
 -- Reads the rows of a queue once; each row stores its size, so no payload is read. The keys of dead letters and of the archive are counted by their
 -- indexes. A floor that was never stored is as old as the queue; if a queue has keys, its partitions have their own floors. The last column is the
--- duration of all this on the server: the network costs the server nothing.
+-- duration on the server, without the network.
 select coalesce(sum(m.size) filter (where m.due_at <= t), 0)::bigint,
        coalesce(sum(m.size) filter (where m.due_at > t and m.attempt = 0), 0)::bigint,
        coalesce(sum(m.size) filter (where m.due_at > t and m.attempt > 0 and m.error is null), 0)::bigint,

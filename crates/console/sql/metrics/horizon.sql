@@ -1,5 +1,5 @@
--- Rows that were deleted since the oldest of these transactions began stay, in every table of the database. A vacuum holds nothing back. Slots and
--- standbys report no time. Transactions of other databases hold back only the shared tables, which are not counted here.
+-- Returns the oldest transactions that hold back the horizon: rows deleted since then stay, in every table of the database. A vacuum holds nothing
+-- back. Slots and standbys report no time. Transactions of other databases hold back only the shared tables, which are not counted here.
 select 'session', greatest(0, coalesce(extract(epoch from max(clock_timestamp() - a.xact_start)), 0))::float8,
        coalesce(max(greatest(age(a.backend_xmin), age(a.backend_xid))), 0)::bigint
 from pg_stat_activity a

@@ -1,5 +1,5 @@
--- Runs at every scrape, and shows whether the database is reachable: one catalog row for each queue. The queue's sequence counts its rows by 1,024,
--- including rows of transactions that were rolled back. A role that may not read a sequence gets no error, but no count either.
+-- Runs at every scrape, and shows whether the database is reachable. Returns one catalog row for each queue. The queue's sequence counts its rows
+-- by 1,024, including rows of transactions that were rolled back. A role that may not read a sequence gets no error, but no count either.
 select q.name, q.paused,
        case when has_sequence_privilege(c.oid, 'select, usage') then coalesce(pg_sequence_last_value(c.oid) / 1024, 0) end
 from trunkline.queue q

@@ -1,5 +1,5 @@
--- Returns keys that have a line of their own, because one of their messages failed, or because of a backlog or a rate. For each: the first row of the
--- line, until when it waits, and how many messages wait, counting up to 10,000 rows.
+-- Returns keys that have a backlog of their own (a line), because one of their messages failed, or because of a rate or too many messages. For each:
+-- the first row of the backlog, until when it waits, and how many messages wait, counting up to 10,000 rows.
 select w.key, w.lane::int, f.id,
        case when f.due_at <= clock_timestamp() and w.until > clock_timestamp() then 'rests' when f.due_at <= clock_timestamp() then 'due'
             when f.error is not null then 'retrying' when f.attempt > 0 then 'leased' when f.id is not null then 'delayed' else 'empty' end,

@@ -1,5 +1,5 @@
--- Returns the partitions of a queue with keys that a worker holds or that have waiting messages. For each: until when it is held, whether another
--- worker asks for it, its first row, and the number of keys with lines of their own.
+-- Returns the partitions of a queue with keys that a worker owns or that have waiting messages. For each: until when the worker owns it, whether
+-- another worker requests it, its first row, and the number of keys with backlogs of their own.
 select h.lane::int, case when h.held_until > clock_timestamp() then h.held_until end, h.wanted_until > clock_timestamp(), f.id, f.keys[1], f.due_at,
        case when f.due_at <= clock_timestamp() then 'due' when f.error is not null then 'retrying' when f.attempt > 0 then 'leased' else 'delayed' end,
        (select count(*) from (select from trunkline.{line} w where w.lane = h.lane limit 1000) w)

@@ -1,4 +1,4 @@
--- No session sees a letter between its replay and its new due time, because both commit together.
+-- Replays letters, and spreads their due times. Both commit together, so no session sees a replayed letter with its old due time.
 , back as materialized (select trunkline.replay($3, ids) as n from ids),
 spread as materialized (
     select pg_catalog.count(*) as n

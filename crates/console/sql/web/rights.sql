@@ -1,5 +1,5 @@
--- Returns the actions that this role may not do, according to its rights on a queue, or on no queue in particular. A pause renews the queue's
--- functions, which needs the owner's right. A separate query asks whether actions can be recorded.
+-- Returns the actions that this role may not perform, according to its rights on a queue, or on no particular queue. A pause installs the queue's
+-- functions again, which needs the owner's rights. A separate query checks whether actions can be recorded.
 select array_remove(array[
     case when not has_table_privilege('trunkline.schedule', 'update') then 'pause-schedule' end,
     case when not has_table_privilege('trunkline.schedule', 'update') then 'resume-schedule' end,

@@ -1,2 +1,2 @@
--- Returns the name of this database among several that contain the queue, and whether enqueues go elsewhere because it is being drained.
+-- Returns the name of this database as a shard, and whether it is being drained, so that enqueues go to other shards.
 select lpad(to_hex(s.number), 8, '0'), s.drains from trunkline.stripe s

@@ -50,9 +50,10 @@ pub fn applies(check: &str, queue: &Description) -> bool {
 /// Returns the text of a check for one queue. Fills the placeholders of [`Text::with_tables`] and
 /// four more.
 ///
-/// `{oldest}` selects when the oldest message is due. It probes the index once for each lane, from
-/// the floor on: below the floor there are only dead rows. `{last}` selects the messages that are
-/// due last. `{of_keys}` adds a query for queues with keys. `{floor}` is the floor.
+/// `{oldest}` selects when the oldest message is due. It probes the index once for each partition
+/// or priority, from the floor on: below the floor there are only dead rows. `{last}` selects the
+/// messages that are due last. `{of_keys}` adds a query for queues with keys. `{floor}` is the
+/// floor.
 pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
     let oldest = if queue.partitions > 0 {
         "select min(m.due_at) from trunkline.{lane} h, lateral (
@@ -70,8 +71,7 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
          order by m.due_at, m.id + 0 limit 1"
             .to_owned()
     };
-    // Limited to 1,000 messages, so that one walk per lane from the end of the index costs next to
-    // nothing.
+    // The limit of 1,000 messages keeps the scan from the end of the index cheap.
     let last = if queue.priorities > 1 {
         "select m.* from generate_series(0, {last}) p (lane), lateral (
              select m.enqueued_at, m.due_at, m.attempt, m.error from trunkline.{queue} m where m.lane = p.lane and m.due_at > now()
@@ -83,7 +83,7 @@ pub fn of_queue(db: &Db, text: &str, queue: &Description) -> Text {
             .to_owned()
     };
     let of_keys = if queue.partitions > 0 {
-        "union all select format('%s partitions are held, until %s', count(*), max(h.held_until))
+        "union all select format('%s partitions are leased until %s', count(*), max(h.held_until))
          from trunkline.{lane} h where h.lane >= 0 and h.served_at > now() + interval '1 minute' having count(*) > 0"
     } else {
         ""

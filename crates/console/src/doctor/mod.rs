@@ -12,7 +12,7 @@
 //! # }
 //! ```
 //!
-//! Nothing is changed, nothing is locked, and no payload is read. A check is a query of the
+//! The doctor changes nothing, locks nothing, and reads no payload. A check is a query of the
 //! catalog, the statistics and the workers' reports, or, for each queue, a few probes of its index
 //! and a query plan.
 
@@ -190,7 +190,7 @@ impl Doctor {
             let texts = queues.iter().map(|queue| checks::of_queue(db, text, queue));
             match self.found(db, check, Text::all_of(texts)).await {
                 Some(found) => findings.extend(found),
-                // The server refused something about one of the queues, or took too long.
+                // The server refused the statement because of one of the queues, or took too long.
                 None => {
                     for queue in queues {
                         let text = checks::of_queue(db, text, queue);
@@ -275,8 +275,8 @@ fn unchecked(check: &'static str, queue: Option<&str>, reason: &str) -> Finding 
         queues: queue.iter().map(|queue| (*queue).to_owned()).collect(),
         what: format!("the check failed: {reason}"),
         since: None,
-        why: "Whether all is well there is unknown.".to_owned(),
-        mend: "select rolname from pg_roles where pg_has_role(oid, 'member'); -- ask as a role that may look, such as pg_monitor".to_owned(),
+        why: "It is unknown whether anything is wrong here.".to_owned(),
+        mend: "select rolname from pg_roles where pg_has_role(oid, 'member'); -- run the doctor as a role that may read this, such as a member of pg_monitor".to_owned(),
     }
 }
 
@@ -286,10 +286,10 @@ fn deaf() -> Finding {
         severity: Severity::Wrong,
         queue: None,
         queues: Vec::new(),
-        what: "a notification that was sent did not arrive".to_owned(),
+        what: "a notification that the doctor sent did not arrive".to_owned(),
         since: None,
-        why: "A transaction pooler between here and the server swallows notifications. Consumers poll instead: messages wait longer, and the server is asked more often.".to_owned(),
-        mend: "let consumers connect to the server itself, or by a pooler in session mode".to_owned(),
+        why: "A transaction pooler between the doctor and the server drops notifications. Consumers poll instead: messages wait longer, and the server receives more queries.".to_owned(),
+        mend: "let consumers connect to the server directly, or through a pooler in session mode".to_owned(),
     }
 }
 
@@ -299,9 +299,9 @@ fn standby() -> Finding {
         severity: Severity::Advice,
         queue: None,
         queues: Vec::new(),
-        what: format!("this server is a standby: {} and {LISTENING} were not looked at", OF_PRIMARY.join(", ")),
+        what: format!("this server is a standby: {} and {LISTENING} were not checked", OF_PRIMARY.join(", ")),
         since: None,
-        why: "What workers report is not replicated, and a standby takes no listeners.".to_owned(),
-        mend: "trunkline doctor --database-url …   # of the primary".to_owned(),
+        why: "The workers' reports are not replicated, and a standby accepts no listeners.".to_owned(),
+        mend: "trunkline doctor --database-url …   # with the URL of the primary".to_owned(),
     }
 }

@@ -48,12 +48,12 @@ fn next_due(db: &Db, queue: &Description) -> Text {
     Text::of(db, next).with_text("line", &Text::of(db, line)).with_tables(&queue.name)
 }
 
-/// Returns the queues that [`examine`] has to look at: all whose function has other settings than
-/// most, or whose part of a common plan does not name the index.
+/// Returns the queues that [`examine`] has to check one by one. Their function has other settings
+/// than the first queue's, or their part of the common plan does not name the index.
 pub async fn suspects<'a>(db: &Db, queues: Vec<&'a Description>) -> Vec<&'a Description> {
     match timeout(ANSWER, planned(db, &queues)).await {
         Ok(Ok(planned)) => queues.into_iter().filter(|queue| !planned.contains(&queue.name)).collect(),
-        // The plan of one of them cannot be made: examining them one by one shows which, and why.
+        // One of the plans failed: examining the queues one by one shows which, and why.
         _ => queues,
     }
 }
@@ -96,8 +96,8 @@ async fn begin(db: &Db) -> Result<Transaction> {
     Ok(transaction)
 }
 
-/// Asks the server for the query plan, under the settings of the function. The statement itself is
-/// not run.
+/// Returns a finding if the query plan is wrong. Plans the statement with the settings of the
+/// function, and does not run it.
 pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let name = &queue.name;
     let (function, index, _) = path(queue);
@@ -117,8 +117,8 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
     let has_settings = settings.iter().any(|(setting, value)| setting == "enable_seqscan" && value == "off");
     let what = match (scan.contains(&index), has_settings) {
         (true, true) => return Ok(None),
-        (true, false) => format!("function {function} has lost the settings by which it is planned"),
-        (false, _) => format!("what is due is looked for by {scan}, and not along index {index}"),
+        (true, false) => format!("function {function} has lost the settings for its query plans"),
+        (false, _) => format!("due messages are found by {scan}, and not along index {index}"),
     };
     let mend = match has_settings {
         true => "vacuum (analyze) trunkline.{queue};",
@@ -131,7 +131,7 @@ pub async fn examine(db: &Db, queue: &Description) -> Result<Option<Finding>> {
         queues: vec![name.clone()],
         what,
         since: None,
-        why: "A dequeue reads the whole table, or will as soon as the statistics say so. The more waits, the longer each takes.".to_owned(),
+        why: "A dequeue reads the whole table, or will do so once the statistics suggest it. The more messages wait, the longer each dequeue takes.".to_owned(),
         mend: Text::of(db, mend).with_tables(name).into_string(),
     }))
 }

@@ -28,7 +28,7 @@ pub fn all(picture: &Picture) -> String {
 }
 
 fn up(text: &mut Exposition, up: u8) {
-    text.metric("trunkline_up", Gauge, "1 if the database answered and holds the schema.").add(&[], up);
+    text.metric("trunkline_up", Gauge, "1 if the database answered and contains the schema.").add(&[], up);
 }
 
 fn of_database(text: &mut Exposition, picture: &Picture) {
@@ -38,16 +38,16 @@ fn of_database(text: &mut Exposition, picture: &Picture) {
     let help =
         "How full the server's notification queue is, from 0 to 1. Once it is full, transactions that notify fail.";
     text.metric("trunkline_notification_queue_ratio", Gauge, help).add(&[], database.notifications);
-    let help = "Sessions of others that hide from this role what they do: grant it pg_read_all_stats.";
+    let help = "Sessions of other roles whose activity this role cannot see. Grant it pg_read_all_stats.";
     text.metric("trunkline_hidden_sessions", Gauge, help).add(&[], database.hidden_sessions);
-    let help = "For how long the oldest session, or prepared transaction, has held back the cleaning of dead rows.";
+    let help = "How long the oldest session or prepared transaction has kept vacuum from removing dead rows.";
     let mut seconds = text.metric("trunkline_horizon_age_seconds", Gauge, help);
     for (holder, age, _) in &database.holders {
         if let Some(age) = age {
             seconds.add(&[("holder", holder)], age);
         }
     }
-    let help = "For how many transactions the oldest session, prepared transaction, slot or standby has held back the cleaning of dead rows.";
+    let help = "For how many transactions the oldest session, prepared transaction, slot or standby has kept vacuum from removing dead rows.";
     let mut transactions = text.metric("trunkline_horizon_age_transactions", Gauge, help);
     for (holder, _, age) in &database.holders {
         transactions.add(&[("holder", holder)], age);
@@ -55,11 +55,11 @@ fn of_database(text: &mut Exposition, picture: &Picture) {
 }
 
 fn of_catalog(text: &mut Exposition, picture: &Picture) {
-    let mut paused = text.metric("trunkline_queue_paused", Gauge, "1 if nothing is dequeued from the queue.");
+    let mut paused = text.metric("trunkline_queue_paused", Gauge, "1 if the queue is paused.");
     for (queue, is_paused, _) in &picture.queues {
         paused.add(&[("queue", queue)], u8::from(*is_paused));
     }
-    let help = "Rows, which are batches of messages, that were ever enqueued, by the queue's sequence: those of transactions that were rolled back included.";
+    let help = "All rows (batches of messages) that were ever enqueued, according to the queue's sequence, including rows of transactions that were rolled back.";
     let mut rows = text.metric("trunkline_queue_enqueued_rows_total", Counter, help);
     for (queue, _, enqueued) in &picture.queues {
         if let Some(enqueued) = enqueued {
@@ -76,29 +76,32 @@ fn of_counts(text: &mut Exposition, picture: &Picture) {
             messages.add(&[("queue", queue), ("state", state)], messages_in_it);
         }
     }
-    let help = "How long the oldest due message has been due; 0 where none is.";
+    let help = "How long the oldest due message has been due; 0 if no message is due.";
     let mut oldest = text.metric("trunkline_queue_oldest_due_seconds", Gauge, help);
     for (queue, _, counts) in counted() {
         oldest.add(&[("queue", queue)], counts.oldest_due);
     }
-    let help = "How far the kept floor is behind the oldest message, or behind now where there is none. It matters where many rows are dead.";
+    let help = "How far the stored floor is behind the oldest message, or behind now if the queue is empty. It matters only if many rows are dead.";
     let mut lag = text.metric("trunkline_queue_floor_lag_seconds", Gauge, help);
     for (queue, _, counts) in counted() {
         if let Some(seconds) = counts.floor_lag {
             lag.add(&[("queue", queue)], seconds);
         }
     }
-    let help = "Of when the queue's counts, oldest due and floor lag are: large queues are counted less often.";
+    let help = "The age of the queue's counts, oldest due time and floor lag. Large queues are counted less often.";
     let mut age = text.metric("trunkline_stats_age_seconds", Gauge, help);
     for (queue, kept, _) in counted() {
         age.add(&[("queue", queue)], kept.at.elapsed().as_secs_f64());
     }
-    let mut took =
-        text.metric("trunkline_stats_duration_seconds", Gauge, "How long the server counted the queue's messages.");
+    let mut took = text.metric(
+        "trunkline_stats_duration_seconds",
+        Gauge,
+        "How long the server took to count the queue's messages.",
+    );
     for (queue, _, counts) in counted() {
         took.add(&[("queue", queue)], counts.took.as_secs_f64());
     }
-    let help = "1 if the queue could not be counted: the role has no right to look, or the server refused.";
+    let help = "1 if the queue could not be counted: the role may not read it, or the server returned an error.";
     let mut failed = text.metric("trunkline_stats_failed", Gauge, help);
     for (queue, kept) in &picture.counts {
         failed.add(&[("queue", queue)], u8::from(kept.answer.is_none()));
@@ -113,7 +116,7 @@ fn of_stores(text: &mut Exposition, picture: &Picture) {
             bytes.add(&[("queue", queue), ("table", table), ("part", part)], size);
         }
     }
-    let help = "Rows that are dead and not cleaned away, by the server's statistics.";
+    let help = "Dead rows that vacuum has not removed yet, according to the server's statistics.";
     let mut dead = text.metric("trunkline_queue_dead_rows", Gauge, help);
     for (queue, table, _, _, _, rows) in stores {
         dead.add(&[("queue", queue), ("table", table)], rows);

@@ -1,4 +1,4 @@
-//! Access control: passwords, a token, a proxy that knows the user, or only this machine.
+//! Access control: passwords, a token, a proxy that names the user, or only local visitors.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ use axum::http::{HeaderMap, header};
 /// The rights of a visitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Visitors who may look.
+    /// Visitors who may see all pages.
     Viewer,
-    /// Visitors who may look and act.
+    /// Visitors who may see all pages and act.
     Operator,
 }
 
@@ -102,7 +102,7 @@ impl Guard {
         matches!(self.access, Access::Anybody)
     }
 
-    /// Returns the visitor who sent a request, if that visitor is known.
+    /// Returns the visitor who sent a request, if the visitor is admitted.
     pub fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
         if let Some(visitor) = self.bearer(headers) {
             return Some(visitor);
@@ -175,7 +175,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Takes back the count of a successful attempt.
+    /// Undoes the count of a successful attempt.
     fn forgive(&self, from: IpAddr) {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = failed.iter().rposition(|(of, _)| *of == from) {
@@ -233,14 +233,14 @@ pub fn users(text: &str) -> Result<Vec<User>, String> {
         .map(|(place, line)| user(line.trim()).map_err(|why| format!("line {}: {why}", place + 1)))
         .collect::<Result<_, _>>()?;
     if users.is_empty() {
-        return Err("no user is in it".to_owned());
+        return Err("it contains no users".to_owned());
     }
     Ok(users)
 }
 
 fn user(line: &str) -> Result<User, String> {
     let parts: Vec<&str> = line.splitn(3, ':').collect();
-    let [name, role, hash] = parts[..] else { return Err("it is not name:role:hash".to_owned()) };
+    let [name, role, hash] = parts[..] else { return Err("it is not in the form name:role:hash".to_owned()) };
     let role = match role {
         "viewer" => Role::Viewer,
         "operator" => Role::Operator,
@@ -250,6 +250,6 @@ fn user(line: &str) -> Result<User, String> {
         Ok(is) if is.algorithm.as_str().starts_with("argon2") => {
             Ok(User { name: name.to_owned(), role, hash: hash.to_owned() })
         }
-        _ => Err("that is no hash of argon2: `trunkline console --hash-password` makes one".to_owned()),
+        _ => Err("the hash is not an argon2 hash: `trunkline console --hash-password` prints one".to_owned()),
     }
 }

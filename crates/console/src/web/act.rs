@@ -1,5 +1,5 @@
-//! The actions of operators. The console asks first, then runs the action and writes its audit
-//! entry in one transaction.
+//! The actions of operators. The console asks for confirmation, then runs the action and writes its
+//! audit entry in one transaction.
 
 use trunkline::{Db, Description, Result};
 
@@ -86,7 +86,7 @@ pub fn read(form: &Form) -> std::result::Result<Action, String> {
             Ok(rate) if rate.is_finite() && (0.01..=10_000.0).contains(&rate) => {
                 Ok(Deed::ReplaySlowly { letters: letters()?, rate })
             }
-            _ => Err("the rate is no number from 0.01 to 10000 a second".to_owned()),
+            _ => Err("the rate is not a number from 0.01 to 10000 per second".to_owned()),
         },
         "discard" => letters().map(Deed::Discard),
         "edit" => id().map(|id| Deed::Edit { id, payload: form.payload.clone() }),
@@ -102,7 +102,7 @@ fn enqueue(form: &Form) -> std::result::Result<Deed, String> {
     let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let priority = match form.priority.trim() {
         "" => 0,
-        text => text.parse().map_err(|_| format!("the priority {text:?} is no whole number"))?,
+        text => text.parse().map_err(|_| format!("the priority {text:?} is not a whole number"))?,
     };
     Ok(Deed::Enqueue {
         payload: form.payload.clone(),

@@ -121,7 +121,7 @@ impl Seat {
         }
     }
 
-    /// Returns when the place has been given to another visitor.
+    /// Waits until the place is given to another visitor.
     pub async fn taken(&self) {
         self.ends.notified().await;
     }

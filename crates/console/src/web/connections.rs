@@ -128,7 +128,7 @@ pub async fn whole(State(bounds): State<Bounds>, request: Request, next: Next) -
     let most = if head.uri.path() == "/login" { BODY_OF_LOGIN } else { BODY };
     match timeout(bounds.patience, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
-        Ok(Err(_)) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large, or broke off; nothing was done\n"),
-        Err(_) => plain(StatusCode::REQUEST_TIMEOUT, "the form came too slowly; nothing was done\n"),
+        Ok(Err(_)) => plain(StatusCode::PAYLOAD_TOO_LARGE, "the form is too large or incomplete; nothing was done\n"),
+        Err(_) => plain(StatusCode::REQUEST_TIMEOUT, "the form arrived too slowly; nothing was done\n"),
     }
 }

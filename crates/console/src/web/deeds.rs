@@ -1,4 +1,4 @@
-//! Requests that change something: the question before an action, and the action itself.
+//! Requests that change something: the confirmation page of an action, and the action itself.
 
 use axum::{
     Extension, Form,
@@ -43,7 +43,7 @@ pub async fn ask(State(site): Here, Extension(visitor): Extension<Visitor>, Form
     page(&Ask { frame, form, head, what, count, back, button, is_destructive, can_change: !typed.is_empty() })
 }
 
-/// Shows the form of a question, so that the visitor can change it.
+/// Shows the form of an action again before its confirmation, so that the visitor can change it.
 pub async fn change(
     State(site): Here,
     Extension(visitor): Extension<Visitor>,
@@ -69,7 +69,7 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
         return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
     }
     if !is_token(&form.token) {
-        let why = "The form has no token: answer the question again. Nothing was done.".to_owned();
+        let why = "The form has no token: confirm the action again. Nothing was done.".to_owned();
         return again(&site, &visitor, form, StatusCode::BAD_REQUEST, action.question(), why, &action.place()).await;
     }
     let notice = match action.run(&site.db, &visitor.name, &form.token).await {
@@ -78,7 +78,7 @@ pub async fn act(State(site): Here, Extension(visitor): Extension<Visitor>, Form
             message: done.id.map(|id| (action.queue.clone(), id)),
         },
         Err(error) if has_acted(&error) => {
-            Notice::of("This form has acted before: nothing was done again. The audit shows what it did.")
+            Notice::of("This form was already submitted, so nothing was done again. The audit shows its action.")
         }
         Err(error) => return failed(&site, &visitor, form, &action, &error).await,
     };
@@ -104,17 +104,17 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
     if !same(&form.csrf, &visitor.csrf) {
         return Err(plain(
             StatusCode::FORBIDDEN,
-            "this form is not of your session; load its page again; nothing was done\n",
+            "this form does not belong to your session; reload its page; nothing was done\n",
         ));
     }
     if let Err(why) = site.may_act(visitor).await {
-        return Err(told(site, visitor, StatusCode::FORBIDDEN, "You may not do that", why).await);
+        return Err(told(site, visitor, StatusCode::FORBIDDEN, "You may not do this", why).await);
     }
     let mut action = match act::read(form) {
         Ok(action) => action,
         Err(why) => {
             let is = known(site, visitor, &form.queue).await?;
-            let (head, place) = ("That makes no sense".to_owned(), format!("/queues/{}", is.name));
+            let (head, place) = ("The form is not valid".to_owned(), format!("/queues/{}", is.name));
             return Err(again(site, visitor, form.clone(), StatusCode::BAD_REQUEST, head, why, &place).await);
         }
     };
@@ -123,7 +123,7 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
             Ok(Some(queue)) => queue,
             Ok(None) => {
                 let why = format!("There is no schedule {name:?}.");
-                return Err(told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", &why).await);
+                return Err(told(site, visitor, StatusCode::NOT_FOUND, "Not found", &why).await);
             }
             Err(error) => return Err(failed(site, visitor, form.clone(), &action, &error).await),
         };
@@ -134,7 +134,7 @@ async fn checked(site: &Site, visitor: &Visitor, form: &form::Form) -> Result<(A
 
 async fn failed(site: &Site, visitor: &Visitor, form: form::Form, action: &Action, error: &Error) -> Response {
     let why = format!("{}. Nothing was done.", reason(error).trim_end_matches('.'));
-    again(site, visitor, form, status_of(error), "That failed".to_owned(), why, &action.place()).await
+    again(site, visitor, form, status_of(error), "The action failed".to_owned(), why, &action.place()).await
 }
 
 /// Shows the form with the values that were typed, and the reason why it did not act.

@@ -48,7 +48,7 @@ pub async fn log_out(
     Form(form): Form<Csrf>,
 ) -> Response {
     if !same(&form.csrf, &visitor.csrf) {
-        return plain(StatusCode::FORBIDDEN, "this form is not of your session\n");
+        return plain(StatusCode::FORBIDDEN, "this form does not belong to your session\n");
     }
     site.guard.log_out(&headers);
     with_cookie(&site, "", 0)

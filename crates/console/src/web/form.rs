@@ -24,7 +24,7 @@ pub struct Form {
     pub rate: String,
     /// The name of the queue to purge, which the visitor types for confirmation.
     pub confirm: String,
-    /// A random value for each question, so that a form acts once.
+    /// A random value for each confirmation page, so that a form acts once.
     pub token: String,
     pub csrf: String,
 }
@@ -71,13 +71,13 @@ impl Form {
             "enqueue" => vec![
                 payload(),
                 line("delay", "Delay, such as 90s, 5m or 1h", &self.delay),
-                line("metadata", "Metadata, a JSON object of texts", &self.metadata),
+                line("metadata", "Metadata, a JSON object of strings", &self.metadata),
                 line("priority", "Priority", &self.priority),
                 line("key", "Key", &self.key),
             ],
             "edit" => vec![payload()],
             "reschedule" => vec![line("delay", "Due in, such as 90s, 5m or 1h", &self.delay)],
-            "replay" => vec![line("rate", "Letters a second; empty: all at once", &self.rate)],
+            "replay" => vec![line("rate", "Messages per second; if empty, all at once", &self.rate)],
             _ => Vec::new(),
         }
     }

@@ -41,7 +41,7 @@ impl Gate {
         }
         Arc::clone(of.entry(visitor.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(OF_ONE))))
     }
-    /// Returns the semaphores that a request waits for, in order.
+    /// Returns the semaphores that a request acquires, in this order.
     pub fn turns(&self, path: &str, visitor: Option<&Visitor>) -> Vec<Arc<Semaphore>> {
         match visitor {
             _ if path == "/live" || path.starts_with("/assets/") => Vec::new(),

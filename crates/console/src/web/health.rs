@@ -1,5 +1,5 @@
-//! The health check for process supervisors. It queries the database at most once a second, however
-//! many clients ask.
+//! The health check for process supervisors. It queries the database at most once a second for all
+//! clients.
 
 use std::time::{Duration, Instant};
 

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The server renders the pages, which work without JavaScript. With JavaScript, the numbers update
-//! themselves. The console asks the visitor before each action, and writes it to the table
-//! `trunkline.audit` in the same transaction.
+//! by themselves. The console asks for confirmation before each action. It records each action in
+//! the table `trunkline.audit`, in the same transaction.
 
 mod json;
 mod words;

@@ -24,7 +24,7 @@ struct QueuePage {
     row: Row,
     settings: Vec<(&'static str, String)>,
     keyed: bool,
-    /// The last hour as this console saw it.
+    /// The last hour, as this console sampled it.
     charts: Vec<Chart>,
     of: Workings,
 }
@@ -34,7 +34,7 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     let seen = site.pulse.picture.borrow().queues.get(&name).cloned();
     let known = match seen {
         Some(mut known) => {
-            known.description = is.clone(); // the visitor who paused it sees that at once
+            known.description = is.clone(); // a visitor who has paused the queue sees that at once
             known
         }
         None => Known::now(is.clone(), failing(&site, &visitor, counts(&site.db, &name).await).await?),
@@ -43,24 +43,24 @@ pub async fn queue(State(site): Here, Extension(visitor): Visit, Path(name): Pat
     let of = Workings::of(&site.db, &is).await;
     let mut settings = vec![
         ("payload", is.payload.clone()),
-        ("attempts before a message is dead", is.max_attempts.to_string()),
-        ("a lease lasts", words::age(is.lease)),
-        ("messages in a row at most", is.max_batch.to_string()),
+        ("maximum attempts per message", is.max_attempts.to_string()),
+        ("duration of a lease", words::age(is.lease)),
+        ("maximum messages per row", is.max_batch.to_string()),
         ("priorities", is.priorities.to_string()),
         ("partitions", is.partitions.to_string()),
         ("unique keys", if is.uniqueness { "yes" } else { "no" }.to_owned()),
         ("limits", if row.limits.is_empty() { "none".to_owned() } else { row.limits.clone() }),
         ("schedules", if row.schedules.is_empty() { "none".to_owned() } else { row.schedules.clone() }),
         ("created", words::time(is.created_at)),
-        ("size of its tables", row.bytes.clone()),
+        ("size of the tables", row.bytes.clone()),
         ("numbers as of", row.at.clone()),
     ];
     if is.partitions > 0 {
-        settings.push(("messages of a key at a time", is.per_key.to_string()));
+        settings.push(("messages of a key handled at a time", is.per_key.to_string()));
     }
     if let Some((name, drains)) = &of.shard {
-        let drains = if *drains { "; it is being drained: enqueues go to the others" } else { "" };
-        settings.push(("its server, as one of several shards", format!("{name}{drains}")));
+        let drains = if *drains { "; being drained: enqueues go to the other shards" } else { "" };
+        settings.push(("name as a shard", format!("{name}{drains}")));
     }
     let frame = Frame::of_queue(&site, &visitor, &is.name).await;
     Ok(page(&QueuePage { frame, row, settings, keyed: is.partitions > 0, charts: charts(&known), of }))

@@ -59,7 +59,7 @@ pub async fn messages(
 fn item((id, state, enqueued_at, due_at, attempt, error, payload, size, key): Line) -> Item {
     let when = match state.as_str() {
         "due" => format!("due {}, enqueued {}", words::ago(due_at), words::ago(enqueued_at)),
-        "leased" => format!("until {}", words::ago(due_at)),
+        "leased" => format!("lease ends {}", words::ago(due_at)),
         _ => format!("due {}", words::ago(due_at)),
     };
     let (error, key) = (error.unwrap_or_default(), key.unwrap_or_default());
@@ -79,13 +79,13 @@ pub async fn message(State(site): Here, Extension(visitor): Visit, Path((name, i
     known(&site, &visitor, &name).await?;
     let id = match words::number("the id", &id) {
         Ok(id) => id,
-        Err(why) => return Err(told(&site, &visitor, StatusCode::BAD_REQUEST, "There is no such message", &why).await),
+        Err(why) => return Err(told(&site, &visitor, StatusCode::BAD_REQUEST, "Message not found", &why).await),
     };
     let Some(message) = failing(&site, &visitor, statement::message(&site.db, &name, id).await).await? else {
         let why = format!(
-            "Queue {name} has no message {id} any more: it was acknowledged, cancelled or taken, or it never was."
+            "Queue {name} has no message {id} any more: it was acknowledged, cancelled or taken, or it never existed."
         );
-        return Err(told(&site, &visitor, StatusCode::NOT_FOUND, "There is no such message", &why).await);
+        return Err(told(&site, &visitor, StatusCode::NOT_FOUND, "Message not found", &why).await);
     };
     let (state, attempt, at, enqueued_at, error, raw, length, metadata, priority, key): Message = message;
     let both = |at: SystemTime| format!("{} ({})", words::time(at), words::ago(at));
@@ -157,7 +157,7 @@ pub async fn doctor(State(site): Here, Extension(visitor): Visit) -> Page {
     let looks_for = state.since.map(|since| words::age(since.elapsed()));
     let (mut findings, mut at, mut problem) = (Vec::new(), String::new(), String::new());
     if let Some(last) = &state.last {
-        at = format!("{}, in {}", words::ago(last.at), words::age(last.took));
+        at = format!("{}; the checks took {}", words::ago(last.at), words::age(last.took));
         match &last.findings {
             Ok(found) => findings.clone_from(found),
             Err(why) => problem = words::shown(why),
@@ -205,7 +205,7 @@ pub async fn login(State(site): Here) -> Response {
     page(&Login { frame: Frame::anonymous(&site), wrong: None })
 }
 
-/// Reports only whether the database answers and has a schema. Meant for process supervisors.
+/// Reports only whether the database answers and has a schema, for process supervisors.
 pub async fn healthz(State(site): Here) -> Response {
     let (status, text) = if site.health.is_well(&site.db).await {
         (StatusCode::OK, "ok\n")

@@ -1,4 +1,4 @@
-//! Descriptions of actions: before they are done, on the button, and after they are done.
+//! Descriptions of actions: on the confirmation page, on the button, and in the result.
 
 use super::{
     act::{Action, Deed, OfSchedule},
@@ -29,7 +29,7 @@ impl Action {
         matches!(self.deed, Deed::Purge | Deed::Cancel { .. } | Deed::Discard(_) | Deed::Edit { .. })
     }
 
-    /// Returns the heading of the question.
+    /// Returns the heading of the confirmation page.
     pub fn question(&self) -> String {
         let queue = &self.queue;
         match &self.deed {
@@ -48,24 +48,26 @@ impl Action {
         }
     }
 
-    /// Describes what the action will do, for the question and for the audit. The text does not
-    /// contain the payload.
+    /// Describes what the action will do, for the confirmation page and for the audit. The text does
+    /// not contain the payload.
     pub fn in_words(&self) -> String {
         match &self.deed {
-            Deed::Pause => "no message is dequeued until it is resumed".to_owned(),
+            Deed::Pause => "no messages are dequeued until the queue is resumed".to_owned(),
             Deed::Resume => "messages are dequeued again".to_owned(),
-            Deed::Purge => "all messages that wait or are leased are deleted; dead letters and archive stay".to_owned(),
+            Deed::Purge => {
+                "all waiting and leased messages are deleted; dead letters and archived messages stay".to_owned()
+            }
             Deed::Enqueue { payload, delay, .. } => format!("a message of {} bytes, due in {delay} s", payload.len()),
             Deed::Cancel { id } => format!("message {id} is deleted"),
-            Deed::Reschedule { id, delay } => format!("message {id} is due in {delay} s"),
-            Deed::Replay(letters) => format!("{} are due again (10,000 at a time)", letters.in_words()),
+            Deed::Reschedule { id, delay } => format!("message {id} becomes due in {delay} s"),
+            Deed::Replay(letters) => format!("{} become due again (at most 10,000 at a time)", letters.in_words()),
             Deed::ReplaySlowly { letters, rate } => {
-                format!("{} are due again, {rate} a second (10,000 at a time)", letters.in_words())
+                format!("{} become due again, {rate} per second (at most 10,000 at a time)", letters.in_words())
             }
-            Deed::Discard(letters) => format!("{} are deleted (10,000 at a time)", letters.in_words()),
+            Deed::Discard(letters) => format!("{} are deleted (at most 10,000 at a time)", letters.in_words()),
             Deed::Edit { id, payload } => {
                 format!(
-                    "dead letter {id} is deleted, and enqueued again with another payload of {} bytes",
+                    "dead letter {id} is deleted, and its message is enqueued again with a new payload of {} bytes",
                     payload.len()
                 )
             }
@@ -73,7 +75,7 @@ impl Action {
                 format!("schedule {name} makes no ticks until it is resumed")
             }
             Deed::Schedule { name, deed: OfSchedule::Resume } => format!("schedule {name} makes ticks again"),
-            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("schedule {name} enqueues a message now"),
+            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("schedule {name} enqueues its message now"),
         }
     }
 
@@ -82,7 +84,7 @@ impl Action {
         let queue = &self.queue;
         let of = |what: &str| words::several(count, what);
         match &self.deed {
-            _ if count == 0 => "Nothing was done: there was nothing left to do it to".to_owned(),
+            _ if count == 0 => "Nothing was done: nothing was left to change".to_owned(),
             Deed::Pause => format!("Paused queue {queue}"),
             Deed::Resume => format!("Resumed queue {queue}"),
             Deed::Purge => format!("Purged {} of {queue}", of("message")),
@@ -91,10 +93,10 @@ impl Action {
             Deed::Reschedule { id, .. } => format!("Moved message {id}"),
             Deed::Replay(_) | Deed::ReplaySlowly { .. } => format!("Replayed {}", of("dead letter")),
             Deed::Discard(_) => format!("Discarded {}", of("dead letter")),
-            Deed::Edit { id, .. } => format!("Replaced dead letter {id} by a new message"),
+            Deed::Edit { id, .. } => format!("Replaced dead letter {id} with a new message"),
             Deed::Schedule { name, deed: OfSchedule::Pause } => format!("Paused schedule {name}"),
             Deed::Schedule { name, deed: OfSchedule::Resume } => format!("Resumed schedule {name}"),
-            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("Schedule {name} has enqueued a message"),
+            Deed::Schedule { name, deed: OfSchedule::Fire } => format!("Schedule {name} enqueued its message"),
         }
     }
 

@@ -80,7 +80,7 @@ impl Known {
         Self { counts: Some(counts), ..Self::new(description) }
     }
 
-    /// Takes over the latest counts. `rows` is the number of rows that the queue has ever had.
+    /// Stores the latest counts. `rows` is the number of rows that the queue has ever had.
     fn learn(&mut self, kept: &Kept<Option<Counts>>, rows: Option<i64>) {
         self.counts = kept.answer;
         self.at = SystemTime::now() - kept.at.elapsed();
@@ -151,7 +151,7 @@ impl Pulse {
     /// sampling task is one such reason.
     pub fn problem(&self) -> Option<String> {
         match self.task.is_finished() {
-            true => Some("the console has an error of its own: start it again".to_owned()),
+            true => Some("the console had an internal error: restart it".to_owned()),
             false => self.picture.borrow().problem.clone(),
         }
     }

@@ -28,7 +28,7 @@ pub fn plain(status: StatusCode, text: &'static str) -> Response {
 }
 
 pub async fn nothing_of(site: &Site, visitor: &Visitor, why: &str) -> Response {
-    told(site, visitor, StatusCode::NOT_FOUND, "There is nothing here", why).await
+    told(site, visitor, StatusCode::NOT_FOUND, "Not found", why).await
 }
 
 /// Returns a page with one sentence.
@@ -57,7 +57,7 @@ pub async fn failing<V>(site: &Site, visitor: &Visitor, outcome: trunkline::Resu
 
 /// Returns the page with the server's error, for a visitor who was admitted.
 pub async fn broken(site: &Site, visitor: &Visitor, error: &Error) -> Response {
-    told(site, visitor, status_of(error), "That failed", &reason(error)).await
+    told(site, visitor, status_of(error), "The request failed", &reason(error)).await
 }
 
 pub fn status_of(error: &Error) -> StatusCode {

@@ -105,8 +105,8 @@ fn schedules((count, next): (i64, Option<SystemTime>)) -> String {
 fn limits(is: &trunkline::Description) -> String {
     let limits = &is.limits;
     let mut said = Vec::new();
-    said.extend(limits.max_leased.map(|most| format!("{most} leased at most")));
-    said.extend(limits.per_second.map(|rate| format!("{rate} a second at most")));
+    said.extend(limits.max_leased.map(|most| format!("at most {most} leased")));
+    said.extend(limits.per_second.map(|rate| format!("at most {rate} per second")));
     said.extend((is.priorities > 1).then(|| format!("{} priorities", is.priorities)));
     said.extend((is.partitions > 0).then(|| format!("{} partitions", is.partitions)));
     said.extend(is.uniqueness.then(|| "unique keys".to_owned()));

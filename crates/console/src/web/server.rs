@@ -133,13 +133,13 @@ impl Console {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         let is_path = self.base.starts_with('/') && self.base.bytes().all(is_plain);
         if !is_path && !self.base.is_empty() {
-            let why = format!("{:?} is no prefix of a path: it is like /ops/queues", self.base);
+            let why = format!("{:?} is not a path prefix such as /ops/queues", self.base);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         match self.access {
             Access::Anybody if !address.ip().is_loopback() => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("{address} can be reached from other machines, and visitors would not be asked who they are"),
+                format!("{address} can be reached from other machines, and visitors would not have to log in"),
             )),
             _ => Ok(()),
         }

@@ -95,11 +95,11 @@ impl Sieve {
         }
         let of = |what: &str, value: &Option<String>| value.as_ref().map(|value| format!("{what} {value:?}"));
         let said = [
-            of("of errors like", &self.error),
+            of("with errors like", &self.error),
             of("with an error that contains", &self.text),
-            of("of key", &self.key),
-            of("with metadata that contain", &self.metadata),
-            self.from.as_ref().map(|from| format!("that died from {from} UTC on")),
+            of("with key", &self.key),
+            of("with metadata that contains", &self.metadata),
+            self.from.as_ref().map(|from| format!("that died at or after {from} UTC")),
             self.until.as_ref().map(|until| format!("that died before {until} UTC")),
         ];
         format!("the dead letters {}", said.into_iter().flatten().collect::<Vec<_>>().join(", "))
@@ -138,7 +138,7 @@ mod tests {
         let group = Sieve { error: empty(), ..Sieve::default() }.tidied();
         assert_eq!(
             (group.in_words().as_str(), group.query().as_str()),
-            ("the dead letters of errors like \"\"", "error=")
+            ("the dead letters with errors like \"\"", "error=")
         );
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn words_tell_every_field() {
         let some = |text: &str| Some(text.to_owned());
         let sieve = Sieve { text: some("host"), key: some("a&b"), until: some("2026-11-24T10:00"), ..Sieve::default() };
-        let words = "the dead letters with an error that contains \"host\", of key \"a&b\", that died before 2026-11-24T10:00 UTC";
+        let words = "the dead letters with an error that contains \"host\", with key \"a&b\", that died before 2026-11-24T10:00 UTC";
         assert_eq!(sieve.in_words(), words);
         assert_eq!(sieve.query(), "text=host&key=a%26b&until=2026%2D11%2D24T10%3A00");
         assert_eq!(Sieve { id: Some(7), ..Sieve::default() }.in_words(), "dead letter 7");

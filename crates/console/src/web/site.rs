@@ -51,7 +51,7 @@ impl Site {
             return Err("you are a viewer");
         }
         match statement::may_act(&self.db).await {
-            Ok((_, true)) => Err("the server is a standby: what is done is done on the primary"),
+            Ok((_, true)) => Err("the server is a standby: make changes on the primary"),
             Ok((true, _)) => Ok(()),
             Ok((false, _)) => {
                 Err("the console's Postgres role may not write trunkline.audit: grant it the rights of an operator")

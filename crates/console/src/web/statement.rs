@@ -40,7 +40,7 @@ pub type Entry = (i64, SystemTime, String, String, String, Option<String>, Strin
 /// arrived, those refused and held, the lag, the last error, its time, the time of the last report.
 pub type Relay = (String, String, String, String, i64, Vec<i64>, Option<i64>, String, Option<SystemTime>, SystemTime);
 
-/// A consumer's program: its name and its number of sessions.
+/// A connected program: its name and its number of sessions.
 pub type Program = (String, i64);
 
 /// Runs a statement without placeholders.
@@ -86,8 +86,8 @@ pub async fn message(db: &Db, queue: &str, id: i64) -> Result<Option<Message>> {
     ask(db, sql!("message"), (queue, id)).await
 }
 
-/// Returns whether this role may write the audit, without which it may change nothing, and whether
-/// the server is a standby, where no role may.
+/// Returns whether this role may write the audit, which every action requires, and whether the
+/// server is a standby, where no action is possible.
 pub async fn may_act(db: &Db) -> Result<(bool, bool)> {
     ask(db, sql!("may_act"), ()).await
 }
@@ -116,7 +116,7 @@ pub async fn letters(db: &Db, queue: &Description, which: &Sieve, after: i64) ->
     alone(db, text, (which.values(), after, queue.partitions > 0), MOST).await
 }
 
-/// Returns the actions that this role may not do, in one queue or in general.
+/// Returns the actions that this role may not perform, in one queue or in general.
 pub async fn refused(db: &Db, queue: Option<&str>) -> Result<Vec<String>> {
     let (refused,): (Vec<String>,) = ask(db, sql!("rights"), (queue,)).await?;
     Ok(refused)

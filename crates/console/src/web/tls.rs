@@ -82,13 +82,13 @@ fn read(certificate: &Path, key: &Path) -> io::Result<Arc<ServerConfig>> {
     let chain: Vec<CertificateDer<'static>> =
         CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect).map_err(|why| of(certificate, &why))?;
     if chain.is_empty() {
-        return Err(of(certificate, &"there is no certificate in it"));
+        return Err(of(certificate, &"the file contains no certificate"));
     }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|why| of(key, &why))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret))
-        .map_err(|why| of(key, &format!("it does not go with {}: {why}", certificate.display())))?;
+        .map_err(|why| of(key, &format!("it does not match {}: {why}", certificate.display())))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -32,7 +32,7 @@ pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -
     let Ok(Some(permits)) = timeout(WAIT, wait).await else {
         return plain(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the console makes as many pages as it may at a time; try again in a moment; nothing was done\n",
+            "the console is generating the maximum number of pages; try again in a moment; nothing was done\n",
         );
     };
     let made = tokio::spawn(async move {
@@ -40,5 +40,10 @@ pub async fn turn(State(site): State<Arc<Site>>, request: Request, next: Next) -
         drop(permits);
         response
     });
-    made.await.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "the page has an error of its own\n"))
+    made.await.unwrap_or_else(|_| {
+        plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the console could not generate the page because of an internal error\n",
+        )
+    })
 }

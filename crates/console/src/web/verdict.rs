@@ -16,15 +16,15 @@ pub struct Verdict {
     pub text: String,
     /// The number of queues and the number of messages.
     pub held: String,
-    /// The queues with troubles, the worst first.
+    /// The queues with problems, the worst first.
     pub troubles: Vec<Trouble>,
-    /// The number of further troubles.
+    /// The number of further queues with problems.
     pub more: usize,
     /// The sums over all queues, by the names of the page's cells.
     pub sums: [(&'static str, String); 8],
 }
 
-/// The troubles of one queue.
+/// The problems of one queue.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trouble {
     pub queue: String,
@@ -37,8 +37,8 @@ pub struct Trouble {
 /// All states, the worst first, each with its text. A queue may have several states, and counts in
 /// each.
 const STATES: [(&str, &str); 4] =
-    [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not to be seen")];
-/// The maximum number of troubles on the page.
+    [("behind", "behind"), ("dead", "with dead letters"), ("paused", "paused"), ("hidden", "not visible")];
+/// The maximum number of queues with problems on the page.
 const SHOWN: usize = 8;
 
 impl Verdict {
@@ -53,7 +53,7 @@ impl Verdict {
             .collect();
         let (state, text) = match counted.iter().find(|(_, count, _)| *count > 0) {
             None => ("ok", "All is well".to_owned()),
-            Some((state, ..)) => (*state, format!("Look here: {}", said.join(", "))),
+            Some((state, ..)) => (*state, format!("Needs attention: {}", said.join(", "))),
         };
         let mut troubles: Vec<Trouble> = rows.iter().filter_map(Trouble::of).collect();
         troubles.sort_by_key(|trouble| STATES.iter().position(|(state, _)| *state == trouble.state));
@@ -97,7 +97,7 @@ impl Trouble {
             "behind" => Some(format!("{} due, the oldest for {}", row.due, row.oldest)),
             "dead" => Some(format!("{} dead", row.dead)),
             "paused" => Some("paused".to_owned()),
-            "hidden" => Some("it was not counted yet, or the console's role may not".to_owned()),
+            "hidden" => Some("not counted yet, or the console's role may not read it".to_owned()),
             _ => None,
         });
         let what = what.collect::<Vec<_>>().join("; ");

@@ -25,7 +25,7 @@ pub struct Frame {
     pub base: String,
     /// The reason why the visitor may not act.
     pub barred: Option<&'static str>,
-    /// The actions that the console's own role may not do.
+    /// The actions that the console's own role may not perform.
     pub refused: Vec<String>,
     pub problem: Option<String>,
 }
@@ -57,12 +57,12 @@ impl Frame {
         self.barred.is_some() || self.refused.iter().any(|refused| refused == verb)
     }
 
-    /// Returns the actions that the role may not do, in words for people.
+    /// Returns the actions that the role may not perform, as text for the page.
     pub fn refused_in_words(&self) -> String {
         self.refused.iter().map(|verb| super::phrases::verb(verb)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the frame for a visitor who is not known yet.
+    /// Returns the frame for a visitor who has not logged in.
     pub fn anonymous(site: &Site) -> Self {
         let visitor = Visitor { name: String::new(), role: Role::Viewer, csrf: String::new(), notice: None };
         let (title, base) = (site.title.clone(), site.base.clone());
@@ -70,7 +70,7 @@ impl Frame {
     }
 }
 
-/// Renders a page. An error is shown without details.
+/// Renders a page. If that fails, responds with status 500 and no details.
 pub fn page(template: &impl Template) -> Response {
     with(StatusCode::OK, template)
 }
@@ -153,7 +153,7 @@ pub struct Schedules {
     pub plans: Vec<Plan>,
 }
 
-/// A relay, in words.
+/// A relay, formatted for its page.
 #[derive(Debug, Clone)]
 pub struct Relay {
     pub name: String,

@@ -45,7 +45,7 @@ pub fn ago(time: SystemTime) -> String {
 pub fn time(time: SystemTime) -> String {
     match jiff::Timestamp::try_from(time) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => "at no time of the calendar".to_owned(),
+        Err(_) => "outside the calendar's range".to_owned(),
     }
 }
 
@@ -105,7 +105,7 @@ pub fn visible(sign: char) -> char {
 /// # Errors
 /// If the text is not a whole number.
 pub fn number(what: &str, text: &str) -> Result<i64, String> {
-    text.trim().parse().map_err(|_| format!("{what} {text:?} is no whole number"))
+    text.trim().parse().map_err(|_| format!("{what} {text:?} is not a whole number"))
 }
 
 /// Parses seconds, or a time with a unit: `90`, `5m`, `1h`, `7d`. An empty text is zero.
@@ -114,7 +114,7 @@ pub fn number(what: &str, text: &str) -> Result<i64, String> {
 /// If the text is not a time, or is more than 36500 days.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let text = text.trim();
-    let wrong = || format!("{text:?} is no time: 90, 90s, 5m, 1h and 7d are");
+    let wrong = || format!("{text:?} is not a time such as 90, 90s, 5m, 1h or 7d");
     let (digits, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(digits) => (
             digits,

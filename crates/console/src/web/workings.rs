@@ -46,7 +46,7 @@ pub struct PartitionRow {
     pub lines: String,
 }
 
-/// The message that blocks the messages behind it.
+/// The first message of a partition or of a key, which the messages behind it wait for.
 #[derive(Debug, Clone)]
 pub struct First {
     pub id: i64,
@@ -55,14 +55,14 @@ pub struct First {
     pub until: String,
 }
 
-/// A key with a line of its own.
+/// A key with a backlog of its own.
 #[derive(Debug, Clone)]
 pub struct KeyRow {
     pub key: String,
     /// The key, encoded for a link.
     pub link: String,
     pub partition: i32,
-    /// The reason why the key is blocked.
+    /// The event that the key waits for.
     pub why: String,
     pub first: Option<First>,
     pub error: String,
@@ -97,13 +97,12 @@ impl Workings {
         let is_standby = matches!(statement::readable(db).await, Ok((.., true)));
         let told: Option<Vec<Reported>> = match is_standby {
             true => None,
-            false => all.seen("what workers report", ask(db, sql!("workers"), (name,)).await),
+            false => all.seen("workers' reports", ask(db, sql!("workers"), (name,)).await),
         };
         all.is_standby = is_standby;
         all.workers = told.unwrap_or_default().into_iter().map(worker).collect();
         if !all.workers.is_empty() {
-            let minutes: Option<Vec<Minute>> =
-                all.seen("what workers report", ask(db, sql!("handlers"), (name,)).await);
+            let minutes: Option<Vec<Minute>> = all.seen("workers' reports", ask(db, sql!("handlers"), (name,)).await);
             all.charts = handlers(&minutes.unwrap_or_default());
         }
         let sessions: Option<Vec<Session>> = all.seen("sessions", ask(db, sql!("sessions"), (name,)).await);
@@ -159,7 +158,8 @@ fn worker((who, version, started, at, ended, numbers, rate, half, most): Reporte
 }
 
 fn partition((partition, held, wanted, id, key, until, state, lines): Partition) -> PartitionRow {
-    let held = held.map_or_else(|| "free".to_owned(), |until| format!("held until {}", words::ago(until)));
+    let held =
+        held.map_or_else(|| "none".to_owned(), |until| format!("a worker, whose lease ends {}", words::ago(until)));
     PartitionRow {
         partition,
         held,
@@ -177,12 +177,14 @@ fn first(id: Option<i64>, key: &str, state: &str, until: Option<SystemTime>) -> 
 fn key((key, partition, id, state, until, attempt, error, waiting): Key) -> KeyRow {
     let until_when = until.map_or_else(String::new, words::ago);
     let why = match state.as_str() {
-        "retrying" => format!("its first message failed at attempt {attempt}, and is tried again {until_when}"),
-        "leased" => format!("its first message is leased, until {until_when}"),
-        "rests" => format!("it rests, until {until_when}: its rate is reached, or its first message comes back then"),
-        "delayed" => format!("its first message is due {until_when}"),
-        "due" => "nothing: it is due, and its partition's holder takes it".to_owned(),
-        _ => "nothing waits any more".to_owned(),
+        "retrying" => format!("its first message, which failed at attempt {attempt} and is due again {until_when}"),
+        "leased" => format!("its first message, whose lease ends {until_when}"),
+        "rests" => {
+            format!("the end of a pause {until_when}: its rate is reached, or its first message is due again then")
+        }
+        "delayed" => format!("its first message, which is due {until_when}"),
+        "due" => "nothing: it is due, and the partition's owner leases it next".to_owned(),
+        _ => "nothing: no message of it waits any more".to_owned(),
     };
     let (error, waiting) = (words::shown(&error.unwrap_or_default()), words::thousands(waiting));
     let link = utf8_percent_encode(&key, NON_ALPHANUMERIC).to_string();
@@ -198,9 +200,9 @@ fn handlers(minutes: &[Minute]) -> Vec<Chart> {
         minutes.iter().rev().filter_map(|minute| Some((f64::from(minute.0), of(minute)?))).collect()
     };
     vec![
-        Chart::of("Time of a handler", chart::seconds, 2.0, &[("p50", line(|of| of.3)), ("p99", line(|of| of.4))]),
+        Chart::of("Handler time", chart::seconds, 2.0, &[("p50", line(|of| of.3)), ("p99", line(|of| of.4))]),
         Chart::of(
-            "Handled a second",
+            "Handled per second",
             words::rate,
             2.0,
             &[("handled", line(|of| Some(of.1))), ("failed", line(|of| Some(of.2)))],
@@ -219,7 +221,7 @@ pub fn charts(known: &Known) -> Vec<Chart> {
         Chart::of("Depth", chart::number, 10.0, &[("messages", line(&|point| Some(point.depth as f64)))]),
         Chart::of("Oldest due", chart::seconds, 10.0, &[("lag", line(&|point| Some(point.oldest)))]),
         Chart::of(
-            "Messages a second",
+            "Messages per second",
             words::rate,
             10.0,
             &[("in", rate(|flow| flow.came)), ("out", rate(|flow| flow.went)), ("died", rate(|flow| flow.died))],

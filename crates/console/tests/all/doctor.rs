@@ -284,7 +284,7 @@ async fn queue_without_consumer_is_found_whatever_its_kind() {
         if name == "plain" {
             ward.say("select trunkline.lease('plain', 1)").await;
             let found = ward.of("consumers").await;
-            assert!(found.len() == 1 && found[0].what.contains("others are leased"), "{found:?}");
+            assert!(found.len() == 1 && found[0].what.contains("other messages are leased"), "{found:?}");
         }
         ward.say(&format!("select trunkline.purge('{name}')")).await;
         assert_eq!(ward.of("consumers").await, []);

@@ -86,12 +86,18 @@ async fn every_action_is_asked_done_and_written_down() {
         queue.enqueue(&"two".to_owned()).await.expect("enqueued");
         browser.open(&site, "/queues/q").await;
         let (asked, told) = browser.act("purge", "").await;
-        assert!(asked.contains("That is 2 now") && told == "Purged 2 messages of q.", "{asked}: {told}");
+        assert!(
+            asked.contains("Messages affected at the moment: 2.") && told == "Purged 2 messages of q.",
+            "{asked}: {told}"
+        );
 
         dead(&queue, &["no such host", "no such host", "odd", "odd", "odd", "last", "last"]).await;
         browser.open(&site, "/queues/q/dead").await;
         let (asked, told) = browser.act("replay", "input[name=error][value='no such host']").await;
-        assert!(asked.contains("That is 2 now") && told == "Replayed 2 dead letters.", "{asked}: {told}");
+        assert!(
+            asked.contains("Messages affected at the moment: 2.") && told == "Replayed 2 dead letters.",
+            "{asked}: {told}"
+        );
         browser.open(&site, "/queues/q/dead").await;
         browser.write("form:has(input[name=error][value=odd]) input[name=rate]", "0.1").await;
         assert_eq!(browser.act("replay", "input[name=error][value=odd]").await.1, "Replayed 3 dead letters.");
@@ -100,7 +106,10 @@ async fn every_action_is_asked_done_and_written_down() {
         browser.open(&site, &format!("/queues/q/messages/{last}")).await;
         browser.write("textarea[name=payload]", "mended").await;
         let replaced = browser.act("edit", "").await.1;
-        assert!(replaced.starts_with(&format!("Replaced dead letter {last} by a new message. Message ")), "{replaced}");
+        assert!(
+            replaced.starts_with(&format!("Replaced dead letter {last} with a new message. Message ")),
+            "{replaced}"
+        );
         assert_eq!(site.number("select count(*) from trunkline.messages('q') where payload = 'mended'").await, 1);
         let last = site.number("select min(id) from trunkline.dead_letters('q')").await;
         browser.open(&site, &format!("/queues/q/messages/{last}")).await;

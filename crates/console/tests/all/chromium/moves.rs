@@ -40,7 +40,10 @@ async fn numbers_and_the_verdict_move_on_the_same_page() {
     queue.bury(&leases, "odd").await.expect("buried");
     browser.until(&shows("dead", "2"), json!([])).await;
     browser
-        .until("return document.querySelector('#verdict').innerText === 'Look here: 1 with dead letters'", json!([]))
+        .until(
+            "return document.querySelector('#verdict').innerText === 'Needs attention: 1 with dead letters'",
+            json!([]),
+        )
         .await;
     assert_eq!(browser.text("#troubles li").await, "moves 2 dead");
     browser.until("return document.querySelector('[data-sum=dead]').innerText === '2'", json!([])).await;

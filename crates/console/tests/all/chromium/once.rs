@@ -50,7 +50,7 @@ async fn reload_and_the_way_back_do_nothing_again() {
         let question = browser.shown().await;
         assert!(question.contains("Enqueue a message into orders?"), "{question}");
         browser.follow(SAYS_YES).await;
-        assert!(browser.text("#notice").await.starts_with("This form has acted before"));
+        assert!(browser.text("#notice").await.starts_with("This form was already submitted"));
         assert_eq!(done(&site).await, (round, round));
     }
     browser.said().await; // the browser logs the 400, as intended

@@ -12,22 +12,22 @@ pub async fn all(site: &Site) -> Vec<(String, &'static str)> {
     let mail = site.number("select min(id) from trunkline.messages('emails')").await;
     let image = site.number("select min(id) from trunkline.messages('thumbnails')").await;
     vec![
-        ("/".to_owned(), "Look here"),
+        ("/".to_owned(), "Needs attention"),
         ("/queues/emails".to_owned(), "emails"),
         ("/queues/exports".to_owned(), "paused"),
         ("/queues/webhooks/messages".to_owned(), "503 Service Unavailable"),
         ("/queues/invoices/messages?key=customer-7".to_owned(), "customer-7"),
-        ("/queues/search-index/messages".to_owned(), "There is no such message"),
+        ("/queues/search-index/messages".to_owned(), "No message matches"),
         (format!("/queues/emails/messages/{mail}"), "welcome"),
         (format!("/queues/thumbnails/messages/{image}"), "89504e47"),
         (format!("/queues/webhooks/messages/{dead}"), "timed out"),
         ("/queues/webhooks/dead".to_owned(), "410 Gone"),
-        ("/queues/emails/dead".to_owned(), "There are none"),
+        ("/queues/emails/dead".to_owned(), "There are no dead letters"),
         ("/schedules".to_owned(), "month-end"),
         ("/relays".to_owned(), "kafka.shop"),
         ("/doctor".to_owned(), "octor"),
-        ("/audit".to_owned(), "What was done here"),
-        ("/queues/not-there".to_owned(), "There is nothing here"),
+        ("/audit".to_owned(), "Audit log"),
+        ("/queues/not-there".to_owned(), "Not found"),
     ]
 }
 

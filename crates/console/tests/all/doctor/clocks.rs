@@ -40,7 +40,7 @@ async fn times_from_fast_clock_are_found_and_put_right() {
     }
     ward.say("update trunkline.lane_keyed set holder = 1, held_until = now() + interval '2 hours', served_at = now() + interval '1 hour' where lane >= 0")
         .await;
-    assert!(ward.mended("clocks").await.what.contains("2 partitions are held"));
+    assert!(ward.mended("clocks").await.what.contains("2 partitions are leased"));
     ward.say("select trunkline.limit_queue('plain', per_second => 1); update trunkline.bucket set filled_at = now() + interval '1 hour'")
         .await;
     assert!(ward.mended("clocks").await.what.contains("bucket"));
@@ -55,7 +55,10 @@ async fn schedules_that_fail_or_are_late_are_found() {
     ward.say("update trunkline.schedule set next_at = now() - interval '10 minutes', placed = true, placed_at = now()")
         .await;
     let found = ward.of("schedules").await;
-    assert!(found.len() == 1 && found[0].what.contains("1 schedules are late, the first of them yearly"), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].what.contains("late schedules: 1; the most overdue is yearly, by 00:10:0"),
+        "{found:?}"
+    );
     let patient = Doctor::new().patience(Duration::from_secs(3600)).examine(&ward.db).await.expect("examined");
     assert_eq!(patient, []);
     ward.say("update trunkline.schedule set next_at = now() + interval '1 hour', problem = 'no such thing'").await;

@@ -1,5 +1,5 @@
 //! The doctor finds derived data that does not match its messages, and does not call functions that
-//! another role has planted.
+//! another role has created.
 
 use trunkline::{Db, Draft, Settings};
 use trunkline_console::doctor::{Doctor, Severity};

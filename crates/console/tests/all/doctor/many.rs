@@ -65,8 +65,8 @@ async fn dead_rows_of_a_moment_are_no_finding() {
     ward.until("select n_dead_tup >= 60000 and vacuum_count = 2 from pg_stat_user_tables where relname = 'queue_q'")
         .await;
     let found = of(long).await;
-    assert!(found.len() == 1 && found[0].why.contains("something holds them"), "{found:?}");
-    // Compacting does what no vacuum can.
+    assert!(found.len() == 1 && found[0].why.contains("an old transaction holds the rows"), "{found:?}");
+    // A compaction removes the rows that vacuum cannot remove.
     let row = ward.sql.query_one(&*found[0].mend, &[]).await.expect("the remedy runs");
     assert!(row.get::<_, i64>(0) == 0 && row.get::<_, Option<&str>>(1).is_none(), "it is not worth it: {row:?}");
     let again = found[0].mend.replace("max_pause", "at_least => 0, max_pause");
@@ -91,7 +91,7 @@ async fn sixty_queues_need_few_transactions() {
         };
         ward.db.create_queue(&format!("q{n:02}"), &settings).await.expect("created");
     }
-    // Its own questions count in another database.
+    // The test's own queries run in another database, so that they are not counted.
     let elsewhere = connect(&ward.server.url("template1")).await;
     let sessions = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
     let transactions = "select xact_commit + xact_rollback from pg_stat_database where datname = 'postgres'";

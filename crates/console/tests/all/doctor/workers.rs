@@ -29,7 +29,8 @@ async fn workers_of_older_version_are_found_until_they_end() {
     let found = ward.of("versions").await;
     assert!(found.len() == 1 && found[0].severity == Severity::Advice && found[0].since.is_some(), "{found:?}");
     assert!(
-        found[0].what.contains("version 0.0.9") && found[0].what.contains("an old one at this machine, process 17"),
+        found[0].what.contains("1 worker runs version 0.0.9")
+            && found[0].what.contains("an old one on the server, process 17"),
         "{found:?}"
     );
     reports(&ward, "elsewhere", "999.0", 5, 1).await;

@@ -119,7 +119,7 @@ async fn dead_letters_are_replayed_or_discarded_singly_grouped_or_all() {
     act(&site, &[("verb", "discard"), ("queue", "d")]).await;
     assert_eq!(site.number("select dead from trunkline.stats('d')").await, 0);
     let (_, again) = act(&site, &[("verb", "discard"), ("queue", "d")]).await;
-    assert_eq!(notice(&again), "Nothing was done: there was nothing left to do it to.");
+    assert_eq!(notice(&again), "Nothing was done: nothing was left to change.");
     assert_eq!(
         audit(&site).await,
         [entry("replay", "d", 2), entry("discard", "d", 1), entry("discard", "d", 2), entry("discard", "d", 0)]

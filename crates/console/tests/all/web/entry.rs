@@ -211,8 +211,8 @@ async fn role_is_held_to_its_rights_and_pages_say_so() {
     assert!(page.body.contains("has no right to: ") && page.body.contains("purge, cancel"), "{}", page.body);
     assert_eq!(get(site.address, "/audit").await.status, 403); // the audit of all queues is for operators of all queues
     let overview = get(site.address, "/").await;
-    assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Look here: 1 not to be seen");
-    assert!(!overview.body.contains("The numbers stand still"), "{}", overview.body);
+    assert_eq!(overview.text_after(r#"<h1 id="verdict">"#), "Needs attention: 1 not visible");
+    assert!(!overview.body.contains("The numbers are not being updated"), "{}", overview.body);
     assert_eq!(audited(&owner).await, 1);
     site.end().await;
     owner.sql.batch_execute(&format!("drop owned by {role}; drop role {role}")).await.expect("dropped");
@@ -228,10 +228,10 @@ fn file_of_users_is_read_or_refused_with_the_line() {
         [("ada", Role::Operator), ("eve", Role::Viewer)]
     );
     for (text, why) in [
-        ("", "no user"),
-        ("ada", "line 1: it is not name:role:hash"),
+        ("", "contains no users"),
+        ("ada", "line 1: it is not in the form name:role:hash"),
         ("#\nada:king:x", "line 2: the role is neither"),
-        ("ada:viewer:secret", "line 1: that is no hash of argon2"),
+        ("ada:viewer:secret", "line 1: the hash is not an argon2 hash"),
     ] {
         assert!(users(text).is_err_and(|said| said.contains(why)), "{text}");
     }

@@ -1,4 +1,4 @@
-//! The page of a queue: charts of the last hour, its workers, and what blocks its keys.
+//! The page of a queue: charts of the last hour, its workers, and the messages that block its keys.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ async fn blocked_key_is_shown_with_its_cause_and_end() {
     assert_eq!(keys.len(), 1, "{keys:?}");
     let [key, _, why, first, waiting, error] = &keys[0][..6] else { panic!("{keys:?}") };
     assert_eq!((key.as_str(), first.as_str(), waiting.as_str()), ("ada", &*blocked.to_string(), "2"));
-    assert!(why.contains("failed at attempt 1, and is tried again in 59 min"), "{why}");
+    assert!(why.contains("failed at attempt 1 and is due again in 59 min"), "{why}");
     assert_eq!(error, "no &#60;room&#62; left");
     assert!(page.body.contains(&format!("/queues/bookings/messages/{blocked}")), "{}", page.body);
     // Once the message is cancelled, nothing blocks the messages behind it.
@@ -60,7 +60,10 @@ async fn blocked_key_is_shown_with_its_cause_and_end() {
     }
     let page = get(site.address, "/queues/bookings").await;
     let partitions = rows(&page.body, "partitions");
-    assert!(partitions.iter().any(|partition| partition[1].contains("held until in")), "{partitions:?}");
+    assert!(
+        partitions.iter().any(|partition| partition[1].contains("a worker, whose lease ends in ")),
+        "{partitions:?}"
+    );
     site.end().await;
 }
 
@@ -80,10 +83,10 @@ async fn workers_that_report_are_shown_with_their_times_and_failures() {
     let told = "select sum(handled)::int8 from trunkline.worker where queue = 'jobs' and failed <= 1";
     assert_eq!((workers.len(), site.number(told).await), (1, 40), "{workers:?}");
     let worker = &workers[0];
-    assert!(worker[0].starts_with("trunkline at ") && worker[1] == "ended" && worker[2] == "0 of 3", "{worker:?}");
+    assert!(worker[0].starts_with("trunkline on ") && worker[1] == "ended" && worker[2] == "0 of 3", "{worker:?}");
     assert_eq!((worker[6].as_str(), worker[7].as_str()), ("40", "1"), "{worker:?}");
     assert_eq!(worker[10], env!("CARGO_PKG_VERSION"));
-    assert!(page.body.contains("Time of a handler, last hour: p50 "), "{}", page.body);
+    assert!(page.body.contains("Handler time, last hour: p50 "), "{}", page.body);
     // A worker that has not reported for a while does not count as working.
     let silent = "update trunkline.worker set ended = false, at = at - interval '1 minute'";
     site.sql.batch_execute(silent).await.expect("updated");
@@ -106,14 +109,14 @@ async fn lines_of_the_last_hour_and_the_sessions_are_there() {
         assert!(Instant::now() < deadline, "{}", page.body);
         tokio::task::yield_now().await;
     };
-    for title in ["Oldest due", "Messages a second"] {
+    for title in ["Oldest due", "Messages per second"] {
         assert!(page.body.contains(title), "{title}");
     }
     let named = "set application_name = 'a consumer'; select trunkline.lease('lines.of-it', 1)";
     let consumer = super::connect(&site.url).await;
     consumer.batch_execute(named).await.expect("leased");
     let page = get(site.address, "/queues/lines.of-it").await;
-    assert!(page.body.contains("<li>a consumer at"), "{}", page.body);
+    assert!(page.body.contains("<li>a consumer on"), "{}", page.body);
     let shard =
         site.sql.query_one("select lpad(to_hex(number), 8, '0') from trunkline.stripe", &[]).await.expect("one");
     assert!(page.body.contains(shard.get::<_, &str>(0)), "{}", page.body);

@@ -30,14 +30,14 @@ async fn form_that_is_sent_twice_acts_once() {
     let id = site.number("select id from trunkline.messages('q')").await;
     assert!(first.body.contains(&format!("/queues/q/messages/{id}\">Message {id}</a>")), "{}", first.body);
     let again = followed(&site, post(site.address, "/act", &form(&csrf)).await).await;
-    assert!(again.body.contains("This form has acted before: nothing was done again."), "{}", again.body);
+    assert!(again.body.contains("This form was already submitted, so nothing was done again."), "{}", again.body);
 
     // Another console of the same database does not accept the form either.
     let db = Db::connect(&site.url).await.expect("connected");
     let other = Site::of(site.url.clone(), db, connect(&site.url).await, |console| console).await;
     let csrf = get(other.address, "/queues/q").await.csrf();
     let again = followed(&other, post(other.address, "/act", &form(&csrf)).await).await;
-    assert!(again.body.contains("This form has acted before"), "{}", again.body);
+    assert!(again.body.contains("This form was already submitted"), "{}", again.body);
     assert_eq!((entries(&site).await, site.number("select due from trunkline.stats('q')").await), (1, 1));
 
     // Of two simultaneous requests, the second waits for the first and is rolled back.
@@ -79,9 +79,9 @@ async fn what_would_be_refused_is_not_asked_and_stays_typed() {
         ("metadata", "[1]", "metadata is an object, not [1]"),
         ("metadata", "{", "invalid input syntax for type json"),
         ("priority", "7", "has no priority 7"),
-        ("priority", "high", "is no whole number"),
+        ("priority", "high", "is not a whole number"),
         ("key", "ada", "has no keys"),
-        ("delay", "soon", "is no time"),
+        ("delay", "soon", "is not a time"),
     ] {
         let mut form = vec![("payload", "{\"a\": 1}"), ("delay", "1h"), ("metadata", "{\"tenant\": \"acme\"}")];
         form.retain(|(name, _)| *name != field);

@@ -36,7 +36,7 @@ async fn row_of_overview_has_limits_schedules_and_failures() {
         let page = get(site.address, "/").await;
         let row = page.body.split(r#"data-queue="limited""#).nth(1).unwrap_or_default();
         let row = row.split("</tr>").next().unwrap_or_default();
-        if row.contains("7 leased at most") && row.contains("1 schedule, next tick ") && row.contains(">2.5<") {
+        if row.contains("at most 7 leased") && row.contains("1 schedule, next tick ") && row.contains(">2.5<") {
             break;
         }
         assert!(Instant::now() < deadline, "{row}");
@@ -49,7 +49,7 @@ async fn row_of_overview_has_limits_schedules_and_failures() {
 async fn relays_are_listed_with_their_lag_and_the_silent_first() {
     let site = Site::new().await;
     texts(&site, "orders").await;
-    assert!(get(site.address, "/relays").await.body.contains("There is none."));
+    assert!(get(site.address, "/relays").await.body.contains("There are no relays."));
     site.sql
         .batch_execute(
             "insert into trunkline.relay (name, queue, broker, inward, confirmed, refused, held, lag, last_error, failed_at, seen_at) values
@@ -142,7 +142,7 @@ async fn numbers_go_on_after_the_server_ended_all_sessions() {
     loop {
         let page = get(site.address, "/").await;
         if page.body.contains(r#"data-queue="broken""#) && page.text_after(r#"data-cell="due">"#) == "1" {
-            assert!(!page.body.contains("The numbers stand still"), "{}", page.body);
+            assert!(!page.body.contains("The numbers are not being updated"), "{}", page.body);
             break;
         }
         assert!(Instant::now() < deadline, "{}", page.body);
@@ -185,7 +185,11 @@ async fn hostile_payloads_are_shown_and_do_nothing() {
         assert!(!page.body.contains('\u{1b}') && page.body.contains("alert(1)"), "{}", page.body);
     }
     let page = get(site.address, &format!("/queues/hostile/messages/{long}")).await;
-    assert!(page.body.len() < 100_000 && page.body.contains("These are its first 64 KiB"), "{} bytes", page.body.len());
+    assert!(
+        page.body.len() < 100_000 && page.body.contains("Only the first 64 KiB are shown"),
+        "{} bytes",
+        page.body.len()
+    );
     let policy = page.header("content-security-policy").expect("a policy");
     assert!(
         policy.contains("script-src 'self'") && policy.contains("default-src 'none'") && !policy.contains("unsafe"),
@@ -221,7 +225,7 @@ async fn messages_are_found_by_id_key_metadata_and_state() {
     for (query, found, other) in [
         ("?key=ada", "payload of ada", "payload of bob"),
         ("?metadata=globex", "payload of bob", "payload of ada"),
-        ("?state=delayed", "There is no such message", "payload of ada"),
+        ("?state=delayed", "No message matches", "payload of ada"),
     ] {
         let page = get(site.address, &format!("/queues/keyed/messages{query}")).await;
         assert!(page.body.contains(found) && !page.body.contains(other), "{query}: {}", page.body);

@@ -55,7 +55,7 @@ async fn prefix_that_is_none_is_refused() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let console = trunkline_console::web::Console::new(site.db.clone()).path_prefix(prefix);
         let refused = console.serve(listener, std::future::ready(())).await.expect_err("refused");
-        assert!(refused.to_string().contains("no prefix of a path"), "{prefix}: {refused}");
+        assert!(refused.to_string().contains("not a path prefix"), "{prefix}: {refused}");
     }
     site.end().await;
 }

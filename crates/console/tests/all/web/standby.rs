@@ -56,12 +56,8 @@ async fn standby_is_no_fault_and_nothing_is_done_on_it() {
         assert!(!page.body.contains("unlogged"), "{path}: {}", page.body);
     }
     let page = get(site.address, "/queues/q").await;
-    assert!(
-        page.body.contains("The server is a standby: what workers report is on the primary alone."),
-        "{}",
-        page.body
-    );
-    assert!(page.body.contains("<button disabled>Pause") && page.body.contains("what is done is done on the primary"));
+    assert!(page.body.contains("The server is a standby: workers' reports are only on the primary."), "{}", page.body);
+    assert!(page.body.contains("<button disabled>Pause") && page.body.contains("make changes on the primary"));
     assert!(get(site.address, "/").await.body.contains("1 schedule, next tick "), "schedules are known all the same");
     site.end().await;
     drop(server);

@@ -1,4 +1,4 @@
-//! A queue with several troubles shows each of them. Errors that differ only in a number are one
+//! A queue with several problems shows each of them. Errors that differ only in a number are one
 //! group. The doctor's page does not block.
 
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ async fn queue_with_several_troubles_shows_and_counts_all() {
     late.enqueue(&"waits".to_owned()).await.expect("enqueued");
     site.sql.batch_execute("update trunkline.queue_late set due_at = now() - interval '1 hour'").await.expect("moved");
     let deadline = Instant::now() + SOON;
-    let said = "Look here: 1 behind, 2 with dead letters, 1 paused";
+    let said = "Needs attention: 1 behind, 2 with dead letters, 1 paused";
     let page = loop {
         let page = get(site.address, "/").await;
         if page.body.contains(said) {
@@ -87,7 +87,7 @@ async fn errors_that_differ_by_ids_are_one_group() {
     ] {
         let row = groups.split("<tr>").find(|row| row.contains(&format!(">{kind}</a>")));
         let row = row.unwrap_or_else(|| panic!("no {kind} in {groups}"));
-        assert!(row.contains(&format!("data-label=\"letters\">{count}<")), "{kind}: {row}");
+        assert!(row.contains(&format!("data-label=\"messages\">{count}<")), "{kind}: {row}");
     }
     // The action affects the whole group, and no other letters.
     let (asked, _) = act(&site, &[("verb", "discard"), ("queue", "g"), ("error", "ValueError: bad number #")]).await;
@@ -113,7 +113,7 @@ async fn page_of_the_doctor_comes_before_a_slow_look_ends() {
     let lock = format!("begin; lock table {} in access exclusive mode", tables.join(", "));
     holder.batch_execute(&lock).await.expect("locked");
     let page = get(site.address, "/doctor").await;
-    assert!(page.status == 200 && page.body.contains("The doctor has been looking for"), "{}", page.body);
+    assert!(page.status == 200 && page.body.contains("The doctor has been running for"), "{}", page.body);
     assert!(page.body.contains(r#"<meta http-equiv="refresh""#), "{}", page.body);
     holder.batch_execute("rollback").await.expect("let go");
     let deadline = Instant::now() + SOON;
