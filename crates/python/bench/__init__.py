@@ -1,1 +1,4 @@
-"""Trunkline's Python package and its peers, on the same servers, in turns. `python -m bench --help`."""
+"""Compares Trunkline's Python package with its peers on the same servers, in turns.
+
+Run `python -m bench --help` for the options.
+"""

@@ -1,4 +1,5 @@
-"""The comparison: `python -m bench run` measures and writes the rows and their page, `python -m bench page` the page alone."""
+"""Runs the comparison. `python -m bench run` measures, and writes the rows and their page;
+`python -m bench page` writes only the page."""
 
 from __future__ import annotations
 
@@ -48,10 +49,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("verb", choices=["run", "page"])
     parser.add_argument("--suite", choices=list(SUITES), default="compare")
-    parser.add_argument("--workload", action="append", help="instead of a suite; may be given again")
-    parser.add_argument("--contender", action="append", choices=list(MODULES), help="instead of all; may be given again")
+    parser.add_argument("--workload", action="append", help="a workload to run instead of a suite; can be repeated")
+    parser.add_argument("--contender", action="append", choices=list(MODULES), help="a contender to run instead of all; can be repeated")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=4, help="how long a round is, about")
+    parser.add_argument("--seconds", type=float, default=4, help="the approximate length of a round")
     parser.add_argument("--pg-bin", default="", help="the folder of PostgreSQL's programs")
     parser.add_argument("--add", action="store_true", help="keep the rows of other workloads and contenders")
     parser.add_argument("--into", type=Path, default=FOLDER, help="the folder of results.json and results.md")
@@ -72,7 +73,7 @@ def _made(servers: Mapping[str, str], load: float) -> dict[str, Any]:
 
 
 def _public(arguments: list[str]) -> list[str]:
-    """Without what is this machine's alone."""
+    """Returns the arguments without the options that apply only to this machine."""
     kept = list(arguments)
     for name in ("--pg-bin", "--into"):
         if name in kept:

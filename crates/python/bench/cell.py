@@ -1,4 +1,7 @@
-"""One contender, one workload, one round, in a process of its own: `python -m bench.cell CONTENDER WORKLOAD SECONDS`. Prints a row."""
+"""Runs one round of a workload with one contender, in its own process, and prints a row.
+
+Usage: `python -m bench.cell CONTENDER WORKLOAD SECONDS`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The event loop that a contender likes best, where it is installed."""
+"""Selects the event loop: uvloop if the contender prefers it and it is installed, otherwise
+asyncio's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process has in memory, as the kernel says: Linux alone."""
+"""Reads this process's memory from /proc; Linux only."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def _field(name: str) -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) / 1024
-    raise RuntimeError(f"this kernel does not say {name}")
+    raise RuntimeError(f"/proc/self/status has no {name}")

@@ -1,4 +1,5 @@
-"""What every contender sends: a JSON object of 100 bytes with a number that no other message of the cell has."""
+"""The message that every contender sends: a JSON object of 100 bytes, with a number by which
+handlers count it."""
 
 from __future__ import annotations
 

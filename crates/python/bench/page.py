@@ -1,4 +1,4 @@
-"""The page of a run, written from its rows and from nothing else."""
+"""Writes the page of a run, using only the run's results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ TITLES = {
     "hour": ("An hour's worth of messages", "A thousand a second for an hour are 3,600,000. Enqueued, handled and acknowledged as fast as they go, in one process."),
     "exceptions": ("A million exceptions", "A handler that raises for each message, which is a dead letter then, in one process. Its log is switched off."),
 }
-#: The package itself, whose best peers are measured by: the Rust library beside it is no part of that.
+#: The package's own contenders. The page compares each peer with the faster of them. The Rust core
+#: is not one of them.
 OURS = ("trunkline", "trunkline-bytes")
 COMPARED = ("tasks", "handler", "batches", "alone")
 
@@ -99,7 +100,7 @@ def most(row: Mapping[str, Any], measure: str) -> float:
 
 
 def short(rate: float) -> str:
-    """Three digits: 1.23 k."""
+    """Returns a rate with three digits, such as 1.23 k."""
     for size, letter in ((1e6, " M"), (1e3, " k")):
         if rate >= size:
             return f"{rate / size:.3g}{letter}"

@@ -1,4 +1,4 @@
-"""Where a cell's servers are, as its processes are told: by the environment."""
+"""The addresses of a cell's servers, passed to its processes in environment variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The cells of a run, in turns: every contender once, and then again, so that what the machine does meanwhile falls on all alike."""
+"""Runs the cells of a run in turns. Every contender runs one round before any of them runs the
+next, so that other load on the machine affects all contenders alike."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ Kept = Callable[[Mapping[str, str], list[Row]], None]
 
 
 def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, seconds: float, pg_bin: str, keep: Kept) -> None:
-    """Calls `keep` with the servers' versions and all rows so far behind each workload, so that a run that is broken off has not been for
-    nothing."""
+    """Calls `keep` with the servers' versions and all rows so far after each workload, so that an
+    interrupted run keeps its rows."""
     with ExitStack() as stack:
         needs = {contender(name).needs for name in contenders}
         ground = _begun(stack, needs, pg_bin)
@@ -66,7 +67,7 @@ def run(contenders: Sequence[str], workloads: Sequence[str], rounds: int, second
 
 
 def _begun(stack: ExitStack, needs: set[str], pg_bin: str) -> Ground:
-    """The servers that are needed; the clients of the others need not be installed."""
+    """Starts the servers that are needed. The clients of other servers need not be installed."""
     ground = Ground()
     if "postgres" in needs:
         from bench.ground.postgres import Postgres
@@ -94,11 +95,11 @@ def cell(ground: Ground, name: str, workload: str, seconds: float) -> dict[str, 
             raise RuntimeError(f"{name} {workload}: {ran.stdout}{ran.stderr}")
         said: dict[str, str] = json.loads(ran.stdout.splitlines()[-1])
         return said
-    raise AssertionError("there is a place")
+    raise AssertionError("no server was started for the contender")
 
 
 def _place(ground: Ground, needs: str) -> Iterator[Place]:
-    """A place with nothing in it, emptied behind the cell."""
+    """Yields an empty place: a database, which is dropped after the cell, or an emptied broker."""
     if needs == "postgres" and ground.postgres is not None:
         name = ground.postgres.database()
         try:

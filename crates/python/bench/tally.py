@@ -1,6 +1,8 @@
-"""Who was handled, how often: a byte for each message, in a file that the processes of all workers share.
+"""Counts how often each message was handled: one byte per message, in a file that all workers
+share.
 
-A handler adds one, which costs it some hundred nanoseconds, the same for every contender. So nothing is lost or doubled unseen.
+The count costs a handler some hundred nanoseconds, the same for every contender. So no loss or
+duplicate goes unnoticed.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ VARIABLE = "BENCH_TALLY"
 
 class Tally:
     def __init__(self, path: Path, messages: int | None = None) -> None:
-        """A number of messages, none handled; or, without a number, the one that is there."""
+        """Creates a tally for `messages` messages; without a number, opens the existing tally."""
         if messages is not None:
             path.write_bytes(bytes(messages))
         with path.open("r+b") as file:

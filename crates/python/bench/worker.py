@@ -1,4 +1,7 @@
-"""The worker process of a contender whose library has a coroutine for it: `python -m bench.worker NAME`."""
+"""Runs a worker process of a contender whose library works in a coroutine.
+
+Usage: `python -m bench.worker NAME`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""FastAPI: the lifespan sets up, requests enqueue. `uvicorn fastapi_app:api` serves, `trunkline-worker fastapi_app:app` works."""
+"""A FastAPI application. The lifespan runs the setup, and requests enqueue messages.
+
+`uvicorn fastapi_app:api` serves it, and `trunkline-worker fastapi_app:app` runs a worker.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ async def send(mail: Mail) -> None:
 
 @asynccontextmanager
 async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-    await app.setup()  # the schema and the queues; does nothing where they are there
+    await app.setup()  # the schema and the queues; does nothing if they exist
     yield
 
 
@@ -38,20 +41,20 @@ api = FastAPI(lifespan=lifespan)
 
 @api.post("/mails", status_code=202)
 async def enqueue(mail: Mail) -> dict[str, int]:
-    return {"id": await send.enqueue(mail)}  # on disk; the requests of this moment share one commit
+    return {"id": await send.enqueue(mail)}  # on disk; concurrent requests share one commit
 
 
 @api.get("/mails/{id}")
 async def look(id: int) -> dict[str, object]:
     found = await (await app.queue(send)).find(id)
     if found is None:
-        raise HTTPException(404, "sent, or never there")
+        raise HTTPException(404, "already sent, or never enqueued")
     return {"state": found.state, "attempt": found.attempt, "error": found.error}
 
 
 async def connection() -> AsyncIterator[psycopg.AsyncConnection]:
     async with await psycopg.AsyncConnection.connect(app.url) as opened:
-        yield opened  # commits when the request has ended well
+        yield opened  # commits if the request succeeds
 
 
 @api.post("/users", status_code=201)

@@ -1,4 +1,5 @@
-"""FastAPI with the worker in its own process and event loop: for programs that need no second kind of process."""
+"""A FastAPI application that runs the worker in its own process and event loop, so that no second
+kind of process is needed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ async def lifespan(api: FastAPI) -> AsyncIterator[None]:
     await app.setup()
     worker = asyncio.create_task(app.run(shutdown_after=10))
     yield
-    worker.cancel()  # what runs may end within ten seconds; the rest goes back, and no attempt is counted
+    # Handlers have ten seconds to finish. Other messages are released without counting an attempt.
+    worker.cancel()
     with suppress(asyncio.CancelledError):
         await worker
 

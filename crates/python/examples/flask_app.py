@@ -1,4 +1,7 @@
-"""Flask: blocking calls, one handle for all threads. `flask --app flask_app run` serves, `trunkline-worker flask_app:app` works."""
+"""A Flask application with blocking calls and one handle for all threads.
+
+`flask --app flask_app run` serves it, and `trunkline-worker flask_app:app` runs a worker.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ api = Flask(__name__)
 
 @api.post("/mails")
 def enqueue() -> ResponseReturnValue:
-    id = app.queue_sync(send).enqueue(Mail(**request.get_json()))  # on disk; the threads of this moment share one commit
+    # The message is on disk when the call returns. Concurrent threads share one commit.
+    id = app.queue_sync(send).enqueue(Mail(**request.get_json()))
     return jsonify(id=id), 202
 
 

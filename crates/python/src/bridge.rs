@@ -75,7 +75,7 @@ impl List {
             was_empty
         };
         if was_empty {
-            // If the pipe is full, the loop is awake already; if it is closed, no reader is left.
+            // If the pipe is full, the loop is already awake; if it is closed, no reader is left.
             let _ = (&self.wake).write(&[1]);
         }
     }

@@ -1,4 +1,4 @@
-//! One call of a handler: its messages and their outcomes.
+//! A call of a handler: its messages and their outcomes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::{
     reply::{Loop, none, reply},
 };
 
-/// One call of a handler. Dropping it without an answer makes it a failure.
+/// A call of a handler. Dropping it without an answer makes it a failure.
 #[pyclass(frozen, module = "trunkline._trunkline")]
 pub struct Delivery {
     /// The task's index in the worker, and the number of the call.
@@ -57,7 +57,7 @@ impl Delivery {
             Ok(each) => each.iter().map(|one| Ending::read(&one, ends)).collect(),
             Err(_) => vec![Ending::read(ending, ends)],
         };
-        endings.resize_with(self.messages.len(), || Ending::failed("the handler did not say how the message ended"));
+        endings.resize_with(self.messages.len(), || Ending::failed("the handler reported no outcome for the message"));
         let releases = self.messages.iter().zip(&endings).filter(|(_, ending)| matches!(ending, Ending::Released));
         let releases = releases.map(|(message, _)| message.lease()).collect();
         let answers = endings.into_iter().map(Ending::answer).collect();
@@ -71,7 +71,7 @@ impl Delivery {
     fn attempt(&self) -> PyResult<Attempt<Raw>> {
         self.attempt
             .clone()
-            .ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt of one message"))
+            .ok_or_else(|| PyRuntimeError::new_err("a handler of batches has no attempt for one message"))
     }
 }
 

@@ -75,6 +75,8 @@ pub fn draft_of(message: &Bound<'_, PyAny>) -> PyResult<trunkline::Draft<Raw>> {
 /// Converts seconds to a duration. Fails if the number is negative or infinite.
 pub fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
-        PyValueError::new_err(format!("{seconds} seconds are out of bounds: a time is at least zero, and finite"))
+        PyValueError::new_err(format!(
+            "{seconds} seconds are out of bounds: a duration must be finite, and at least zero"
+        ))
     })
 }

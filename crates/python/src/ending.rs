@@ -47,13 +47,13 @@ impl Ending {
                     let after = ending.get_item(1)?;
                     match seconds(after.cast::<PyFloat>()?.value()) {
                         Ok(after) => Self::Failed(Failure::retry_after(after, reason)),
-                        Err(_) => Self::failed(&format!("{reason}; and it cannot be tried again after {after:?} s")),
+                        Err(_) => Self::failed(&format!("{reason}; and it cannot be retried after {after:?} s")),
                     }
                 }
                 _ => Self::failed(&reason),
             })
         };
-        read().unwrap_or_else(|_| Self::failed("the handler's ending cannot be read"))
+        read().unwrap_or_else(|_| Self::failed("the handler's outcome cannot be read"))
     }
 
     /// Returns the outcome to report to the worker. A release is reported as a failure; the worker

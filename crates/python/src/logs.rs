@@ -201,9 +201,9 @@ pub fn test_logs(py: Python<'_>, count: u64, warns: bool) -> PyResult<()> {
     let task = runtime::handle()?.spawn(async move {
         for nr in 0..count {
             if warns {
-                tracing::warn!(target: "trunkline::test", nr, name = "a test", "told");
+                tracing::warn!(target: "trunkline::test", nr, name = "a test", "an event");
             } else {
-                tracing::trace!(target: "trunkline::test", nr, name = "a test", "told");
+                tracing::trace!(target: "trunkline::test", nr, name = "a test", "an event");
             }
         }
     });

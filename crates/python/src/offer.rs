@@ -53,7 +53,8 @@ impl Offer {
     /// exception, the message's attempt fails. If `decode` is interrupted, for example by Ctrl-C,
     /// all messages are released and the exception is raised.
     fn accept<'py>(&self, py: Python<'py>, decode: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyList>> {
-        let offer = self.take().ok_or_else(|| PyRuntimeError::new_err("the messages were accepted before"))?;
+        let offer =
+            self.take().ok_or_else(|| PyRuntimeError::new_err("the messages have already been accepted or refused"))?;
         let handle = runtime::handle()?;
         let _within = handle.enter();
         let interrupted = RefCell::new(None);
@@ -79,7 +80,8 @@ impl Offer {
             outcome.map_err(|error| interrupted.replace(Some(error))).ok()
         };
         let accepted = offer.accept_if(read, make).map_err(|error| raised(py, &error))?;
-        accepted.ok_or_else(|| interrupted.take().unwrap_or_else(|| PyRuntimeError::new_err("the messages went back")))
+        accepted
+            .ok_or_else(|| interrupted.take().unwrap_or_else(|| PyRuntimeError::new_err("the messages were released")))
     }
 }
 

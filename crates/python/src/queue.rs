@@ -200,7 +200,7 @@ impl Queue {
         self.reply(py, &bridge, work, |py, count| count.into_py_any(py))
     }
 
-    /// Creates a consumer. `wait` is "adaptive", "notify", or the seconds between polls.
+    /// Creates a consumer. `wait` is "adaptive", "notify", "poll", or the seconds between polls.
     fn consumer(&self, wait: &Bound<'_, PyAny>) -> PyResult<Consumer> {
         self.owner.check()?;
         Ok(Consumer::new(self.queue.consumer(wait_of(wait)?), self.owner))
@@ -217,7 +217,7 @@ pub fn wait_of(wait: &Bound<'_, PyAny>) -> PyResult<Wait> {
         "notify" => Ok(Wait::Notify),
         "poll" => Ok(Wait::poll()),
         other => Err(PyValueError::new_err(format!(
-            "a consumer waits \"adaptive\", \"notify\", \"poll\", or by polls a number of seconds apart, not {other:?}"
+            "a consumer's wait is \"adaptive\", \"notify\", \"poll\", or the seconds between polls, not {other:?}"
         ))),
     }
 }

@@ -43,7 +43,7 @@ impl FromSql<'_> for Raw {
         match raw.split_first() {
             Some((&VERSION, text)) if *ty == Type::JSONB => Ok(Self::copy(text)),
             Some((version, _)) if *ty == Type::JSONB => {
-                Err(format!("jsonb of version {version}, where only 1 is known").into())
+                Err(format!("jsonb has version {version}, but only version 1 is supported").into())
             }
             _ => Ok(Self::copy(raw)),
         }

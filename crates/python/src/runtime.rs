@@ -80,7 +80,7 @@ impl Owner {
             return Ok(());
         }
         Err(PyRuntimeError::new_err(format!(
-            "this was opened in process {}, of which this one is a fork: connections do not come along; call Db.connect after the fork",
+            "this was opened in process {}, of which this process is a fork: a fork cannot use the connections; call Db.connect after the fork",
             self.0
         )))
     }

@@ -27,9 +27,7 @@ impl Declared {
             "once" => Missed::Once,
             "each" => Missed::Each,
             other => {
-                return Err(PyValueError::new_err(format!(
-                    "missed ticks are made \"skip\", \"once\" or \"each\", not {other:?}"
-                )));
+                return Err(PyValueError::new_err(format!("missed is \"skip\", \"once\" or \"each\", not {other:?}")));
             }
         };
         let metadata = self.metadata.into_iter().collect::<Metadata>();

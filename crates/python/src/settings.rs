@@ -53,7 +53,9 @@ pub fn changes(named: &Bound<'_, PyDict>) -> PyResult<Changes> {
             "partitions" => changes.partitions(value.extract()?),
             "per_key" => changes.per_key(value.extract()?),
             "priorities" | "uniqueness" => {
-                return Err(PyValueError::new_err(format!("{name} of a queue is for good: create another")));
+                return Err(PyValueError::new_err(format!(
+                    "{name} of a queue cannot be changed: create another queue"
+                )));
             }
             _ => return Err(unknown(&name)),
         };

@@ -55,7 +55,7 @@ impl Inbox {
             all.len() == 1
         };
         if was_empty {
-            let _ = (&self.wake).write(&[1]); // if full, the loop is awake already; if closed, there is no reader
+            let _ = (&self.wake).write(&[1]); // if full, the loop is awake; if closed, no reader is left
         }
     }
 
@@ -193,7 +193,7 @@ impl Work {
                 stop.cancel();
                 ended
             };
-            // A kind of workers that is not used counts as not ended.
+            // An unused kind of workers must not stop the other kind.
             let of = async |workers: Option<Workers>| match workers {
                 Some(workers) => one(workers).await,
                 None => Ok(Summary::default()),
@@ -247,7 +247,7 @@ impl Station {
     #[pyo3(signature = (bridge))]
     fn run(&self, py: Python<'_>, bridge: Option<PyRef<'_, Bridge>>) -> PyResult<Py<PyAny>> {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let work = workers.ok_or_else(|| PyRuntimeError::new_err("the worker was run before"))?;
+        let work = workers.ok_or_else(|| PyRuntimeError::new_err("the worker has already run"))?;
         reply(py, bridge.as_deref(), work.run(self.stop.clone()), |py, summary| {
             let dict = PyDict::new(py);
             dict.set_item("done", summary.done)?;

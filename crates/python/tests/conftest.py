@@ -14,13 +14,13 @@ R = TypeVar("R")
 
 @pytest.fixture
 def url() -> str:
-    """A database of the test's own."""
+    """A new database for the test."""
     return new_database()
 
 
 @pytest.fixture
 def run() -> Callable[[Awaitable[Any]], Any]:
-    """Runs a coroutine in an event loop of its own, for a minute at most."""
+    """Returns a function that runs a coroutine in a new event loop, for at most a minute."""
 
     def within(work: Awaitable[R]) -> R:
         async def limited() -> R:

@@ -8,7 +8,7 @@ import trunkline
 
 
 async def opened(url: str, type: Any = dict, **settings: Any) -> tuple[trunkline.Db, trunkline.Queue[Any]]:
-    """A queue ``mails`` in a new schema."""
+    """Creates a queue ``mails`` in a new schema, and opens it."""
     db = await trunkline.Db.connect(url)
     await db.migrate()
     await db.create_queue("mails", type, **settings)

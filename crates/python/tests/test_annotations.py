@@ -1,4 +1,5 @@
-"""What is accepted comes back as it was, whatever its annotation; the rest is refused, at the declaration or before it is enqueued."""
+"""An accepted value comes back unchanged, whatever its annotation. All other types and values are
+refused, at the declaration or before the enqueue."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ class Node:
 
 @dataclass
 class Counted:
-    """Its constructor changes what it is given, and sets what it is not given."""
+    """A class whose constructor changes an argument, and sets a further attribute."""
 
     n: int
     twice: int = field(init=False)
@@ -162,7 +163,8 @@ NOT_OF_THE_TYPE: list[tuple[Any, Any]] = [
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, and of the same types: 1 is no 1.0, and a list no tuple."""
+    """Returns true if two values are equal and have the same types: 1 is not 1.0, and a list is not
+    a tuple."""
     if type(one) is not type(other) or one != other:
         return False
     if isinstance(one, (list, tuple)):
@@ -201,7 +203,7 @@ def test_value_of_another_type_is_refused_before_enqueuing(of: Any, value: Any) 
 
 
 class Maker:
-    """Makes types at random, and values of them."""
+    """Makes random types, and random values of these types."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)

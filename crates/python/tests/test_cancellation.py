@@ -1,4 +1,4 @@
-"""A caller that leaves loses nothing and doubles nothing, whenever it does."""
+"""A cancelled call neither loses nor duplicates a message, whenever it is cancelled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ CALLS: dict[str, tuple[Call, bool]] = {
     "consumer.take within": (lambda _, consumer: consumer.take(3, within=0.005), True),
 }
 
-#: When the caller is cancelled: before it began, after a number of turns of the loop, after a time in seconds.
+#: The moments at which the caller is cancelled: after a number of turns of the loop, and after a
+#: number of seconds. With (0, 0.0) the caller has not started.
 MOMENTS: list[tuple[int, float]] = [(0, 0.0), (1, 0.0), (2, 0.0), (5, 0.0), *((0, ms / 4000) for ms in range(1, 24))]
 
 
@@ -57,7 +58,7 @@ def test_a_cancelled_dequeue_gives_back_what_came_for_it(url: str, run: Any, nam
             got += [message.payload for message in messages]
             if not takes:
                 await queue.ack(messages)
-        # All that is not with a caller is in the queue, and free at once: no lease holds it.
+        # Every message that no caller received is in the queue, due and not leased.
         while (stats := await queue.stats()).due != len(numbers) - len(got):
             await asyncio.sleep(0.005)
         assert stats.leased == 0
@@ -75,7 +76,8 @@ def test_message_that_comes_during_cancellation_goes_back(url: str, run: Any) ->
         for _ in range(50):
             caller = asyncio.ensure_future(queue.lease(1))
             await asyncio.sleep(0)
-            # The outcome is there, and the task has not run since: the cancellation comes in between.
+            # The outcome has arrived, and the task has not run since: the cancellation falls in
+            # between.
             assert select.select([bridge().fileno()], [], [], 30)[0]
             bridge().resolve()
             assert caller.cancel()
@@ -84,7 +86,7 @@ def test_message_that_comes_during_cancellation_goes_back(url: str, run: Any) ->
             while (await queue.stats()).due != 1:
                 await asyncio.sleep(0.001)
         (message,) = await queue.lease(1)
-        assert message.attempts == 1, "no attempt counted for callers that left"
+        assert message.attempts == 1, "no attempt was counted for the cancelled callers"
 
     run(story())
 
@@ -111,7 +113,7 @@ def test_timeout_around_any_verb_leaves_message_in_one_place(url: str, run: Any)
                     except asyncio.TimeoutError:
                         continue
                     except trunkline.LeaseLost:
-                        break  # the first one was acknowledged all the same
+                        break  # the first call acknowledged it nevertheless
         assert sent <= len(held) <= 200
 
     run(story())
@@ -127,7 +129,8 @@ def test_loop_that_ends_during_calls_leaves_nothing_behind(url: str) -> None:
     got: list[int] = []
 
     async def call(queue: trunkline.Queue[int]) -> None:
-        # In the step in which it came: the loop runs on for a turn before it cancels what is under way.
+        # Records the message in the step in which it arrives, because the loop runs one more turn
+        # before it cancels running calls.
         got.extend(message.payload for message in await queue.take(1))
 
     async def leave() -> None:
@@ -135,7 +138,7 @@ def test_loop_that_ends_during_calls_leaves_nothing_behind(url: str) -> None:
         queue = await db.queue("mails", int)
         callers = [asyncio.ensure_future(call(queue)) for _ in range(20)]
         await asyncio.sleep(random.random() / 200)
-        del callers  # asyncio.run cancels those that are under way, and closes the loop
+        del callers  # asyncio.run cancels running callers, and closes the loop
 
     for _ in range(20):
         asyncio.run(leave())
@@ -152,7 +155,8 @@ def test_loop_that_ends_during_calls_leaves_nothing_behind(url: str) -> None:
 
 
 class Interrupted:
-    """A codec whose reader is interrupted once, as by Ctrl-C, or by what a signal's handler raises."""
+    """A codec whose reader is interrupted once, as by Ctrl-C or by an exception of a signal
+    handler."""
 
     column = "int8"
 
@@ -231,5 +235,5 @@ def test_ended_consumer_has_given_back_messages_leased_ahead(url: str, run: Any,
     else:
         with queue.consumer() as messages:
             queue.ack(next(messages))
-    stats = queue.stats()  # with no wait in between
+    stats = queue.stats()  # without a wait in between
     assert (stats.due, stats.leased) == (49, 0)

@@ -1,4 +1,4 @@
-"""Payloads: what is stored as what, and what is refused."""
+"""Tests the column type of each payload type, and the payloads that are refused."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Struct(msgspec.Struct):
 
 
 class Reversed:
-    """A codec of the user's."""
+    """A codec that a user wrote."""
 
     column = "text"
 
@@ -141,7 +141,7 @@ def test_payload_of_another_type_fails_its_attempt_alone(url: str, run: Any, typ
 
 def test_a_mismatch_says_where_it_is() -> None:
     read = codec_of(list[Mail]).decode
-    with pytest.raises(Mismatch, match=r"at \[0\].address.tags\[1\]: a text expected, not int"):
+    with pytest.raises(Mismatch, match=r"at \[0\].address.tags\[1\]: a string expected, not int"):
         read(b'[{"to": "a", "size": 1, "address": {"street": "x", "tags": ["y", 5]}}]')
     with pytest.raises(Mismatch, match="Mail has no size, to"):
         read(b"[{}]")
@@ -170,7 +170,7 @@ def test_accepted_payload_can_be_read_at_any_depth() -> None:
         except trunkline.BadPayload:
             refused += 1
             continue
-        assert refused == 0, "what is deeper than one that is refused is refused"
+        assert refused == 0, "a payload deeper than a refused payload is refused, too"
         codec.decode(written)
         if depth <= 120:
             _further_down(60, lambda: codec.decode(written))

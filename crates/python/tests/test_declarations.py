@@ -1,4 +1,4 @@
-"""What no worker could do is refused where it is declared, and not message by message."""
+"""A declaration that no worker could run is refused at once, not message by message."""
 
 from __future__ import annotations
 
@@ -88,17 +88,17 @@ def test_texts_that_are_none_are_named(url: str) -> None:
     for what, made in [
         ("a key", lambda: draft.key(5)),
         ("a unique key", lambda: draft.unique(b"x")),
-        ("a text of metadata, 'a',", lambda: draft.metadata({"a": 1})),
-        ("a name of metadata", lambda: draft.metadata({1: "a"})),
+        ("a metadata value for 'a'", lambda: draft.metadata({"a": 1})),
+        ("a metadata name", lambda: draft.metadata({1: "a"})),
     ]:
-        with pytest.raises(TypeError, match=f"^{what} is a text, not "):
+        with pytest.raises(TypeError, match=f"^{what} must be a str, not "):
             made().enqueue()
     wrong: Any = 5
     for end in (lambda: queue.retry([], error=wrong), lambda: queue.bury([], wrong)):
-        with pytest.raises(TypeError, match="is kept as a text, not 5"):
+        with pytest.raises(TypeError, match="must be a str, not 5"):
             end()
     for at in (lambda: draft.at(date(2030, 1, 1)), lambda: queue.reschedule(1, date(2030, 1, 1))):
-        with pytest.raises(TypeError, match="is no datetime"):
+        with pytest.raises(TypeError, match="is not a datetime"):
             at()
     with pytest.raises(ValueError, match="guarantee"):
         queue.consumer(guarantee="exactly once")  # type: ignore[arg-type]

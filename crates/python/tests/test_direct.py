@@ -30,7 +30,8 @@ def test_direct_message_arrives_without_being_stored(url: str, run: Any) -> None
             stored = connection.execute("select pg_relation_size('trunkline.queue_mails')").fetchone()
             assert id.is_new and stored == (0,)
 
-            # A call that is cancelled leaves the consumer where it waits: the next call returns the message.
+            # After a cancelled call the consumer still waits for direct messages, and the next call
+            # returns the message.
             cancelled = asyncio.create_task(consumer.receive_direct())
             await until_waiting()
             cancelled.cancel()

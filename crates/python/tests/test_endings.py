@@ -1,6 +1,7 @@
-"""Every kind of ending, wherever handlers run: each message ends once, and takes no other along.
+"""However and wherever a handler ends, its message ends once and affects no other message.
 
-At scale: ``TRUNKLINE_ENDINGS=100000 TRUNKLINE_ROUNDS=10 python -m pytest tests/test_endings.py``.
+Run it at scale with
+``TRUNKLINE_ENDINGS=100000 TRUNKLINE_ROUNDS=10 python -m pytest tests/test_endings.py``.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from trunkline.worker.ending import failed, reason_of
 
 COUNT = int(os.environ.get("TRUNKLINE_ENDINGS", "600"))
 ROUNDS = int(os.environ.get("TRUNKLINE_ROUNDS", "1"))
-#: One message of this many fails in some way; the others are its neighbours.
+#: One of ``EACH`` messages fails; the others are its neighbours.
 EACH = 3
 
 
 class Own(BaseException):
-    """No Exception."""
+    """An error that is not an ``Exception``."""
 
 
 class Silent(Exception):
@@ -46,7 +47,7 @@ class Unpicklable(Exception):
 
 
 class Declined(Exception):
-    """Comes out of no pickle: its class wants two arguments, and the pickle has one."""
+    """An error that cannot be unpickled: its class needs two arguments, and the pickle has one."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -61,7 +62,7 @@ class Rude(str):
 
 def _raised(error: BaseException, cause: BaseException | None = None) -> Callable[[], Any]:
     def ending() -> None:
-        # The error is raised again and again: its traceback would grow with each time.
+        # The same error is raised many times, and its traceback would grow each time.
         raise error.with_traceback(None) from cause
 
     return ending
@@ -79,7 +80,7 @@ def _returned(made: Callable[[], Any]) -> Callable[[], Any]:
     return made
 
 
-#: All fail their message, and nothing else.
+#: The endings that fail only their own message.
 FAILURES: dict[str, Callable[[], Any]] = {
     "error": _raised(ValueError("bad")),
     "own": _raised(Own("own")),
@@ -106,7 +107,7 @@ FAILURES: dict[str, Callable[[], Any]] = {
     "bury": _raised(trunkline.Bury("enough")),
     "after": _raised(trunkline.RetryAfter(3600)),
 }
-#: Only where the handler has a process of its own.
+#: The endings that need a separate process for the handler.
 DEADLY: dict[str, Callable[[], Any]] = {
     "_exit": lambda: os._exit(9),
     "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
@@ -160,7 +161,7 @@ def in_batch(kinds: list[str]) -> list[Any]:
 
 
 class _Loud(logging.Handler):
-    """Raises whatever it is given."""
+    """A handler of ``logging`` that raises an error for each record."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise Own("a handler of logging")
@@ -172,7 +173,8 @@ def _kinds(names: list[str], count: int, seed: int) -> list[str]:
 
 
 async def _ends_once(task: Any, kinds: list[str], url: str, name: str) -> None:
-    """Each good message is done; each bad one is there once, with one attempt counted, due later or dead."""
+    """Checks that each good message is acknowledged, and that each bad message exists once, with
+    one counted attempt, waiting or dead."""
     queue = await app.queue(task)
     await queue.enqueue_many(kinds)
     await app.drain(queues=[name], processes=2)
@@ -181,14 +183,14 @@ async def _ends_once(task: Any, kinds: list[str], url: str, name: str) -> None:
         there = sql.execute(
             f"select payload from trunkline.messages('{name}') union all select payload from trunkline.dead_{name}"
         ).fetchall()
-        # What was given back before its handler began is not counted.
+        # An attempt is not counted if the message was released before its handler started.
         counted = sql.execute(
             f"select attempt - released from trunkline.queue_{name} union select attempt from trunkline.dead_{name}"
         ).fetchall()
         stuck = sql.execute(f"select count(*) from trunkline.messages('{name}') where error is null").fetchone()
         sql.execute(f"select trunkline.purge('{name}')")
         sql.execute(f"select trunkline.discard_all('{name}')")
-    assert stuck == (0,), "a failed message has its error"
+    assert stuck == (0,), "each failed message has an error"
     assert sorted(str(payload) for (payload,) in there) == bad
     assert counted == [(1,)]
 
@@ -203,7 +205,7 @@ def test_each_message_ends_once_whatever_its_handler_does(name: str, url: str) -
         names.append("own cancel")
     count = COUNT if name in ("in_loop", "in_batch") or COUNT > 600 else COUNT // 2
     if name == "in_process":
-        count = min(count, max(200, COUNT // 20))  # a process that dies takes a second to replace
+        count = min(count, max(200, COUNT // 20))  # replacing a dead process takes a second
 
     async def story() -> None:
         await app.setup()

@@ -1,4 +1,4 @@
-"""A handler that forks: its child ends where it comes back, and takes nothing that is the worker's."""
+"""A forked child of a handler ends when the handler returns, and takes nothing from the worker."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_a_child_of_a_handler_ends_alone(name: str, ends: str, tmp_path: Path, u
     queue = db.queue(name, int)
     ids = queue.enqueue_many(range(COUNT))
     command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--drain", "--queue", name, "--handler-processes", "1", "--concurrency", "1"]
-    # The pipes are the child's, too: one that lived on would keep this waiting.
+    # The child inherits the pipes, so a surviving child would block this call.
     worker = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "URL": url, "ENDS": ends}, capture_output=True, text=True, timeout=60, check=False
     )
     assert worker.returncode == 0, worker.stderr
     noted = [line.split() for line in (tmp_path / "noted").read_text().splitlines()]
     assert sorted(int(number) for number, _ in noted) == list(range(COUNT)), "each ran once"
-    assert len({process for _, process in noted}) == 1, "in the one process"
+    assert len({process for _, process in noted}) == 1, "all in the same process"
     dead = [letter.id for letter in queue.dead_letters()]
-    assert dead == ([ids[3]] if name == "processes" else []), "what failed is the one that raised"
+    assert dead == ([ids[3]] if name == "processes" else []), "only the message whose handler raised an error failed"
     assert queue.stats().messages == 0

@@ -1,4 +1,4 @@
-"""What the library tells, in Python's ``logging``."""
+"""Tests the library's events in Python's ``logging``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SOON = 30.0
 def until(what: Callable[[], Any]) -> None:
     limit = time.monotonic() + SOON
     while not what():
-        assert time.monotonic() < limit, "it did not come"
+        assert time.monotonic() < limit, "the condition did not become true in time"
         time.sleep(0.01)
 
 
 class Seen(logging.Handler):
-    """Keeps what it is handed, and does something with it."""
+    """Keeps each record, and passes it to a function."""
 
     def __init__(self, do: Callable[[logging.LogRecord], object] = lambda record: None) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Seen(logging.Handler):
 
 @pytest.fixture
 def logger() -> Iterator[logging.Logger]:
-    """That of the tests' own events, with nothing set, and as it was when they end."""
+    """Yields the logger of the tests' events without settings, and restores it afterwards."""
     logger = logging.getLogger("trunkline.test")
     kept = logger.handlers[:], logger.level, logger.propagate
     yield logger
@@ -101,7 +101,7 @@ def test_no_event_is_made_that_no_logger_wants(logger: logging.Logger, off: str)
         took = time.process_time() - began
     finally:
         logger.disabled = False
-    # A thousandth of what a million lines of a log cost. Some 2 ns an event.
+    # An event that no logger wants costs about 2 ns, a thousandth of a logged line.
     assert took < 0.25, f"{took:.3f} s for a million events"
     logging.disable(logging.NOTSET)
     logger.setLevel(logging.WARNING)
@@ -127,7 +127,7 @@ def test_events_lost_to_slow_handler_are_counted(logger: logging.Logger, caplog:
     until(lambda: len(seen.records) + sum(dropped()) == count)
     assert 1_000 < len(seen.records) < count
     numbers = [one.nr for one in seen.records]  # type: ignore[attr-defined]
-    assert numbers == list(range(numbers[-1] + 1)), "in order, and the first ones"
+    assert numbers == list(range(numbers[-1] + 1)), "the first events arrive, in order"
 
 
 def test_a_handler_may_call_the_library_and_may_raise(url: str, logger: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +148,7 @@ def test_a_handler_may_call_the_library_and_may_raise(url: str, logger: logging.
     logger.propagate = False
     for _ in range(3):
         _trunkline.test_logs(100, True)
-        # Holds the handler's lock, for which the thread of the logs waits meanwhile.
+        # Holds the handler's lock, for which the thread `trunkline-logs` waits.
         logger.warning("own")
     until(lambda: len(seen.records) == 306)
     until(lambda: queue.stats().messages == 306)
@@ -174,19 +174,20 @@ def test_events_before_the_exit_are_logged(url: str) -> None:
         ended = run(BEGIN + "_trunkline.test_logs(1000, True)", url)
         assert ended.returncode == 0, ended.stderr
         lines = ended.stderr.splitlines()
-        assert len(lines) == 1000 and lines[-1] == "trunkline.test WARNING told nr=999 name=a test"
+        assert len(lines) == 1000 and lines[-1] == "trunkline.test WARNING an event nr=999 name=a test"
 
 
 def test_program_ends_whatever_handlers_and_library_do(url: str) -> None:
-    # Not in its `emit`, where it has a lock that `logging` itself waits for at the exit.
+    # Sleeps in `handle` and not in `emit`, which holds a lock that `logging` needs at exit.
     sleeps = "logging.getLogger().handlers[0].handle = lambda record: time.sleep(60)\n"
     ended = run(BEGIN + sleeps + "_trunkline.test_logs(10, True)", url)
     assert (ended.returncode, ended.stderr) == (0, "")
-    # A thread that comes back from a call when the interpreter is gone.
+    # A thread that returns from a call after the interpreter has ended.
     tells = "import threading\nthreading.Thread(target=lambda: [_trunkline.test_logs(10, True) for _ in iter(int, 1)], daemon=True).start()\n"
     for _ in range(5):
         ended = run(BEGIN + "logging.getLogger('trunkline.test').disabled = True\n" + tells + "time.sleep(0.2)", url)
-        # On a busy machine the thread is faster than the reader of events, which says so.
+        # On a busy machine the thread is faster than the reader of events, which logs that it
+        # dropped events.
         lines = [line for line in ended.stderr.splitlines() if "events of the library were dropped" not in line]
         assert (ended.returncode, lines) == (0, [])
 

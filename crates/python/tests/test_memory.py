@@ -1,4 +1,7 @@
-"""Nothing grows with the number of messages or failures. ``TRUNKLINE_LONG=100000`` makes it a million."""
+"""Memory does not grow with the number of messages or failures.
+
+``TRUNKLINE_LONG=100000`` sends a million messages.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from opened import opened
 
 EACH = int(os.environ.get("TRUNKLINE_LONG", "4000"))
 ROUNDS = 10
-#: Bytes that a round may add on the average once all is warm: the allocator's noise, and far less than one object a message.
+#: The bytes that a round may add on average after the warm-up: the allocator's noise, and far less
+#: than one object per message.
 NOISE = 256 * 1024 + 8 * EACH
 
 

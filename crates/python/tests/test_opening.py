@@ -1,4 +1,4 @@
-"""An application opens its database and its queues once, however many callers ask, and sets up as far as its role may."""
+"""An application opens its database and its queues once, however many callers use them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def task(app: trunkline.App) -> trunkline.Task[int]:
 
 
 class Connects:
-    """Counts connects of the package, and lets them fail or wait."""
+    """Counts the package's connects, and makes them fail or wait."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -116,7 +116,7 @@ def test_a_failed_opening_is_not_kept(task: trunkline.Task[int], connects: Conne
         connects.may_go.clear()
         calls = [asyncio.ensure_future(task.enqueue(n)) for n in range(50)]
         while not connects.count:
-            await asyncio.sleep(0)  # each has begun then
+            await asyncio.sleep(0)  # until all calls have started
         connects.may_go.set()
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(one, OSError) for one in outcomes) and connects.count == 1
@@ -134,7 +134,7 @@ def test_many_first_calls_cost_about_what_later_ones_do(task: trunkline.Task[int
             return time.perf_counter() - began
 
         first, later = await took(), min([await took(), await took()])
-        assert first < 4 * later + 1, (first, later)  # it was sixty times
+        assert first < 4 * later + 1, (first, later)  # once it was sixty times as long
 
     run(story())
 
@@ -152,7 +152,7 @@ def test_a_child_of_a_fork_opens_for_itself(task: trunkline.Task[int], run: Run)
 
 
 def test_another_address_holds_from_the_next_use_on(task: trunkline.Task[int], run: Run) -> None:
-    """As in the tests of a program, where each has a database of its own."""
+    """Tests of a program do this, because each test has its own database."""
     from trunkline.testing import database
 
     assert run(task.enqueue(1))
@@ -169,7 +169,7 @@ def test_a_transaction_uses_the_schema_of_the_queue(url: str, run: Run) -> None:
     async def send(mail: str) -> None: ...
 
     with psycopg.connect(url) as sql:
-        before = transaction.queue(sql, send)._schema  # pyright: ignore[reportPrivateUsage]  # not connected to yet
+        before = transaction.queue(sql, send)._schema  # pyright: ignore[reportPrivateUsage]  # not yet connected
         run(app.setup())
         transaction.queue(sql, send).enqueue("a")
         transaction.queue(sql, app.queue_sync(send)).enqueue("b")

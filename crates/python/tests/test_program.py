@@ -1,4 +1,4 @@
-"""``trunkline-worker``, and the demo, as they are started."""
+"""Starts ``trunkline-worker`` and the demo as a user would."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Story:
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", "--log-json", *options]
-        # A session of its own, so that nothing of it can stay behind.
+        # Starts a separate session, so that all its processes can be killed.
         worker = subprocess.Popen(
             command, cwd=self.folder, env={**os.environ, "URL": self.url}, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -71,7 +71,7 @@ class Story:
 def story(tmp_path: Path, url: str) -> Iterator[Story]:
     story = Story(tmp_path, url)
     yield story
-    for worker in story.workers:  # of a test that failed
+    for worker in story.workers:  # still running only if the test failed
         if worker.poll() is None:
             os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
@@ -176,7 +176,7 @@ def test_folders_that_vanish_end_no_look_at_the_files(tmp_path: Path, monkeypatc
     scandir = os.scandir
 
     def vanishing(folder: str) -> Any:
-        if str(folder) != str(tmp_path) and (tmp_path / "b").exists():  # once the names of the folders are known
+        if str(folder) != str(tmp_path) and (tmp_path / "b").exists():  # the names are read
             (tmp_path / "b" / "one.py").unlink()
             (tmp_path / "b").rmdir()
         return scandir(folder)

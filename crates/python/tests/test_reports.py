@@ -1,4 +1,5 @@
-"""A worker that is asked to tells of itself, as those in Rust do: the console reads it."""
+"""A worker with reports enabled writes the same rows as a Rust worker, and the console reads
+them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import psycopg
 import pytest
 import trunkline
 
-#: What the console shows of the workers of a queue.
+#: The values that the console shows for the workers of a queue.
 SHOWN = """
 select w.process, w.version, w.ended, w.hands, h.handled, h.failed, w.p50, w.p99
 from (select distinct on (r.worker) r.* from trunkline.worker r
@@ -49,7 +50,7 @@ def test_report_counts_handled_and_failed_and_has_times(url: str, run: Any) -> N
         await app.tasks["mails"].enqueue_many(range(100))
         await app.tasks["sums"].enqueue_many(range(50))
         await app.drain(concurrency=7)
-        assert shown(url, "mails") == [], "it was not asked to"
+        assert shown(url, "mails") == [], "reports are disabled"
         await app.tasks["mails"].enqueue_many(range(100))
         await app.tasks["sums"].enqueue_many(range(50))
         await app.drain(concurrency=7, reports=True)
@@ -59,7 +60,7 @@ def test_report_counts_handled_and_failed_and_has_times(url: str, run: Any) -> N
     assert {(process, ended, hands) for process, _, ended, hands, *_ in rows} == {(os.getpid(), True, 7)}
     assert (sum(row[4] for row in rows), sum(row[5] for row in rows)) == (100, 10)
     half, most = next((half, most) for *_, half, most in rows if half is not None)
-    assert 0.02 <= half <= most < 20, "the time of the handler, which slept"
+    assert 0.02 <= half <= most < 20, "the times of a handler that slept"
     rows = shown(url, "sums")
     assert (sum(row[4] for row in rows), sum(row[5] for row in rows)) == (50, 25)
 

@@ -1,4 +1,4 @@
-"""What an application declares, what its role may make of it, and what errors advise."""
+"""Tests what an application declares, what its role may create, and the advice in errors."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_two_schedules_of_one_name_are_refused_at_the_declaration() -> None:
     async def send(mail: str) -> None: ...
 
     nightly = app.schedule("@daily", "a")(app.task(queue="mails")(send))
-    with pytest.raises(ValueError, match="a schedule is named 'send' already, of task 'send' on queue 'mails'"):
+    with pytest.raises(ValueError, match="a schedule named 'send' already exists, for task 'send' on queue 'mails'"):
         app.schedule("@hourly", "b")(nightly)
-    with pytest.raises(ValueError, match="give this one another with name="):
+    with pytest.raises(ValueError, match="give this schedule another name with name="):
         app.schedule("@hourly", "b")(app.task(queue="texts")(send))
     app.schedule("@hourly", "b", name="hourly")(nightly)
     assert [schedule.name for schedule, _ in nightly.schedules] == ["send", "hourly"]
-    with pytest.raises(TypeError, match="a schedule stands above the task"):
+    with pytest.raises(TypeError, match="a schedule decorates a task"):
         app.schedule("@daily")(send)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no setting max_atempts"):
         app.task(queue="typo", max_atempts=3)(send)
@@ -105,10 +105,10 @@ def test_a_worker_of_a_consumer_works_without_the_owners_rights(url: str, run: R
                 app.url = f"{url} user=a_consumer_of_mails"
                 await app.setup(queues=["mails"], as_permitted=True)
                 assert (await app.drain(queues=["mails"])).done == 1 and done == ["ada"]
-                assert "schedule 'send' of queue 'mails' cannot be put in force, because the role may not" in caplog.text
+                assert "schedule 'send' of queue 'mails' cannot be stored, because the role lacks the right" in caplog.text
                 with pytest.raises(trunkline.TrunklineError, match="operator of all queues: `select trunkline.grant_rights\\('ROLE', 'operator'\\)`"):
                     await app.setup(queues=["mails"])
-                with pytest.raises(trunkline.TrunklineError, match="'missing' is not there and cannot be created.*as the role that owns the schema"):
+                with pytest.raises(trunkline.TrunklineError, match="'missing' does not exist and cannot be created.*as the role that owns the schema"):
                     await app.setup(queues=["missing"])
             finally:
                 app.close()

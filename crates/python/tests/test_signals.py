@@ -1,4 +1,5 @@
-"""Signals to the worker: it ends in order, once, wherever they are sent; nothing is lost, and nothing counted that did not begin."""
+"""A signal shuts the worker down gracefully, wherever it is sent. No message is lost, and no
+attempt is counted for a handler that did not start."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ class Place:
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "trunkline.worker.program", "tasks:app", *options]
-        # A session of its own: a signal to its group reaches no other process.
+        # Starts a separate session, so that a signal to its group reaches no other process.
         worker = subprocess.Popen(
             command, cwd=self.folder, env={**os.environ, "URL": self.url}, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -115,7 +116,8 @@ class Place:
             time.sleep(0.02)
 
     def counted(self, name: str) -> tuple[int, int, int]:
-        """Messages that wait with no attempt counted, those with one, and dead letters."""
+        """Returns the numbers of waiting messages without and with a counted attempt, and of dead
+        letters."""
         with psycopg.connect(self.url) as sql:
             row = sql.execute(
                 f"select count(*) filter (where attempt = released), count(*) filter (where attempt > released),"
@@ -129,7 +131,7 @@ class Place:
 def place(tmp_path: Path, url: str) -> Iterator[Place]:
     place = Place(tmp_path, url)
     yield place
-    for worker in place.workers:  # of a test that failed
+    for worker in place.workers:  # still running only if the test failed
         if worker.poll() is None:
             os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
@@ -145,7 +147,7 @@ def test_a_signal_to_the_group_ends_all_in_order(place: Place, options: tuple[st
     os.killpg(worker.pid, number)
     told = worker.communicate(timeout=60)[1]
     assert worker.returncode == 0, told
-    assert "ending at once" not in told
+    assert "ending immediately" not in told
     begun = place.begun()
     left = [place.counted(name) for name in NAMES[:3]]
     assert all((counted, dead) == (0, 0) for _, counted, dead in left), (left, told)
@@ -183,7 +185,7 @@ def test_a_handler_that_hangs_does_not_keep_the_program(place: Place, name: str)
     worker.send_signal(signal.SIGTERM)
     told = worker.communicate(timeout=20)[1]
     assert worker.returncode == 0, told
-    assert place.counted(name) == (1, 0, 0), "given back, and not counted"
+    assert place.counted(name) == (1, 0, 0), "released, and not counted"
 
 
 @pytest.mark.parametrize("steps", range(3))
@@ -202,7 +204,7 @@ def test_a_stop_is_remembered_from_the_call_on(url: str, run: Any, verb: str, st
             await asyncio.sleep(0)
         app.stop()
         ended = await asyncio.wait_for(running, 30)
-        assert ended.done + (await app.drain()).done == 1, "that stop was of the call before"
+        assert ended.done + (await app.drain()).done == 1, "the earlier stop did not affect this drain"
 
     run(story())
 
@@ -215,7 +217,7 @@ def test_end_of_event_loop_ends_worker_in_order(place: Place, name: str, code: i
     assert worker.returncode == code, told
     waiting, counted, dead = place.counted(name)
     assert waiting + counted + dead == 20
-    assert counted + dead <= 1, "the others were given back, and not counted"
+    assert counted + dead <= 1, "the other messages were released, and not counted"
 
 
 @pytest.mark.parametrize("verb", ["run", "drain"])
@@ -288,7 +290,7 @@ def test_no_more_begins_than_there_are_processes(url: str, run: Any) -> None:
         await app.setup()
         await slows.enqueue_many(range(80))
         summary = await app.drain(queues=["slows"], processes=2)
-        assert (summary.done, summary.dead) == (80, 0), "whose time begins with the handler"
+        assert (summary.done, summary.dead) == (80, 0), "the timeout starts with the handler"
 
     run(story())
 
@@ -319,7 +321,7 @@ def dies(number: int) -> None:
         os._exit(9)
 
 
-# Shorter than the start of a process, for which the next message waits.
+# The timeout is shorter than the start of a process, which the next message needs.
 dying = app.task(queue="dying", place="process", timeout=0.2, max_attempts=1)(dies)
 
 

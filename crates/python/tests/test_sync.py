@@ -1,4 +1,4 @@
-"""The same names without an event loop."""
+"""Tests the verbs of ``trunkline.sync``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that only people read, and texts that mean something."""
+"""Tests texts that PostgreSQL cannot store: repaired in errors and reasons, refused elsewhere."""
 
 from __future__ import annotations
 

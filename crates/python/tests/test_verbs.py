@@ -1,4 +1,4 @@
-"""The verbs, for asyncio."""
+"""Tests the verbs for asyncio."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_draft_sets_columns_of_the_table(url: str, run: Any) -> None:
             ]
         with pytest.raises(trunkline.TrunklineError, match="no column tenent of yours"):
             await mails.draft("a").columns({"tenent": "acme"}).enqueue()
-        with pytest.raises(TypeError, match="text of columns, 'tenant', is a text"):
+        with pytest.raises(TypeError, match="column value for 'tenant' must be a str"):
             await mails.draft("a").columns({"tenant": 7}).enqueue()  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 
     run(story())

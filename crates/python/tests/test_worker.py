@@ -1,4 +1,4 @@
-"""Handlers, and what becomes of what they answer."""
+"""Tests handlers, and how their results end messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def square(number: int) -> None:
         raise ValueError("four")
 
 
-#: Where processes find their handler.
+#: The application in which processes find their handler.
 processes = trunkline.App()
 squares = processes.task(queue="squares", place="process", retry=trunkline.Fixed(3600))(square)
 
@@ -274,7 +274,7 @@ def test_a_run_that_is_cancelled_ends_in_order(url: str, run: Any) -> None:
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        assert (await (await app.queue(quick)).stats()).messages == 0, "it was handled, and acknowledged"
+        assert (await (await app.queue(quick)).stats()).messages == 0, "the message was handled and acknowledged"
 
     run(story())
 
@@ -326,14 +326,14 @@ def test_impossible_declarations_are_refused_at_once() -> None:
     @app.task(queue="a")
     async def one(mail: Mail) -> None: ...
 
-    with pytest.raises(ValueError, match="has a task already, one"):
+    with pytest.raises(ValueError, match="already has a task, one"):
         app.task(queue="a")(lambda mail: None)
-    with pytest.raises(TypeError, match="has one payload, and other is another"):
+    with pytest.raises(TypeError, match="takes one payload, but other is a second"):
 
         @app.task()
         async def two(mail: Mail, other: int) -> None: ...
 
-    with pytest.raises(TypeError, match="would stop the event loop"):
+    with pytest.raises(TypeError, match="would block the event loop"):
         app.task(queue="b", place="loop")(lambda mail: None)
 
 
@@ -365,7 +365,7 @@ def test_a_trace_goes_through_messages(url: str, run: Any) -> None:
         assert set(named) == {"request", "handle first", "handle second"}
         assert ids == {request.get_span_context().trace_id}
         assert named["handle second"].parent.span_id == named["handle first"].context.span_id
-        provider.shutdown()  # or it would keep the spans of all tests that follow
+        provider.shutdown()  # otherwise it would keep the spans of all later tests
 
     run(story())
 
@@ -429,7 +429,8 @@ def test_handlers_that_never_began_are_forgotten(url: str, run: Any) -> None:
         await queue.enqueue_many(range(300))
         working = asyncio.ensure_future(app.run())
         while (await queue.stats()).dead < 300:
-            time.sleep(0.002)  # stops the loop for longer than the timeout, so that some are over before they begin
+            # Blocks the loop for longer than the timeout, so that some calls end before they start.
+            time.sleep(0.002)
             await asyncio.sleep(0)
         while app.running():
             await asyncio.sleep(0)
@@ -507,7 +508,7 @@ def test_handlers_cancelled_before_they_begin_are_not_counted(url: str, run: Any
     async def story() -> None:
         queue = await app.queue(task)
         done = 0
-        while done < 6:  # the worker without its loop gives back the last ones in the background
+        while done < 6:  # a worker without its loop releases the last messages in the background
             done += (await app.drain()).done
             assert (await queue.stats()).dead == 0
 

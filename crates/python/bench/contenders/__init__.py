@@ -1,4 +1,5 @@
-"""Who is measured. What each needs stands in its module; where its settings come from, in crates/python/bench/README.md."""
+"""The contenders. Each module describes what its contender needs;
+crates/python/bench/README.md gives the sources of its settings."""
 
 from __future__ import annotations
 
@@ -24,33 +25,35 @@ MODULES = {
 
 
 class Contender(Protocol):
-    """One queue, on the server that `needs` names."""
+    """A library's queue, on the server that `needs` names."""
 
     needs: str
     version: str
     settings: str
     backlog: int
-    """How many messages keep its workers busy for some seconds."""
+    """The number of messages that keep its workers busy for some seconds."""
     uvloop: bool
 
     async def open(self, place: Place) -> None:
-        """Connects, and makes what the server needs to have."""
+        """Connects, and creates what the contender needs on the server."""
 
     async def enqueue(self, message: Message) -> None:
-        """Returns when the server has the message."""
+        """Enqueues a message. Returns when the server has the message."""
 
     async def enqueue_many(self, messages: Sequence[Message]) -> None:
-        """The same for a batch. Where there is no such call, `batches` is false and this enqueues one after another."""
+        """Enqueues a batch. If the library has no call for batches, `batches` is false, and this
+        method enqueues one message after another."""
 
     batches: bool
 
     async def waiting(self) -> int:
-        """How many messages the server holds: asked of the server, not of the library."""
+        """Returns the server's count of the messages that it holds."""
 
     async def close(self) -> None: ...
 
     def workers(self) -> Sequence[Sequence[str]]:
-        """The commands of its worker processes, whose handler adds each message to the tally."""
+        """Returns the commands of its worker processes, whose handler adds each message to the
+        tally."""
 
 
 def contender(name: str) -> Contender:
@@ -59,7 +62,8 @@ def contender(name: str) -> Contender:
 
 
 def takes_part(name: str, workload: str) -> bool:
-    """Whether a contender can do a workload: the core has two, batches need a call for them, memory is a question to ours alone."""
+    """Returns true if a contender runs a workload. The core runs `alone` and `tasks`, and only
+    `trunkline` runs `hour` and `exceptions`. `batches` needs a call for batches."""
     if name == "trunkline-core":
         return workload in ("alone", "tasks")
     if workload in ("hour", "exceptions"):

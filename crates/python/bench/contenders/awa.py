@@ -1,4 +1,5 @@
-"""awa: its Rust core with a pool of its own; many enqueued by COPY into its queue storage."""
+"""awa, a Rust core with its own connection pool. Batches are enqueued by COPY into its queue
+storage."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Contender:
 
 
 def _address(place: Place) -> str:
-    """Its driver wants a host in the address; the folder of the socket behind it counts."""
+    """Returns the address with a host, which the driver requires. The driver nevertheless connects
+    through the socket's folder, which follows in the query."""
     return place.postgres.replace("@/", "@localhost/")
 
 

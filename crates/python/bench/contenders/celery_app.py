@@ -1,4 +1,5 @@
-"""Celery's application, as its program imports it. The broker is the one that the environment names."""
+"""Celery's application, which its program imports. It uses the broker that the environment
+names."""
 
 from __future__ import annotations
 

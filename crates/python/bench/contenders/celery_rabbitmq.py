@@ -1,4 +1,5 @@
-"""Celery with RabbitMQ: durable queues, persistent messages, and each enqueue waits for the broker's confirmation."""
+"""Celery with RabbitMQ: durable queues, persistent messages, and each enqueue waits for the
+broker's confirmation."""
 
 from __future__ import annotations
 

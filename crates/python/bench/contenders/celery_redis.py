@@ -1,4 +1,5 @@
-"""Celery with Redis. Its client blocks, so a caller awaits nothing; its tasks are plain functions, the only kind."""
+"""Celery with Redis. Its client blocks, so concurrent callers send one after another. Its
+tasks are plain functions, the only kind that Celery has."""
 
 from __future__ import annotations
 

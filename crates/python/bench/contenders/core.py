@@ -1,4 +1,7 @@
-"""The Rust library by itself: what the Python package is measured by. Built by `cargo build --release` in crates/python/bench/core."""
+"""The Rust library by itself, as the reference for the Python package.
+
+Build it with `cargo build --release` in crates/python/bench/core.
+"""
 
 from __future__ import annotations
 

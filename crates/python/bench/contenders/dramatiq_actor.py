@@ -1,4 +1,4 @@
-"""dramatiq's actor, as its program imports it. The broker is the one that the environment names."""
+"""dramatiq's actor, which its program imports. It uses the broker that the environment names."""
 
 from __future__ import annotations
 

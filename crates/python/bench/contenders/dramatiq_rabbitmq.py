@@ -1,4 +1,5 @@
-"""dramatiq with RabbitMQ: durable queues, persistent messages, and each enqueue waits for the broker's confirmation."""
+"""dramatiq with RabbitMQ: durable queues, persistent messages, and each enqueue waits for the
+broker's confirmation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""dramatiq with Redis. Its client blocks, so a caller awaits nothing; its actors are plain functions, its fastest kind."""
+"""dramatiq with Redis. Its client blocks, so concurrent callers send one after another. Its
+actors are plain functions, which are the fastest kind."""
 
 from __future__ import annotations
 

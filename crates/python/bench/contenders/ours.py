@@ -1,4 +1,4 @@
-"""Trunkline: one process, asyncio; concurrent calls share rows and commits by themselves."""
+"""Trunkline in one asyncio process. Concurrent calls share rows and commits."""
 
 from __future__ import annotations
 

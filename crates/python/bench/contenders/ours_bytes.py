@@ -1,4 +1,4 @@
-"""Trunkline with payloads that the program encodes itself: bytes, in bytea."""
+"""Trunkline with payloads that the program encodes itself, stored in `bytea`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""PGQueuer: asyncpg, uvloop, two managers a process that dequeue a hundred at a time."""
+"""PGQueuer with asyncpg and uvloop. Each process has two managers, which dequeue a hundred
+messages at a time."""
 
 from __future__ import annotations
 

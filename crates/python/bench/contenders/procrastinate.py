@@ -1,4 +1,5 @@
-"""procrastinate: psycopg's pool, four workers a process that fetch at the same time, jobs deleted when they are done."""
+"""procrastinate with psycopg's pool. Each process has four workers, which fetch at the same time.
+Finished jobs are deleted."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The servers: started for a run, on this machine's loopback alone, and ended with it."""
+"""The servers. A run starts them, and ends them. They listen only on this machine."""

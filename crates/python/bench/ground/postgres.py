@@ -1,4 +1,4 @@
-"""PostgreSQL with its default durability, reached by its socket."""
+"""PostgreSQL with its default durability. Clients connect through its socket."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from bench.ground.process import Server, free_port, program
 
 
 class Postgres(Server):
-    """The first of --pg-bin, the last of TRUNKLINE_PG_BINS, and PATH that has a `postgres`."""
+    """A private server with the `postgres` of --pg-bin, otherwise of the last folder in
+    TRUNKLINE_PG_BINS, otherwise of PATH."""
 
-    #: It does not wait for sessions then.
+    #: After SIGINT the server does not wait for sessions.
     ends_by = signal.SIGINT
 
     def __init__(self, folder: str = "") -> None:
@@ -41,7 +42,8 @@ class Postgres(Server):
         return f"postgresql://bench@/{database}?host={self.folder}&port={self.port}"
 
     def database(self) -> str:
-        """A new database, empty; what the one before left behind is written out first."""
+        """Creates an empty database, and returns its name. Forces a checkpoint, so that earlier
+        writes do not disturb the measurement."""
         name = next(self._names)
         with psycopg.connect(self.url("postgres"), autocommit=True) as admin:
             admin.execute(f"create database {name}")

@@ -1,4 +1,4 @@
-"""A server as a process of ours: under another account where we are root, ended by its id."""
+"""Runs a server as a child process, under another account if this one is root."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def program(name: str, *folders: str) -> str:
 
 
 def _known(account: str) -> str:
-    """The account that the server's package makes, or the one that every system has."""
+    """Returns the account if it exists, otherwise `nobody`."""
     try:
         return pwd.getpwnam(account).pw_name
     except KeyError:
@@ -44,7 +44,7 @@ def _known(account: str) -> str:
 
 
 class Server:
-    """Of one program; a folder of its own, removed at the end."""
+    """A server of one program, with a folder that is removed at the end."""
 
     ends_by = signal.SIGTERM
 

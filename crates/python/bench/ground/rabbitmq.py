@@ -1,4 +1,4 @@
-"""RabbitMQ as it comes, with an epmd of its own, so that nothing is left behind."""
+"""RabbitMQ with its default settings, and with its own epmd, so that no process is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Redis as it comes: snapshots now and then, no append-only file. What it acknowledged since the last snapshot is lost with it."""
+"""Redis with its default settings: occasional snapshots, and no append-only file. A crash loses the
+messages that it acknowledged after the last snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with a contender. Each returns what it measured, and how many messages went missing on the way."""
+"""The workloads. Each returns its measurements and the number of lost messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One caller, which awaits each message before it sends the next."""
+"""Measures one caller, which awaits each message before it sends the next."""
 
 from __future__ import annotations
 

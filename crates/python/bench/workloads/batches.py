@@ -1,4 +1,4 @@
-"""Four callers, each of which awaits a batch of a thousand messages before it sends the next."""
+"""Measures four callers. Each awaits a batch of a thousand messages before it sends the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A backlog, and workers whose handler does nothing but count: from the first message that was handled to the last."""
+"""Measures workers on a backlog, from the first handled message to the last. Their handler only
+counts."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ async def run(contender: Contender, seconds: float) -> Measured:
 
 
 def _wait(tally: Tally, wanted: int, patience: float, log: Path) -> float:
-    """Waits until a number are handled, or none has been for a while."""
+    """Waits until `wanted` messages have been handled, or no message has been handled for
+    `patience` seconds. Returns the time of the last handled message."""
     best, since = tally.handled(), time.perf_counter()
     while best < wanted:
         time.sleep(0.002)
@@ -69,7 +71,7 @@ def _end(workers: list[subprocess.Popen[bytes]]) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
-    # Children of a worker that ended before them.
+    # Kills children that outlived their worker.
     for worker in workers:
         try:
             os.killpg(worker.pid, signal.SIGKILL)

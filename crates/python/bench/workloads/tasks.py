@@ -1,4 +1,4 @@
-"""A thousand tasks, each of which awaits its message before it sends the next."""
+"""Measures a thousand tasks. Each awaits its message before it sends the next."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 >>> await db.migrate()
 >>> await db.create_queue("mails", Mail)
 >>> mails = await db.queue("mails", Mail)
->>> await mails.enqueue(Mail(to="ada@example.org"))  # returns when it is on disk; concurrent calls share one commit
+>>> await mails.enqueue(Mail(to="ada@example.org"))  # on disk when it returns
 
 :mod:`trunkline.sync` has the same names for programs without an event loop, :class:`App` runs
 workers, and :mod:`trunkline.testing` helps with tests.

@@ -43,7 +43,7 @@ class Message(Generic[T_co]):
         """The decoded payload."""
     @property
     def enqueued_at(self) -> datetime:
-        """When the message was enqueued, by the server's clock."""
+        """The time at which the message was enqueued, by the server's clock."""
     @property
     def metadata(self) -> dict[str, str]:
         """A copy of the message's metadata: names and values, usually none."""
@@ -79,14 +79,16 @@ class Call:
         """Ends the call. Messages that have arrived, or still arrive, are released."""
 
 class Offer:
-    """Dequeued messages that have no owner yet. Messages that the caller does not accept are released."""
+    """Dequeued messages that have no owner yet. Messages that the caller does not accept are
+    released."""
 
     def __len__(self) -> int: ...
     def refuse(self) -> None:
         """Releases the messages. Does nothing after ``accept``."""
     @overload
     def accept(self, decode: None) -> list[Message[bytes]]:
-        """Returns the messages, with payloads as bytes or as ``decode`` returns them. Call it once.
+        """Returns the messages, with payloads as bytes or as ``decode`` returns them. Call this
+        method only once.
 
         A message whose ``decode`` raises an exception fails its attempt and is left out. If
         ``decode`` is interrupted, for example by Ctrl-C, all messages are released and the
@@ -120,7 +122,8 @@ class Draft:
     ) -> None: ...
 
 class Db:
-    """A database with Trunkline in it. Errors of the library are raised as the classes in ``trunkline.errors``.
+    """A database with Trunkline in it. Errors of the library are raised as the classes in
+    ``trunkline.errors``.
 
     With a bridge, each verb returns a future of the bridge's loop. Without a bridge, the thread
     waits and checks for signals. In a fork of the process that connected, each verb raises
@@ -130,7 +133,8 @@ class Db:
     @overload
     @staticmethod
     def connect(bridge: Bridge, url: str) -> Awaitable[Db]:
-        """Connects to a URL or a connection string of libpq. Raises if the database cannot be reached now."""
+        """Connects to a URL or a connection string of libpq. Raises if the database cannot be
+        reached now."""
     @overload
     @staticmethod
     def connect(bridge: None, url: str) -> Db: ...
@@ -139,20 +143,24 @@ class Db:
         """The name of the schema that contains the queues."""
     @overload
     def migrate(self, bridge: Bridge) -> Awaitable[int]:
-        """Migrates the schema to this library's version, in one transaction. Returns the number of applied steps."""
+        """Migrates the schema to this library's version, in one transaction. Returns the number of
+        applied steps."""
     @overload
     def migrate(self, bridge: None) -> int: ...
     @overload
     def create_queue(self, bridge: Bridge, name: str, payload: str, named: dict[str, Any]) -> Awaitable[None]:
-        """Creates a queue with payloads of a column type. Does nothing if it exists with the same settings.
+        """Creates a queue with payloads of a column type. Does nothing if it exists with the same
+        settings.
 
-        ``named`` are the settings by name; ``lease`` and ``aging`` are seconds. Raises ``ValueError`` for an unknown setting.
+        ``named`` are the settings by name; ``lease`` and ``aging`` are seconds. Raises
+        ``ValueError`` for an unknown setting.
         """
     @overload
     def create_queue(self, bridge: None, name: str, payload: str, named: dict[str, Any]) -> None: ...
     @overload
     def alter_queue(self, bridge: Bridge, name: str, named: dict[str, Any]) -> Awaitable[None]:
-        """Changes the named settings of a queue. Raises ``ValueError`` for ``priorities`` and ``uniqueness``, which are fixed."""
+        """Changes the named settings of a queue. Raises ``ValueError`` for ``priorities`` and
+        ``uniqueness``, which are fixed."""
     @overload
     def alter_queue(self, bridge: None, name: str, named: dict[str, Any]) -> None: ...
     @overload
@@ -172,7 +180,8 @@ class Db:
     def resume_queue(self, bridge: None, name: str) -> None: ...
     @overload
     def limit_queue(self, bridge: Bridge, name: str, max_leased: int | None, of_all: tuple[float | None, int | None], of_keys: tuple[float | None, int | None]) -> Awaitable[None]:
-        """Sets all limits of a queue; ``None`` means no limit. ``of_all`` and ``of_keys`` are messages per second, and burst."""
+        """Sets all limits of a queue; ``None`` means no limit. ``of_all`` and ``of_keys`` are
+        messages per second, and burst."""
     @overload
     def limit_queue(self, bridge: None, name: str, max_leased: int | None, of_all: tuple[float | None, int | None], of_keys: tuple[float | None, int | None]) -> None: ...
     @overload
@@ -259,7 +268,8 @@ class Queue:
     def take(self, bridge: None, n: int) -> Offer: ...
     @overload
     def lease(self, bridge: Bridge, n: int, lease: float | None = None) -> tuple[Awaitable[Offer], Call]:
-        """Leases at most ``n`` messages for ``lease`` seconds, by default the queue's lease time."""
+        """Leases at most ``n`` messages for ``lease`` seconds, by default the queue's lease
+        time."""
     @overload
     def lease(self, bridge: None, n: int, lease: float | None = None) -> Offer: ...
     @overload
@@ -281,7 +291,8 @@ class Queue:
         """Releases messages in the background, and ignores the outcome."""
     @overload
     def retry(self, bridge: Bridge, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> Awaitable[None]:
-        """Makes messages due again after ``after`` seconds, or dead letters after their last attempt."""
+        """Makes messages due again after ``after`` seconds, or dead letters after their last
+        attempt."""
     @overload
     def retry(self, bridge: None, of: Message[Any] | Lease | Iterable[Message[Any] | Lease], after: float, error: str) -> None: ...
     @overload
@@ -301,12 +312,14 @@ class Queue:
     def stats(self, bridge: None) -> dict[str, Any]: ...
     @overload
     def purge(self, bridge: Bridge) -> Awaitable[int]:
-        """Deletes due, delayed and leased messages. Returns their number. Dead letters and the archive stay."""
+        """Deletes due, delayed and leased messages. Returns their number. Dead letters and the
+        archive stay."""
     @overload
     def purge(self, bridge: None) -> int: ...
     @overload
     def prune(self, bridge: Bridge, age: float) -> Awaitable[int]:
-        """Deletes messages that were archived more than ``age`` seconds ago. Returns their number."""
+        """Deletes messages that were archived more than ``age`` seconds ago. Returns their
+        number."""
     @overload
     def prune(self, bridge: None, age: float) -> int: ...
     @overload
@@ -320,7 +333,8 @@ class Queue:
     @overload
     def shift(self, bridge: None, by: float) -> int: ...
     def consumer(self, wait: str | float) -> Consumer:
-        """Creates a consumer. ``wait`` is "adaptive", "notify", "poll", or the seconds between polls (at least 0.001)."""
+        """Creates a consumer. ``wait`` is "adaptive", "notify", "poll", or the seconds between
+        polls (at least 0.001)."""
     @overload
     def dead_letters(self, bridge: Bridge, after: int, n: int) -> Awaitable[list[dict[str, Any]]]:
         """Returns at most ``n`` dead letters, by id, after the id ``after``."""
@@ -354,20 +368,21 @@ class Queue:
     def discard(self, bridge: None, ids: list[int] | None) -> int: ...
     @overload
     def cancel(self, bridge: Bridge, ids: list[int]) -> Awaitable[list[int]]:
-        """Deletes waiting and leased messages. Returns the ids of the deleted ones."""
+        """Deletes waiting and leased messages. Returns the ids of the deleted messages."""
     @overload
     def cancel(self, bridge: None, ids: list[int]) -> list[int]: ...
     @overload
     def reschedule(self, bridge: Bridge, ids: list[int], due: float | datetime) -> Awaitable[list[int]]:
         """Makes waiting messages due after a number of seconds, at most 36,500 days, or at a time.
 
-        A time that has passed means at once. Returns the ids of the changed messages.
+        If the time has passed, they are due immediately. Returns the ids of the changed messages.
         """
     @overload
     def reschedule(self, bridge: None, ids: list[int], due: float | datetime) -> list[int]: ...
 
 class Consumer:
-    """Waits until messages of a queue are due. One call at a time waits; concurrent calls queue up."""
+    """Waits until messages of a queue are due. One call at a time waits; concurrent calls queue
+    up."""
 
     @overload
     def next(self, bridge: Bridge, n: int, takes: bool, longest: float | None = None) -> tuple[Awaitable[Offer], Call]:
@@ -385,7 +400,7 @@ class Consumer:
     def receive_direct(self, bridge: None) -> Offer: ...
 
 class Delivery:
-    """One call of a handler, with its messages. If it is dropped without an answer, it counts as a
+    """A call of a handler, with its messages. If it is dropped without an answer, it counts as a
     failure."""
 
     @property
@@ -412,7 +427,8 @@ class Delivery:
         """Returns all messages, with payloads as bytes."""
     @overload
     def extend(self, bridge: Bridge, by: float) -> Awaitable[None]:
-        """Makes the lease end ``by`` seconds from now: more than zero, at most 365 days. Not for batches."""
+        """Makes the lease end ``by`` seconds from now: more than zero, at most 365 days. Not for
+        batches."""
     @overload
     def extend(self, bridge: None, by: float) -> None: ...
     @overload
@@ -423,22 +439,26 @@ class Delivery:
     def release(self, bridge: None) -> None: ...
     @overload
     def ends_elsewhere(self, bridge: Bridge) -> Awaitable[None]:
-        """Leaves the acknowledgement to the handler, which uses another driver's transaction. Not for batches."""
+        """Leaves the acknowledgement to the handler, which uses another driver's transaction. Not
+        for batches."""
     @overload
     def ends_elsewhere(self, bridge: None) -> None: ...
 
 class Station:
-    """A worker of some tasks in one event loop. ``wait`` is as in ``Queue.consumer``.
+    """A worker for several tasks in one event loop. ``wait`` is as in ``Queue.consumer``.
 
-    If it ``drains``, it ends once no message is due. If it ``reports``, it reports its state in the table ``trunkline.worker``.
+    If it ``drains``, it ends once no message is due. If it ``reports``, it reports its state in the
+    table ``trunkline.worker``.
     """
 
     def __init__(self, tasks: list[dict[str, Any]], concurrency: int, wait: str | float, drains: bool, reports: bool) -> None: ...
     def fileno(self) -> int:
-        """Returns the descriptor that the loop watches. It is readable when there is news."""
+        """Returns the descriptor that the loop watches. It is readable when there are new
+        events."""
     @overload
     def run(self, bridge: Bridge) -> Awaitable[dict[str, int]]:
-        """Works until it is stopped, and then shuts down. Returns the counts of outcomes. Call it once."""
+        """Works until it is stopped, and then shuts down. Returns the counts of outcomes. Call it
+        once."""
     @overload
     def run(self, bridge: None) -> dict[str, int]: ...
     def stop(self) -> None:
@@ -446,19 +466,23 @@ class Station:
     def news(self) -> list[Delivery | tuple[Literal["lost", "over"], int]]:
         """Returns new deliveries, and ("lost" or "over", number) for running calls.
 
-        A lost call's lease is lost, or the worker will soon abandon it. The caller of a call that is over has left.
+        A lost call's lease is lost, or the worker will soon abandon it. If a call is over, its
+        caller has left.
         """
     def settle(
         self, answers: Sequence[tuple[Delivery, tuple[str, float, str] | None | list[tuple[str, float, str] | None]]], ends: bool
     ) -> None:
-        """Answers calls: each delivery with an outcome for its message, or with a list of outcomes for its messages.
+        """Answers calls: each delivery with an outcome for its message, or with a list of outcomes
+        for its messages.
 
-        ``None`` means done; a tuple is kind ("retry", "after", "dead", "release" or "cancelled"), seconds and reason. An outcome that
-        cannot be read is a failure of its message. If the worker ``ends``, a cancelled message is released.
+        ``None`` means done; a tuple is kind ("retry", "after", "dead", "release" or "cancelled"),
+        seconds and reason. An outcome that cannot be read is a failure of its message. If the
+        worker ``ends``, a cancelled message is released.
         """
 
 def test_database() -> str:
-    """Creates an empty database on a server that the tests of this process share. Returns its connection string."""
+    """Creates an empty database on a server that the tests of this process share. Returns its
+    connection string."""
 
 def at_exit() -> None:
     """Prepares for the interpreter's exit: from now on no thread returns from a call."""
@@ -483,7 +507,8 @@ def test_logs(count: int, warns: bool) -> None:
 
 
 class Cluster:
-    """A temporary PostgreSQL, which ends with ``stop`` or with the process. Creating it starts the server."""
+    """A temporary PostgreSQL, which ends with ``stop`` or with the process. Creating it starts the
+    server."""
 
     def __init__(self) -> None: ...
     @property

@@ -32,11 +32,13 @@ class Codec(Protocol[T]):
         ...
 
     def encode(self, payload: T, /) -> bytes:
-        """Returns the payload's bytes. Raises :class:`BadPayload` for a value that the column cannot store."""
+        """Returns the payload's bytes. Raises :class:`BadPayload` for a value that the column
+        cannot store."""
         ...
 
     def decode(self, payload: bytes, /) -> T:
-        """Returns the payload of the bytes. An exception fails the message's attempt, with its text as the error."""
+        """Returns the payload of the bytes. An exception fails the message's attempt, with its text
+        as the error."""
         ...
 
 
@@ -50,7 +52,8 @@ class Bytes:
     column = "bytea"
 
     def encode(self, payload: object, /) -> bytes:
-        """Returns the bytes of ``bytes``, ``bytearray`` or ``memoryview``. Raises :class:`BadPayload` for other types."""
+        """Returns the bytes of ``bytes``, ``bytearray`` or ``memoryview``. Raises
+        :class:`BadPayload` for other types."""
         if type(payload) is bytes:
             return payload
         if isinstance(payload, (bytearray, memoryview)):
@@ -68,11 +71,12 @@ class Text:
     column = "text"
 
     def encode(self, payload: object, /) -> bytes:
-        """Returns the text in UTF-8. Raises :class:`BadPayload` for other types, zero bytes and lone surrogates."""
+        """Returns the text in UTF-8. Raises :class:`BadPayload` for other types, zero bytes and
+        lone surrogates."""
         if not isinstance(payload, str):
             raise _refused(payload, self.column, "a str is expected")
         if "\0" in payload:
-            raise _refused(payload, self.column, "PostgreSQL has no zero byte in a text: use a queue of bytes")
+            raise _refused(payload, self.column, "text in PostgreSQL cannot contain a zero byte: use a queue of bytes")
         try:
             return payload.encode()
         except UnicodeEncodeError as error:
@@ -89,13 +93,14 @@ class Int:
     column = "int8"
 
     def encode(self, payload: object, /) -> bytes:
-        """Returns the number in eight bytes. Raises :class:`BadPayload` for other types and numbers of more than 64 bits."""
+        """Returns the number in eight bytes. Raises :class:`BadPayload` for other types and numbers
+        of more than 64 bits."""
         if not isinstance(payload, int) or isinstance(payload, bool):
             raise _refused(payload, self.column, "an int is expected")
         try:
             return payload.to_bytes(8, "big", signed=True)
         except OverflowError:
-            raise _refused(payload, self.column, f"one of {payload.bit_length()} bits has more than 64") from None
+            raise _refused(payload, self.column, f"the number has {payload.bit_length()} bits, more than 64") from None
 
     def decode(self, payload: bytes, /) -> int:
         """Returns the number."""
@@ -122,13 +127,13 @@ class Uuid:
 _ZERO = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-#: The number of levels that can always be read; and the number of calls by which a handler's stack
-#: may be deeper than that of the program that enqueues.
+#: The number of levels that can always be read. The number of calls by which a handler's stack may
+#: be deeper than the enqueuing program's stack.
 _SHALLOW, _MARGIN = 50, 100
 
 
 def _deeper(calls: int, then: Callable[[], object]) -> None:
-    """Calls ``then`` with the stack ``calls`` calls deeper."""
+    """Calls ``then`` from a stack that is ``calls`` calls deeper."""
     if calls:
         _deeper(calls - 1, then)
     else:
@@ -160,9 +165,9 @@ class Json:
                 self._check(payload)
             text = write(payload)
             if "\\u0000" in text and _ZERO.search(text):
-                raise ValueError("PostgreSQL has no zero byte in a text")
-            # Only a long text can be deep, and only a deep text can be too deep. So few texts are
-            # searched for brackets, and even fewer are read back.
+                raise ValueError("text in PostgreSQL cannot contain a zero byte")
+            # A short text cannot be nested deeply. So only long texts are searched for brackets,
+            # and only deeply nested texts are read back.
             if len(text) > 2 * _SHALLOW and self._read is not None and text.count("{") + text.count("[") > _SHALLOW < depth(text):
                 _deeper(_MARGIN, lambda: self.decode(text))
             return text.encode()
@@ -170,12 +175,13 @@ class Json:
             raise _refused(payload, self.column, error) from None
 
     def decode(self, payload: bytes | str, /) -> Any:
-        """Returns the value of the annotated type. Raises ``ValueError`` for JSON that is not of the type or nested too deeply."""
+        """Returns the value of the annotated type. Raises ``ValueError`` for JSON that is not of
+        the type or nested too deeply."""
         try:
             value = json.loads(payload)
             return value if self._read is None else self._read(value)
         except RecursionError:
-            raise plain.Mismatch("nested too deeply for Python, which reads some 300 levels of objects, and some 900 of lists") from None
+            raise plain.Mismatch("nested too deeply for Python, which reads about 300 levels of objects, or 900 of lists") from None
 
 
 class Validated:
@@ -190,7 +196,8 @@ class Validated:
     _of: type | None = None
 
     def encode(self, payload: Any, /) -> bytes:
-        """Returns the value as JSON. Raises :class:`BadPayload` if the library refuses it, or cannot read it back."""
+        """Returns the value as JSON. Raises :class:`BadPayload` if the library refuses it, or
+        cannot read it back."""
         if self._of is not None and type(payload) is not self._of:
             raise _refused(payload, self.column, f"a {self._of.__name__} is expected")
         try:
@@ -226,7 +233,7 @@ class Msgspec(Validated):
 
 
 def _has(of: Any, mark: str) -> bool:
-    """Returns whether the type, or a type within it, has the attribute ``mark``."""
+    """Returns true if the type, or a type within it, has the attribute ``mark``."""
     inner = getattr(of, "__args__", ())
     return isinstance(of, type) and hasattr(of, mark) or any(_has(one, mark) for one in inner)
 

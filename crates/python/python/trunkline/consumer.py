@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How many seconds the end of a consumer waits for the release of messages that were leased ahead.
+#: The number of seconds for which the end of a consumer waits for the release of prefetched
+#: messages.
 _LONGEST = 5.0
 
 
@@ -33,8 +34,8 @@ class Consumer(Generic[T]):
     ...         await queue.ack(message)
 
     An iteration leases up to ``prefetch`` messages at a time. Messages that the iteration has not
-    reached are released, without counting an attempt, when the consumer is closed or
-    garbage-collected, or when half their lease has passed. With the guarantee at most once, an
+    reached are released without counting an attempt. This happens when the consumer is closed or
+    garbage-collected, or when half of their lease has passed. With the guarantee at most once, an
     iteration takes one message at a time.
     """
 
@@ -57,14 +58,14 @@ class Consumer(Generic[T]):
         return await self._next(n, False, within)
 
     async def receive_direct(self) -> Message[T]:
-        """Waits for one message, delivered at most once. Meanwhile it can also receive messages that
-        :meth:`Queue.send_direct` sends inside notifications. Use this method if messages are few
-        and must be fast. If the call is cancelled, a message that is already on its way is returned
-        by the next call, or enqueued when the consumer is garbage-collected."""
+        """Waits for one message, delivered at most once. The message may arrive inside a
+        notification of :meth:`Queue.send_direct`. Use this method if messages are few and must be
+        fast. If the call is cancelled, the next call returns a message that is already on its way.
+        If there is no next call, the message is enqueued when the consumer is garbage-collected."""
         while True:
             offer = await arrival(self._native.receive_direct(bridge()))
             for message in offer.accept(self._queue.codec.decode):
-                return message  # without one, its payload could not be read, and its attempt failed
+                return message  # if there is none, the payload could not be read
 
     async def _next(self, n: int, takes: bool, within: Duration | None) -> list[Message[T]]:
         called = self._native.next(bridge(), n, takes, seconds_or_none(within))
@@ -84,7 +85,7 @@ class Consumer(Generic[T]):
             self._ahead.extend(leased)
 
     def close(self) -> None:
-        """Releases the messages that were leased ahead. The consumer can be used again."""
+        """Releases the prefetched messages. The consumer can be used again."""
         if ahead := self._taken_ahead():
             self._queue.native.release_unheard(ahead)
 
@@ -105,7 +106,7 @@ class Consumer(Generic[T]):
                     release.result()
 
     def _taken_ahead(self) -> list[Message[T]]:
-        """Returns the messages to release, and forgets them."""
+        """Removes the messages that must be released, and returns them."""
         ahead = [] if self._takes else list(self._ahead)
         self._ahead.clear()
         return ahead

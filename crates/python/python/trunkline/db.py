@@ -19,8 +19,8 @@ T = TypeVar("T")
 class Db:
     """A database with Trunkline in it.
 
-    A ``Db`` is cheap to share: all its queues share the same few connections, and every statement
-    is pipelined, so the number of concurrent callers does not matter. After a fork, the child
+    A ``Db`` is cheap to share. All its queues share a few connections, and every statement is
+    pipelined, so the number of concurrent callers does not matter. After a fork, the child
     cannot use its parent's ``Db`` and must connect itself.
     """
 
@@ -73,7 +73,7 @@ class Db:
     async def queue(self, name: str, type: Codec[T]) -> Queue[T]: ...
     async def queue(self, name: str, type: Any = Any) -> Queue[Any]:
         """Opens a queue whose payloads have the given type or codec. Raises :class:`NoQueue` if
-        there is no such queue, or :class:`WrongType` if its payloads have another type."""
+        the queue does not exist, or :class:`WrongType` if its payloads have another type."""
         codec = codec_of(type)
         native = await self.native.queue(bridge(), name)
         check_column(native, codec)
@@ -154,6 +154,6 @@ def check_column(native: NativeQueue, codec: Codec[Any]) -> None:
     known = {"jsonb", "json", "bytea", "text", "varchar", "int8", "uuid", "int2", "int4", "float8", "bool"}
     if column in known:
         raise WrongType(
-            f"queue {native.name!r} has payloads of type {column}, and the Python type's are {codec.column}; "
-            "open it with a matching type, or with a codec of your own"
+            f"queue {native.name!r} has payloads of type {column}, but the Python type is stored as {codec.column}; "
+            "open it with a matching type, or with your own codec"
         )

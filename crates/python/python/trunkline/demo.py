@@ -1,4 +1,4 @@
-"""``python -m trunkline demo``: messages on a PostgreSQL of its own, counted one by one."""
+"""Sends messages through a private PostgreSQL, and counts each of them."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def main(of: Sequence[str] | None = None) -> None:
     """Runs the demo."""
     parser = argparse.ArgumentParser(prog="python -m trunkline", description=__doc__)
     parser.add_argument("what", choices=["demo"])
-    parser.add_argument("--messages", type=int, default=200_000, metavar="N", help="messages to send (200000)")
-    parser.add_argument("--callers", type=int, default=1_000, metavar="N", help="tasks that each await each message (1000)")
-    parser.add_argument("--json", action="store_true", help="one line of JSON instead of the report")
+    parser.add_argument("--messages", type=int, default=200_000, metavar="N", help="number of messages (200000)")
+    parser.add_argument("--callers", type=int, default=1_000, metavar="N", help="number of concurrent tasks; each awaits every message that it sends (1000)")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON instead of the report")
     said = parser.parse_args(of)
     cluster = Cluster()
     try:
@@ -77,8 +77,8 @@ def main(of: Sequence[str] | None = None) -> None:
     if said.json:
         print(json.dumps(told))
     else:
-        print(f"{told['callers']:,} tasks sent {told['messages']:,} messages, each awaited: {told['enqueued_per_s']:,} a second")
-        print(f"leased and acknowledged beside that: {told['end_to_end_per_s']:,} a second, end to end")
-        print(f"lost: {told['lost']:,}; came twice: {told['twice']:,}; left in the queue: {told['left']:,}")
+        print(f"{told['callers']:,} tasks sent {told['messages']:,} messages and awaited each of them: {told['enqueued_per_s']:,} per second")
+        print(f"leased and acknowledged at the same time: {told['end_to_end_per_s']:,} per second, end to end")
+        print(f"lost: {told['lost']:,}; received twice: {told['twice']:,}; left in the queue: {told['left']:,}")
     if told["lost"] or told["twice"] or told["left"]:
         sys.exit(1)

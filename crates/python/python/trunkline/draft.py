@@ -64,24 +64,24 @@ def check(options: Options) -> None:
         if span is not None:
             bounded(span)
     if not 0 <= options.priority <= 255:
-        raise ValueError(f"there is no priority {options.priority}: 0 is the lowest")
-    for what, text in [("key", options.key), ("unique key", options.unique), *_texts("metadata", options.metadata), *_texts("columns", options.columns)]:
+        raise ValueError(f"priority {options.priority} is out of bounds: from 0, the lowest, to 255")
+    for what, text in [("key", options.key), ("unique key", options.unique), *_texts("metadata", options.metadata), *_texts("column", options.columns)]:
         if text is None:
             continue
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
-            raise TypeError(f"a {what} is a text, not {text!r:.50}")
+            raise TypeError(f"a {what} must be a str, not {text!r:.50}")
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise BadPayload(f"a {what} cannot be written as text: {error}") from None
+            raise BadPayload(f"a {what} cannot be encoded as UTF-8: {error}") from None
         if "\0" in text:
-            raise BadPayload(f"a {what} has a zero byte, which PostgreSQL has in no text")
+            raise BadPayload(f"a {what} contains a zero byte, which text in PostgreSQL cannot contain")
 
 
 def _texts(what: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, text in texts.items():
-        yield f"name of {what}", name
-        yield f"text of {what}, {name!r},", text
+        yield f"{what} name", name
+        yield f"{what} value for {name!r}", text
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Outcome = Literal["new", "duplicate", "replaced"]
 
 
 class Enqueued(int):
-    """The id of the message in the queue, and whether the enqueue added this message.
+    """The id of a message, with the outcome of its enqueue.
 
     It is an ``int``, equal to the id, and every call that takes ids accepts it. Two outcomes with
     the same id are equal; compare ``outcome`` to distinguish them. ``str`` and f-strings write the

@@ -75,11 +75,11 @@ class OutcomeUnknown(TrunklineError):
 
 
 class Disconnected(TrunklineError):
-    """There was no connection to the database; the call had no effect."""
+    """The database could not be reached; the call had no effect."""
 
 
 class NoQueue(TrunklineError):
-    """There is no such queue."""
+    """The queue does not exist."""
 
 
 class WrongType(TrunklineError):
@@ -113,18 +113,18 @@ def _quoted(name: str) -> str:
 
 
 def in_python(text: str) -> str:
-    """Returns a message of the library with its advice in the names of the Python package."""
+    """Returns a message of the library in which the advice uses the names of the Python package."""
     for words, ours in _WORDS:
         text = re.sub(words, ours, text)
     return text
 
 
 def text_of(error: BaseException) -> str:
-    """Returns an error's class and text. The user's code makes the text, and may itself fail."""
+    """Returns an error's class and text. The user's code creates the text, and may fail."""
     try:
         return sendable(f"{type(error).__name__}: {error}")
     except Exception:
-        return f"{type(error).__name__}, whose text cannot be had"
+        return f"{type(error).__name__} (its text is not available)"
 
 
 def sendable(text: str) -> str:
@@ -132,7 +132,7 @@ def sendable(text: str) -> str:
     cannot encode, such as a lone surrogate in a file name, become question marks; a zero byte
     becomes U+FFFD."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
-        raise TypeError(f"an error or a reason is kept as a text, not {text!r:.50}: say str(error)")
+        raise TypeError(f"an error or a reason must be a str, not {text!r:.50}: pass str(error)")
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 

@@ -60,7 +60,7 @@ def _deliver() -> None:
         for event in events:
             _tell(*event)
         if dropped:
-            text = f"{dropped} events of the library were dropped: the handlers of logging are slower than they come"
+            text = f"{dropped} events of the library were dropped, because the handlers of logging were too slow"
             _tell(logging.WARNING, "trunkline", text, time.time(), __file__, 0, {"dropped": dropped})
         if time.monotonic() - looked >= _LOOK:
             log_levels(_levels())

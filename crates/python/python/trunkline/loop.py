@@ -35,8 +35,8 @@ def bridge() -> Bridge:
 
 
 async def arrival(called: tuple[Awaitable[Offer], Call]) -> Offer:
-    """Waits for dequeued messages. If the caller is cancelled, at any moment, the messages go
-    back."""
+    """Waits for dequeued messages. If the caller is cancelled, at any moment, the messages are
+    released."""
     future, call = called
     try:
         return await future

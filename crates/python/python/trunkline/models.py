@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 
 def is_model(of: Any) -> bool:
-    """Returns whether ``of`` is a model class."""
+    """Returns true if ``of`` is a model class."""
     return isinstance(of, type) and hasattr(of, "model_fields")
 
 
@@ -25,14 +25,14 @@ def codec_functions(of: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], 
 
 
 def _by_alias(of: Any) -> bool:
-    """Returns whether fields must be written under their aliases to be readable."""
+    """Returns true if fields must be written under their aliases to be readable."""
     all_by_name, all_by_alias = True, True
     for model, name, field in _fields(of, set()):
         where = f"{model.__qualname__}.{name}"
         if field.exclude:
             raise TypeError(f"{where} is excluded when it is written, so it would not come back: payloads cannot be of this type")
         if _is_secret(field.annotation):
-            raise TypeError(f"{where} is a secret, which pydantic writes as stars: use the type within, or pass the name of the secret")
+            raise TypeError(f"{where} is a secret, which pydantic writes as asterisks: use the wrapped type, or pass the name of the secret")
         config: dict[str, Any] = dict(model.model_config)
         alias: Any = field.validation_alias
         may_name = alias is None or config.get("populate_by_name") or config.get("validate_by_name")
@@ -41,7 +41,7 @@ def _by_alias(of: Any) -> bool:
         written: str = field.serialization_alias or name
         all_by_alias = all_by_alias and (written in accepted or written == name and bool(may_name))
     if not all_by_name and not all_by_alias:
-        raise TypeError(f"{of!r} is written under other names than it is read by: give its fields one alias, or validate_by_name=True")
+        raise TypeError(f"{of!r} has different names for writing and reading: give each field one alias, or set validate_by_name=True")
     return not all_by_name
 
 

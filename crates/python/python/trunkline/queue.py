@@ -25,17 +25,17 @@ T = TypeVar("T")
 Leases: TypeAlias = "Message[Any] | Lease | Iterable[Message[Any] | Lease]"
 #: The messages that a verb applies to: one id or several.
 Ids = int | Sequence[int]
-#: How a consumer waits: by polls or notifications, depending on the traffic; only by notifications;
-#: or only by polls. A number is the seconds between polls.
+#: The way in which a consumer waits: by polls or notifications, depending on the traffic; only by
+#: notifications; or only by polls. A number is the seconds between polls.
 Wait = Literal["adaptive", "notify", "poll"] | float
 
 _PLAIN = Options()
 
 
 def takes(guarantee: str) -> bool:
-    """Returns whether a guarantee deletes messages when they are dequeued."""
+    """Returns true if a guarantee deletes messages when they are dequeued."""
     if guarantee not in ("at least once", "at most once"):
-        raise ValueError(f"a consumer's guarantee is 'at least once' or 'at most once', not {guarantee!r}; exactly once: trunkline.transaction")
+        raise ValueError(f"a consumer's guarantee is 'at least once' or 'at most once', not {guarantee!r}; for exactly once, use trunkline.transaction")
     return guarantee == "at most once"
 
 
@@ -72,7 +72,8 @@ class Queue(Generic[T]):
     """A queue of ``T``\\ s, opened by :meth:`Db.queue`. All tasks of a loop can share one.
 
     If a call is cancelled, no message is lost or duplicated: messages that were dequeued for the
-    call go back immediately. The message of a cancelled enqueue may nevertheless be in the queue.
+    call return to the queue immediately. The message of a cancelled enqueue may nevertheless be in
+    the queue.
     """
 
     def __init__(self, native: NativeQueue, codec: Codec[T], schema: str) -> None:
@@ -116,8 +117,8 @@ class Queue(Generic[T]):
 
     def draft(self, payload: T) -> Draft[T]:
         """Returns a message to which options can be added: ``.after(minutes=5)``, ``.at(time)``,
-        ``.key(k)``, ``.priority(p)``, ``.unique(k, ttl)``, ``.metadata({})``, ``.columns({})``. Then
-        call ``.enqueue()``."""
+        ``.key(k)``, ``.priority(p)``, ``.unique(k, ttl)``, ``.metadata({})``, ``.columns({})``.
+        Then call ``.enqueue()``."""
         return Draft(payload, _PLAIN, self)
 
     async def take(self, n: int) -> list[Message[T]]:
@@ -126,7 +127,8 @@ class Queue(Generic[T]):
         return (await arrival(self.native.take(bridge(), n))).accept(self._decode)
 
     async def lease(self, n: int, for_: Duration | None = None) -> list[Message[T]]:
-        """Leases up to ``n`` messages for the queue's lease time, or for ``for_``: more than zero, at most 365 days.
+        """Leases up to ``n`` messages for the queue's lease time, or for ``for_``: more than zero,
+        at most 365 days.
 
         An attempt of each message is counted now, so that a crash counts. End each lease with
         ``ack``, ``archive``, ``retry``, ``bury`` or ``release``. If a lease is not ended, the
@@ -223,6 +225,6 @@ class Queue(Generic[T]):
 
     async def schedule(self, schedule: Schedule, payload: T) -> bool:
         """Stores a schedule: it enqueues the payload exactly once at every tick, no matter how many
-        processes run. Returns whether something changed; does nothing if the same schedule exists.
+        processes run. Returns true if something changed; does nothing if the same schedule exists.
         Every process with a worker makes ticks."""
         return await self.native.schedule(bridge(), schedule, self.codec.encode(payload))

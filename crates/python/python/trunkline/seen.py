@@ -78,7 +78,7 @@ class Stats:
     archived: int
     rows: int
     messages: int
-    #: How long the oldest due message has been due.
+    #: The time for which the oldest due message has been due.
     oldest_due: timedelta | None
 
 

@@ -15,7 +15,7 @@ NAMES = frozenset(["max_attempts", "lease", "max_batch", "priorities", "aging", 
 def checked(named: Mapping[str, Setting]) -> dict[str, Setting]:
     """Checks the names of a task's settings, before a database is needed."""
     if unknown := named.keys() - NAMES:
-        raise TypeError(f"a queue has no setting {', '.join(sorted(unknown))}: there are {', '.join(sorted(NAMES))}")
+        raise TypeError(f"a queue has no setting {', '.join(sorted(unknown))}: the settings are {', '.join(sorted(NAMES))}")
     return dict(named)
 
 

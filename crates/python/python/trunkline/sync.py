@@ -1,5 +1,5 @@
-"""The same names for programs without an event loop. Every call waits while other threads keep
-running; Ctrl-C ends a wait.
+"""The names of :mod:`trunkline` for programs without an event loop. A call blocks only its own
+thread; Ctrl-C ends the wait.
 
 >>> from trunkline.sync import Db
 >>> db = Db.connect("postgres:///app")
@@ -172,7 +172,7 @@ class Queue(Generic[T]):
         return self.native.reschedule(None, ids_of(ids), due_of(due))
 
     def schedule(self, schedule: Schedule, payload: T) -> bool:
-        """Stores a schedule, which enqueues the payload at every tick. Returns whether something
+        """Stores a schedule, which enqueues the payload at every tick. Returns true if something
         changed."""
         return self.native.schedule(None, schedule, self.codec.encode(payload))
 
@@ -199,7 +199,7 @@ class Consumer(Generic[T]):
         :meth:`Queue.send_direct`."""
         while True:
             for message in self._native.receive_direct(None).accept(self._queue.codec.decode):
-                return message  # without one, its payload could not be read, and its attempt failed
+                return message  # if there is none, the payload could not be read
 
     def lease(self, n: int, within: Duration | None = None) -> list[Message[T]]:
         """Waits, then leases up to ``n`` messages. Returns an empty list if none was due ``within``
@@ -223,14 +223,14 @@ class Consumer(Generic[T]):
             self._until = monotonic() + self._queue.native.lease_seconds / 2
 
     def close(self) -> None:
-        """Releases the messages that were leased ahead, and waits for that. The consumer can be
-        used again."""
+        """Releases the prefetched messages, and waits for the release. The consumer can be used
+        again."""
         if ahead := self._taken_ahead():
-            with suppress(TrunklineError):  # then it returns when its lease ends
+            with suppress(TrunklineError):  # the messages then return when their leases end
                 self._queue.release(ahead)
 
     def _taken_ahead(self) -> list[Message[T]]:
-        """Returns the messages to release, and forgets them."""
+        """Removes the messages that must be released, and returns them."""
         ahead = [] if self._takes else list(self._ahead)
         self._ahead.clear()
         return ahead
@@ -270,7 +270,8 @@ class Db:
         return self.native.migrate(None)
 
     def create_queue(self, name: str, type: Any = Any, **named: Setting) -> None:
-        """Creates a queue; does nothing if it exists with the same settings. See :meth:`trunkline.Db.create_queue`."""
+        """Creates a queue; does nothing if it exists with the same settings. See
+        :meth:`trunkline.Db.create_queue`."""
         self.native.create_queue(None, name, codec_of(type).column, settings(named))
 
     def alter_queue(self, name: str, **named: Setting) -> None:

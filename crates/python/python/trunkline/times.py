@@ -19,7 +19,7 @@ def bounded(duration: Duration) -> float:
     zero."""
     number = seconds(duration)
     if not 0 <= number < math.inf:
-        raise ValueError(f"{number} seconds are out of bounds: a time is at least zero, and finite")
+        raise ValueError(f"{number} seconds are out of bounds: a duration must be finite, and at least zero")
     return number
 
 
@@ -31,9 +31,9 @@ def seconds_or_none(duration: Duration | None) -> float | None:
 def checked_count(what: str, count: int, least: int = 1) -> int:
     """Checks a count before the native module takes it."""
     if not isinstance(count, int) or isinstance(count, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # for callers without a type checker
-        raise TypeError(f"{what} is a whole number, not {count!r:.50}")
+        raise TypeError(f"{what} must be a whole number, not {count!r:.50}")
     if not least <= count < 2**31:
-        raise ValueError(f"{what} is from {least} to 2,147,483,647, not {count!r:.50}")
+        raise ValueError(f"{what} must be from {least} to 2,147,483,647, not {count!r:.50}")
     return count
 
 
@@ -52,7 +52,7 @@ def aware(time: datetime) -> datetime:
     """Returns a time with a zone, from 1970 on. A time without a zone is the system's local time,
     as everywhere in Python."""
     if not isinstance(time, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]  # a date is not a datetime
-        raise TypeError(f"{time!r:.50} is no datetime: say the time of the day, too")
+        raise TypeError(f"{time!r:.50} is not a datetime: include the time of day")
     if time.year < 1971:  # such a local time may have no form in UTC
         return _LONG_AGO
     return time if time.tzinfo is not None else time.astimezone()

@@ -17,7 +17,7 @@ except ImportError:
 
 
 def is_traced() -> bool:
-    """Returns whether the caller runs within a span."""
+    """Returns true if the caller runs within a span."""
     return _api is not None and _api.get_current_span().get_span_context().is_valid
 
 
@@ -48,11 +48,11 @@ def handling(queue: str, metadata: Mapping[str, str], id: int, attempt: int) -> 
         yield
 
 
-#: Whether OpenTelemetry is installed.
+#: True if OpenTelemetry is installed.
 is_installed = _api is not None
 
 
 def is_recorded() -> bool:
-    """Returns whether OpenTelemetry is installed and has a provider. Without a provider, a span is
+    """Returns true if OpenTelemetry is installed and has a provider. Without a provider, a span is
     not recorded but still costs more than a quick handler."""
     return _api is not None and type(_api.get_tracer_provider()).__name__ not in ("ProxyTracerProvider", "NoOpTracerProvider")

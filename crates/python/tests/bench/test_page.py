@@ -1,4 +1,4 @@
-"""The page of the comparison is what its rows say, and the rows are whole."""
+"""Checks that the page agrees with its rows, and that the rows are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every block of the pages is run, or stands in an example that is."""
+"""Checks that every code block of the pages is run, or is part of an example that is run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from psycopg.conninfo import conninfo_to_dict
 from trunkline.testing import database
 
 ROOT = Path(__file__).parent.parent.parent
-#: These run as they stand, one block after the other, in an empty database.
+#: The pages whose blocks run unchanged, one after the other, in an empty database.
 RUN = ["transactions", "coming-from", "running"]
-#: The blocks of these stand in examples, which have tests of their own.
+#: The pages whose blocks are in examples, which have their own tests.
 SHOWN = {"fastapi": "fastapi_app.py fastapi_one_process.py", "flask": "flask_app.py", "django": "django_site"}
 
 
@@ -28,7 +28,7 @@ def page(name: str) -> str:
 
 
 def blocks(name: str) -> list[tuple[int, str]]:
-    """The blocks of Python, each with its line."""
+    """Returns the Python blocks of a page, each with its line number."""
     text = page(name)
     found = re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return [(text[: one.start()].count("\n") + 2, one.group(1)) for one in found]
@@ -54,7 +54,7 @@ def test_a_page_runs_from_its_first_block_to_its_last(name: str, url: str, monke
 
 
 def test_the_readme_runs_from_its_first_block_to_its_last(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a database of the name that it says, at the place that the environment says."""
+    """Uses the database that the README names, on the server that the environment names."""
     place = conninfo_to_dict(url)
     with psycopg.connect(url, autocommit=True) as sql:
         sql.execute("create database app")
@@ -71,7 +71,7 @@ def test_the_readme_runs_from_its_first_block_to_its_last(url: str, monkeypatch:
 
 
 async def _left(module: Any) -> int:
-    """How many of the thousand are left of which one was consumed."""
+    """Returns the number of remaining messages. One of a thousand was consumed."""
     left: int = (await module.letters.stats()).messages
     return left
 
@@ -84,7 +84,7 @@ def test_what_a_page_shows_stands_in_its_example(name: str) -> None:
     shown = blocks(name)
     assert len(shown) > 2
     for line, block in shown:
-        assert any(block in text for text in texts), f"docs/{name}.md:{line} stands in no example"
+        assert any(block in text for text in texts), f"docs/{name}.md:{line} is in no example"
 
 
 @pytest.mark.parametrize("name", ["README", *RUN, *SHOWN])
@@ -92,7 +92,7 @@ def test_links_lead_somewhere(name: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", re.sub(r"```.*?```", "", page(name), flags=re.DOTALL))
     leads_out = [link for link in links if link.startswith("../../../")]
     if not (ROOT.parent.parent / "docs").exists():
-        links = [link for link in links if link not in leads_out]  # the package's folder alone
+        links = [link for link in links if link not in leads_out]  # only this folder exists
     missing = [link for link in links if not (ROOT / "docs" / link).exists()]
     assert not missing
 

@@ -1,4 +1,4 @@
-"""The examples, as programs that find their modules."""
+"""Fixtures that import the examples as programs, on the test's database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 @pytest.fixture
 def url(url: str) -> str:
-    """With a table of the program's own."""
+    """The test's database, with a table of the program's own."""
     with psycopg.connect(url) as connection:
         connection.execute("create table users (mail text)")
     return url
@@ -24,7 +24,7 @@ def url(url: str) -> str:
 
 @pytest.fixture
 def example(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
-    """Imports an example again, on the test's database."""
+    """Returns a function that imports an example again, on the test's database."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setenv("DATABASE_URL", url)
     brought: list[str] = []
@@ -40,7 +40,7 @@ def example(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str
 
 @pytest.fixture
 def count(url: str) -> Callable[[str], int]:
-    """How many rows a query has, asked from outside."""
+    """Returns a function that counts the rows of a query, on a separate connection."""
 
     def ask(query: str) -> int:
         with psycopg.connect(url) as connection:

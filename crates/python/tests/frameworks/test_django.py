@@ -1,4 +1,5 @@
-"""The example for Django in processes of its own: its settings, its commands, its views and its admin, by Django's own client."""
+"""Runs the example for Django in separate processes: its settings, its commands, and with Django's
+own client its views and its admin."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Manage = Callable[..., str]
 
 @pytest.fixture
 def manage(url: str) -> Manage:
-    """Runs `manage.py`, or a program in Django's shell, on the test's database. Returns what it prints."""
+    """Returns a function that runs `manage.py`, or a program in Django's shell, on the test's
+    database. The function returns the output."""
     place = conninfo_to_dict(url)
     names = {"SHOP_HOST": "host", "SHOP_PORT": "port", "SHOP_USER": "user", "SHOP_DATABASE": "dbname"}
     env = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
@@ -191,7 +193,7 @@ def test_an_async_handler_works_again_once_its_connection_was_cut(manage, count)
 
 @pytest.fixture
 def url_of(monkeypatch):
-    """The connection string of a database with these settings."""
+    """Returns a function that makes the connection string of a database with the given settings."""
     if not settings.configured:
         settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql"}})
         django.setup()
@@ -235,7 +237,7 @@ def test_impossible_connection_options_are_refused_by_name(url_of):
 
 
 def test_a_tls_option_is_not_dropped(url_of, url):
-    """A server without TLS is refused, as Django refuses it."""
+    """The library refuses a server without TLS, as Django does."""
     import trunkline.sync
 
     place = conninfo_to_dict(url)

@@ -1,4 +1,5 @@
-"""The examples for FastAPI, with its own client: requests go through the whole application, the lifespan included."""
+"""Tests the examples for FastAPI with its own client. Requests go through the whole application,
+including the lifespan."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def test_the_worker_can_live_in_the_lifespan(example, count):
 
 
 def test_uvicorn_serves_and_the_program_works(url, tmp_path):
-    """Both programs as a reader starts them, and ended by the signal that ends them."""
+    """Starts both programs as a reader would. SIGTERM ends the server, and the worker drains."""
     env = {**os.environ, "DATABASE_URL": url, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *sys.path])}
     serve = [sys.executable, "-m", "uvicorn", "fastapi_app:api", "--port", "0", "--host", "127.0.0.1"]
     with subprocess.Popen(serve, cwd=EXAMPLES, env=env, stderr=subprocess.PIPE, text=True) as server:

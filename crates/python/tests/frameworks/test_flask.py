@@ -1,4 +1,5 @@
-"""The example for Flask, with its own client, and with threads as its servers have them."""
+"""Tests the example for Flask with its own client, and with threads such as those of its
+servers."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_a_request_enqueues_with_its_rows_or_not_at_all(module, count, monkeypat
 
     def broken(self, message):
         kept(self, message)
-        raise psycopg.OperationalError("the program breaks behind the enqueue")
+        raise psycopg.OperationalError("the program fails after the enqueue")
 
     monkeypatch.setattr(module.transaction.SyncQueue, "enqueue", broken)
     assert client.post("/users", json=MAIL).status_code == 500

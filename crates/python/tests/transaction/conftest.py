@@ -1,4 +1,5 @@
-"""A database with a queue and a table of the user's, for each test, and each driver that a test is to hold for."""
+"""Runs each test on every driver that it applies to, in a database with a queue and a table of the
+user's."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def door(request: pytest.FixtureRequest, url: str) -> Door:
 
 @pytest.fixture
 def sql(url: str) -> Iterator[Callable[..., list[Any]]]:
-    """Asks the database from outside, on a connection that commits at once; rows of one column come as values."""
+    """Yields a function that runs a query on a separate connection with autocommit. It returns rows
+    of one column as values."""
     with psycopg.connect(url, autocommit=True) as connection:
 
         def ask(text: str, *values: Any) -> list[Any]:
@@ -52,7 +54,8 @@ class Mail:
 
 
 class Awaited:
-    """A queue, or a draft of one, whose verbs can be awaited on either kind of connection, so that one test says what holds for both."""
+    """A queue or a draft whose verbs can be awaited on either kind of connection, so that one test
+    covers both."""
 
     def __init__(self, of: Any) -> None:
         self._of = of
@@ -70,7 +73,7 @@ class Awaited:
 
 
 def _bare(arg: Any) -> Any:
-    """What an argument stands for: a draft may be within a list."""
+    """Returns an argument without its wrapper, also within a list."""
     if isinstance(arg, Awaited):
         return arg._of  # noqa: SLF001
     return [_bare(one) for one in arg] if isinstance(arg, list) else arg

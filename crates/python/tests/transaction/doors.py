@@ -1,4 +1,7 @@
-"""Each way to hold a transaction open, with one face: `begin` yields a connection, commits at the end, and rolls back on an error."""
+"""The ways to hold a transaction open, with one interface.
+
+`begin` yields a connection, commits at the end, and rolls back on an error.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ AWAITING = ["psycopg async", "asyncpg", "asyncpg pool", "sqlalchemy async connec
 
 
 class Door:
-    """A driver, and how to do a thing of the user's own on its connection."""
+    """A driver, and a change of the user's own on its connection."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
@@ -33,7 +36,7 @@ class Door:
             yield connection
 
     async def effect(self, connection: Any) -> None:
-        """What the user's program does beside the queue."""
+        """Makes the user's own change in the transaction."""
         statement = "insert into effects default values"
         if self.name == "django":
             with connection.cursor() as cursor:
@@ -135,7 +138,8 @@ async def _django(url: str) -> AsyncIterator[Any]:
     if not settings.configured:
         settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.postgresql"}})
         django.setup()
-    # Django forbids its ORM in a coroutine by a check of its own: what is tested is its connection, not that check.
+    # Django forbids its ORM in a coroutine. The tests need only its connection, so they disable
+    # the check.
     import os
 
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

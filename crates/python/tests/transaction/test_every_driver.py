@@ -1,4 +1,4 @@
-"""What holds on every driver's connection."""
+"""Tests the verbs on every driver's connection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADA = {"to": "ada@example.org", "text": 'a "quoted" \\ ü %s :name {brace} ?'}
 
 
 class Broke(Exception):
-    """The user's program fails in the middle of its transaction."""
+    """An error of the user's program in the middle of its transaction."""
 
 
 def waiting(sql: Any) -> int:
@@ -96,7 +96,8 @@ def test_message_is_due_after_delay_or_at_time(door, sql, queue_on):
         assert late[0] == pytest.approx(3600, abs=10)
         assert late[1] == pytest.approx(90, abs=10)
         assert late[3] == pytest.approx(0, abs=10)
-        # Never before it, and later by as long as the call takes: the functions count from their own moment.
+        # Due no earlier than `noon`, and later by at most the duration of the call, because the
+        # functions count from their own time.
         assert sql("select due_at - %s between interval '-1 ms' and interval '1 s' from trunkline.find('mails', %s)", noon, ids[2]) == [True]
 
     asyncio.run(scenario())
@@ -238,7 +239,7 @@ def test_unreadable_payload_fails_its_attempt_alone(door, sql, queue_on):
         assert ada.payload == Mail("ada")
         assert sql("select due, leased from trunkline.stats('mails')") == [(1, 1)]
         bad = ada.id - 1
-        assert "a text expected" in sql("select error from trunkline.find('mails', %s)", bad)[0]
+        assert "a string expected" in sql("select error from trunkline.find('mails', %s)", bad)[0]
         with pytest.raises(trunkline.BadPayload, match=rf"message {bad} .* charge Lease\({bad}, 1\)"):
             async with door.begin() as connection:
                 await queue_on(connection, "mails", Mail).take(2)

@@ -1,4 +1,4 @@
-"""What holds for the module and not for a driver alone."""
+"""Tests of the module that concern no single driver."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def source(name: str) -> str:
 
 
 def test_both_faces_have_the_same_verbs_and_the_same_words():
-    words = {"async def": "def", "await ": "", "RunAsync": "Run", "AsyncDraft": "SyncDraft", "AsyncQueue": "SyncQueue", "awaits": "blocks"}
+    words = {"async def": "def", "await ": "", "RunAsync": "Run", "AsyncDraft": "SyncDraft", "AsyncQueue": "SyncQueue", "an asynchronous": "a synchronous"}
     awaiting = source("async_queue.py")
     for word, other in words.items():
         awaiting = awaiting.replace(word, other)
@@ -43,7 +43,7 @@ def test_another_connection_is_refused_by_name():
 
 
 def test_what_a_user_taught_the_driver_changes_nothing(url, sql):
-    """Codecs for jsonb, loaders, cursors with other placeholders."""
+    """Registered codecs, and cursors with other placeholders, change nothing."""
 
     async def on_asyncpg() -> None:
         place = conninfo_to_dict(url)
@@ -69,7 +69,8 @@ def test_the_schema_can_have_another_name(url):
 
 
 def test_a_transaction_that_enqueues_sends_no_notification_before_its_end(url, sql):
-    """What waits in LISTEN hears once, at the commit, however many statements the transaction had."""
+    """A listening session receives one notification, at the commit, however many statements the
+    transaction had."""
     with psycopg.connect(url, autocommit=True) as listener, psycopg.connect(url) as connection:
         listener.execute("select trunkline.listen('mails')")
         mails = transaction.queue(connection, "mails", dict)

@@ -1,4 +1,4 @@
-"""A handler whose effect and acknowledgement commit together."""
+"""Tests a handler whose effect and acknowledgement commit together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_effect_and_acknowledgement_commit_together_or_not_at_all(url: str, run:
             await connection.execute("insert into effects default values")
             await transaction.queue(connection, pay).ack(context.lease)
             if len(tries) == 1:
-                raise ValueError("after all was said, and before the commit")
+                raise ValueError("after all statements, and before the commit")
 
     async def story() -> None:
         await app.setup()

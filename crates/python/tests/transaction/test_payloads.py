@@ -1,4 +1,4 @@
-"""A payload is the same bytes whichever way it goes in and comes out: by the library, or in the user's transaction."""
+"""The library and a queue in the user's transaction read each other's payloads unchanged."""
 
 from __future__ import annotations
 

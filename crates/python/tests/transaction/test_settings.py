@@ -1,4 +1,5 @@
-"""What a session, or a driver that a user has taught something, makes of a payload's text: nothing."""
+"""The settings of a session, and the converters that a user registered with a driver, do not change
+a payload's text."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def test_payloads_come_the_same_under_every_setting_of_the_session(door: Any, sq
 
 
 class Wrong(TextLoader):
-    """A user's loader that makes something else of everything."""
+    """A user's loader that replaces every value."""
 
     def load(self, data: Any) -> Any:
         return "changed"

@@ -1,4 +1,4 @@
-"""What type checkers have to find out by themselves; mypy and pyright read it, nothing runs it."""
+"""Code whose types mypy and pyright must infer. It is checked, and never run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What type checkers see of a queue in the user's transaction. Checked by mypy and pyright, never run."""
+"""Code whose types mypy and pyright must infer for a queue in the user's transaction. It is
+checked, and never run."""
 
 from __future__ import annotations
 

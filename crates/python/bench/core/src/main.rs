@@ -19,7 +19,7 @@ const BYTES: usize = 100;
 #[tokio::main]
 async fn main() -> Outcome<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [url, callers, seconds] = arguments.as_slice() else { return Err("URL CALLERS SECONDS".into()) };
+    let [url, callers, seconds] = arguments.as_slice() else { return Err("usage: URL CALLERS SECONDS".into()) };
     let (callers, seconds) = (callers.parse::<usize>()?, seconds.parse::<f64>()?);
     let db = Db::connect(url).await?;
     db.migrate().await?;

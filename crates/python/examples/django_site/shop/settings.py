@@ -1,4 +1,4 @@
-"""The settings of a small shop. What Trunkline needs stands first."""
+"""The settings of a small shop. The settings for Trunkline come first."""
 
 import os
 

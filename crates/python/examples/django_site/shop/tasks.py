@@ -1,4 +1,4 @@
-"""What the shop does later."""
+"""The shop's background tasks."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ def confirm(confirmation: Confirmation) -> None:
 
 @app.task(queue="invoices")
 def invoice(confirmation: Confirmation, context: trunkline.Context) -> None:
-    """Exactly once: the effect and the acknowledgement commit together."""
+    """Takes effect exactly once: the effect and the acknowledgement commit together."""
     from shop.models import Order
 
     context.ends_elsewhere_in_thread()
@@ -36,7 +36,7 @@ def invoice(confirmation: Confirmation, context: trunkline.Context) -> None:
 
 @app.task(queue="reminders", retry=trunkline.Fixed(0))
 async def remind(confirmation: Confirmation) -> None:
-    """With the asynchronous ORM."""
+    """Uses the asynchronous ORM."""
     from shop.models import Order
 
     if await Order.objects.filter(pk=confirmation.order).aexists():

@@ -1,4 +1,4 @@
-"""Tests of the shop, by Django's runner: Trunkline works in its test database."""
+"""Tests of the shop, for Django's test runner. Trunkline uses the test database."""
 
 import asyncio
 
@@ -11,8 +11,8 @@ from trunkline.django import enqueue_on_commit
 
 class Confirmations(TransactionTestCase):
     def setUp(self) -> None:
-        call_command("trunkline_setup", verbosity=0)  # the schema and the queues, in the test database
-        app.queue_sync(confirm).purge()  # no migration of Django's empties the queues between tests
+        call_command("trunkline_setup", verbosity=0)  # schema and queues, in the test database
+        app.queue_sync(confirm).purge()  # Django does not empty the queues between tests
 
     def test_an_order_is_confirmed(self) -> None:
         order = Order.objects.create(mail="ada@example.org")

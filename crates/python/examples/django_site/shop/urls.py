@@ -14,9 +14,9 @@ from trunkline.transaction import queue
 def order(request: HttpRequest) -> JsonResponse:
     made = Order.objects.create(mail=request.GET["mail"])
     id = queue(connection, confirm).enqueue(Confirmation(made.pk))  # with the order, or not at all
-    enqueue_on_commit(invoice, Confirmation(made.pk))  # behind the commit; see the page for what that costs
+    enqueue_on_commit(invoice, Confirmation(made.pk))  # after the commit; see docs/django.md
     if "fail" in request.GET:
-        raise ValueError("the request fails behind both")
+        raise ValueError("the request fails after both")
     return JsonResponse({"order": made.pk, "message": id})
 
 

@@ -37,9 +37,11 @@ class DeadLetterAdmin(_Admin):
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Shows a page of a queue's dead letters, or replays or discards the chosen ones and shows the page again.
+        """Shows a page of a queue's dead letters, or replays or discards the chosen ones and shows
+        the page again.
 
-        Raises `PermissionDenied` without the right to view, to replay (`change`) or to discard (`delete`).
+        Raises `PermissionDenied` without the right to view, to replay (`change`) or to discard
+        (`delete`).
         """
         if not self.has_view_permission(request):
             raise PermissionDenied

@@ -10,9 +10,9 @@ from trunkline.worker import App
 #: Django's settings and the keywords of a connection string for them. They override OPTIONS, as in
 #: Django.
 _NAMES = {"HOST": "host", "PORT": "port", "USER": "user", "PASSWORD": "password"}
-#: Ignored OPTIONS: those of Django and the Python driver, which mean nothing for the library's own
-#: connections, and keywords of libpq for features that these connections lack: other encodings,
-#: Kerberos, compression.
+#: The OPTIONS that are ignored. Some are of Django and the Python driver, and mean nothing for the
+#: library's own connections. The others are keywords of libpq for features that these connections
+#: lack: other encodings, Kerberos, compression.
 _OF_OTHERS = {
     "autocommit", "client_encoding", "connection_factory", "context", "cursor_factory", "fallback_application_name", "gssdelegation",
     "gssencmode", "gsslib", "isolation_level", "krbsrvname", "pool", "prepare_threshold", "row_factory", "server_side_binding",
@@ -39,7 +39,7 @@ def url(alias: str = "default") -> str:
     vendor: str = connections[alias].vendor
     said = settings_of(alias)
     if vendor != "postgresql":
-        raise ValueError(f"DATABASES[{alias!r}] is of {said['ENGINE']}, and Trunkline needs PostgreSQL")
+        raise ValueError(f"DATABASES[{alias!r}] uses {said['ENGINE']}, but Trunkline needs PostgreSQL")
     options = dict(said.get("OPTIONS") or {})
     role: object = options.pop("assume_role", None)
     words = {name: _text(alias, name, value) for name, value in options.items() if name not in _OF_OTHERS and value is not None}
@@ -50,7 +50,7 @@ def url(alias: str = "default") -> str:
         words["dbname"] = "postgres"
         words.pop("service", None)  # as Django does
     elif not words.keys() & {"dbname", "service"}:
-        raise ValueError(f"DATABASES[{alias!r}] has neither a NAME nor OPTIONS['service'], so Trunkline does not know the database")
+        raise ValueError(f"DATABASES[{alias!r}] has neither a NAME nor OPTIONS['service'], so the database is unknown")
     if role:
         escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
         words["options"] = f"{words.get('options', '')} -c role={escaped}".strip()
@@ -62,11 +62,11 @@ def application() -> App:
     settings: Any = import_module("django.conf").settings
     named: str | None = getattr(settings, "TRUNKLINE_APP", None)
     if not named or ":" not in named:
-        raise ValueError('the setting TRUNKLINE_APP names no application: "shop.tasks:app", for example')
+        raise ValueError('the setting TRUNKLINE_APP names no application: set it to "shop.tasks:app", for example')
     module, _, name = named.partition(":")
     found: Any = getattr(import_module(module), name)
     if not isinstance(found, App):
-        raise TypeError(f"{named} is no trunkline.App")
+        raise TypeError(f"{named} is not a trunkline.App")
     return found
 
 
@@ -76,8 +76,8 @@ def _text(alias: str, name: str, value: object) -> str:
     if isinstance(value, (str, int, float)) or hasattr(value, "__fspath__"):
         return str(value)
     raise ValueError(
-        f"OPTIONS[{name!r}] of DATABASES[{alias!r}] is a {type(value).__name__}, which no connection string can say: "
-        "give the application an address of its own, app.url = …"
+        f"OPTIONS[{name!r}] of DATABASES[{alias!r}] is a {type(value).__name__}, which no connection string can express: "
+        "set another address with app.url = …"
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Protocol
 
-#: How many seconds to wait for the connections to close. After that, Django drops the database
-#: anyway and reports PostgreSQL's refusal itself.
+#: The number of seconds to wait for the connections to close. After that, Django drops the
+#: database anyway and reports PostgreSQL's refusal itself.
 _LONGEST = 5.0
 
 

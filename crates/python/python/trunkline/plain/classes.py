@@ -47,7 +47,7 @@ def _fields(of: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
     try:
         inspect.signature(of).bind(**{field.name: None for field in fields if field.init})
     except TypeError as error:
-        raise TypeError(f"{of.__qualname__} cannot be read from JSON: it cannot be made of its fields ({error})") from None
+        raise TypeError(f"{of.__qualname__} cannot be read from JSON: it cannot be constructed from its fields ({error})") from None
     return fields
 
 

@@ -28,7 +28,7 @@ def table(values: Iterable[Any], of: object) -> dict[object, Any]:
     for value in values:
         known = found.setdefault(key_of(in_json(value, of)), value)
         if known is not value and not (type(known) is type(value) and known == value):
-            raise TypeError(f"{of} cannot be read from JSON: {known!r} and {value!r} look the same there")
+            raise TypeError(f"{of} cannot be read from JSON: {known!r} and {value!r} look the same in JSON")
     return found
 
 

@@ -90,11 +90,11 @@ class _Maker:
                 return self._once(kind, (shape,), lambda: Form(*complete(self.make), (shape,)))
         raise TypeError(
             f"payloads of type {of!r} cannot be read from JSON: use a dataclass, a pydantic model, a msgspec struct, "
-            "types of JSON, or a codec of your own"
+            "types of JSON, or your own codec"
         )
 
     def _once(self, of: Any, shapes: tuple[Shape, ...], make: Callable[[], Form]) -> Form:
-        """Makes the form of a type that may contain itself. Within itself, a placeholder stands for
+        """Makes the form of a type that may contain itself. Within itself, a placeholder represents
         the form until it is complete."""
         begun = self._begun.get(of)
         if begun is not None:
@@ -179,8 +179,8 @@ class _Maker:
             for before, other in enumerate(forms[:at]):
                 if can_be_confused(one.shapes, other.shapes):
                     raise TypeError(
-                        f"{of} cannot be read from JSON: a value of {_name(arguments[at])} may look like one of {_name(arguments[before])}. Use one of "
-                        "them alone, or dataclasses that each have a field of their own for a tag, as in kind: Literal['mail'] = 'mail'"
+                        f"{of} cannot be read from JSON: a value of {_name(arguments[at])} may look like one of {_name(arguments[before])}. Use only "
+                        "one of these types, or dataclasses with a field as a tag, such as kind: Literal['mail'] = 'mail'"
                     )
         if len(forms) == 2 and type(None) in arguments:
             (inner,) = [one for one, argument in zip(forms, arguments) if argument is not type(None)]

@@ -35,7 +35,7 @@ def key_form(of: Any) -> tuple[Read, Check, Shape]:
         return _finite(get_args(of), of)
     if isinstance(of, type) and issubclass(of, enum.Enum):
         return _finite(tuple(of), of)
-    raise TypeError(f"keys of type {of} cannot be read from JSON, where they are texts: use str, int, float, bool, an enumeration of these, or a list of pairs")
+    raise TypeError(f"keys of type {of} cannot be read from JSON, where keys are strings: use str, int, float, bool, an enumeration of these, or a list of pairs")
 
 
 def _finite(values: tuple[Any, ...], of: object) -> tuple[Read, Check, Shape]:
@@ -46,7 +46,7 @@ def _finite(values: tuple[Any, ...], of: object) -> tuple[Read, Check, Shape]:
         except (TypeError, ValueError):
             raise TypeError(f"keys of type {of} cannot be read from JSON: {value!r} cannot be written as a key; use an enumeration of str or int") from None
         if name in names or value is None:
-            raise TypeError(f"keys of type {of} cannot be read from JSON: {value!r} looks there like another")
+            raise TypeError(f"keys of type {of} cannot be read from JSON: in JSON, {value!r} looks like another key")
         names[name] = value
 
     return _one_of(names, str(of)), one_of(values, f"a key of {of}"), Shape("text", of, only=frozenset(names))

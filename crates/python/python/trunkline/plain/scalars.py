@@ -57,7 +57,7 @@ def _float(value: Any) -> Any:
 def _parsed(parse: Callable[[str], Any], name: str) -> Read:
     def read(value: Any) -> Any:
         if not isinstance(value, str):
-            raise wrong(value, f"{name} as a text")
+            raise wrong(value, f"{name} as a string")
         try:
             return parse(value)
         except (ValueError, ArithmeticError) as error:
@@ -95,7 +95,7 @@ def _text_of(kind: type) -> tuple[Shape, ...]:
 SCALARS: dict[Any, tuple[Read, Check, tuple[Shape, ...]]] = {
     bool: (exactly(bool, "true or false"), exactly(bool, "a bool"), (Shape("bool"),)),
     int: (exactly(int, "a whole number"), instance(int, "a whole number", but=bool), (Shape("int"),)),
-    str: (exactly(str, "a text"), instance(str, "a text"), (Shape("text"),)),
+    str: (exactly(str, "a string"), instance(str, "a string"), (Shape("text"),)),
     type(None): (exactly(type(None), "null"), exactly(type(None), "None"), (Shape("null"),)),
     float: (_float, instance((int, float), "a number", but=bool), (Shape("float"),)),
     Decimal: (_decimal, instance(Decimal, "a Decimal"), _text_of(Decimal)),

@@ -39,7 +39,7 @@ ANY = (Shape("any"),)
 
 
 def can_be_confused(one: Sequence[Shape], other: Sequence[Shape]) -> bool:
-    """Returns whether a value of one type could be read as a different value of the other type."""
+    """Returns true if a value of one type could be read as a different value of the other type."""
     return any(_clash(a, b) for a in one for b in other)
 
 
@@ -59,8 +59,8 @@ def _clash(a: Shape, b: Shape) -> bool:
 
 
 def _are_apart(a: Fields, b: Fields) -> bool:
-    """Returns whether two objects can be distinguished: by the values of a common field, or because
-    each requires a field that the other does not have."""
+    """Returns true if two objects can be distinguished, either by the values of a common field, or
+    because each requires a field that the other lacks."""
     for name, values in a.tags.items():
         if name in b.tags and values.isdisjoint(b.tags[name]):
             return True

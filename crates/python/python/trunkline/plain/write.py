@@ -34,8 +34,8 @@ def writable(value: Any) -> object:
 
 
 def _seconds(value: timedelta) -> float | str:
-    """Returns a duration as a number, or as a string if a number is not exact: from some thousand
-    years on, or from some hundred with microseconds."""
+    """Returns a duration as a number, or as a string if a number is not exact. A number is not
+    exact from some thousand years on, or from some hundred years with microseconds."""
     seconds = value.total_seconds()
     with suppress(OverflowError):  # the longest duration, rounded up, overflows
         if timedelta(seconds=seconds) == value:
@@ -63,7 +63,7 @@ _LARGE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?e\+\d+')
 
 def write(value: Any) -> str:
     """Returns a value as JSON. Floats that Python writes with an exponent are written as digits
-    with a point: ``jsonb`` has no exponents, and without the point a float would come back as an
+    with a point. ``jsonb`` has no exponents, and without the point a float would come back as an
     int."""
     text = _write(value)
     return _LARGE.sub(_with_digits, text) if "e+" in text else text

@@ -31,17 +31,18 @@ async def assert_enqueued(queue: Queue[T] | Task[T], expected: T | Callable[[Pee
     for message in messages:
         if _is(message, expected):
             return message
-    raise AssertionError(f"no message of {queue!r} is as expected; {_listed(messages)}")
+    raise AssertionError(f"{queue!r} has no message as expected; {_listed(messages)}")
 
 
 async def assert_not_enqueued(queue: Queue[T] | Task[T], unexpected: T | Callable[[Peeked[T]], bool]) -> None:
-    """Asserts that a queue contains no such message."""
+    """Asserts that a queue contains no message with the given payload, and no message for which the
+    given function returns true."""
     held = await enqueued(queue)
     if unreadable := [message for message in held if message.problem is not None and not callable(unexpected)]:
-        raise AssertionError(f"{queue!r} holds what cannot be read, so it may be what should not be there; {_listed(unreadable)}")
+        raise AssertionError(f"{queue!r} holds messages that cannot be read, so they may be unexpected; of these {_listed(unreadable)}")
     messages = [message for message in held if _is(message, unexpected)]
     if messages:
-        raise AssertionError(f"{queue!r} holds what it should not; of that kind {_listed(messages)}")
+        raise AssertionError(f"{queue!r} holds unexpected messages; of these {_listed(messages)}")
 
 
 def _is(message: Peeked[Any], expected: Any) -> bool:

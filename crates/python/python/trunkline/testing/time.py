@@ -11,7 +11,7 @@ from ..times import Duration, seconds
 
 
 async def shift(queue: Queue[Any], by: Duration) -> int:
-    """Simulates that the time ``by`` passes for one queue: messages that would become due within
+    """Simulates that the time ``by`` passes for one queue. Messages that would become due within
     this time are due now, and leases that would end within it have expired. Wakes waiting consumers
     and workers. Returns the number of messages in the queue. For queues of :mod:`trunkline.sync`,
     see :func:`shift_sync`."""

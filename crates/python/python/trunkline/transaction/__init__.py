@@ -6,7 +6,7 @@
     with psycopg.connect(url) as connection:
         connection.execute("insert into users (name) values ('ada')")
         transaction.queue(connection, "mails", Mail).enqueue(Mail(to="ada@example.org"))
-    # the commit: the user is there and the mail is enqueued, or neither
+    # committed: both the user's row and the mail
 
 Supports psycopg 3 (sync and async), asyncpg, SQLAlchemy 2 (connections and sessions, sync and
 async) and Django's ORM. None of them is a dependency of this package. Each verb is one statement

@@ -1,4 +1,4 @@
-"""The verbs on a connection that awaits: the same as those of `SyncQueue`, except for `await`."""
+"""The verbs on an asynchronous connection: the same as those of `SyncQueue`, except for `await`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AsyncDraft(Drafted[T]):
 
 
 class AsyncQueue(Generic[T]):
-    """A queue in your transaction, on a connection that awaits.
+    """A queue in your transaction, on an asynchronous connection.
 
     No other session sees its changes before your commit, and a rollback undoes them. It neither
     begins nor ends a transaction. If a call fails in the database, your transaction is aborted:
@@ -91,7 +91,8 @@ class AsyncQueue(Generic[T]):
         return delivered(await self._run(calls.take(self._schema, self.name, n, self._payloads.column)), self._payloads).all()
 
     async def lease(self, n: int = 1, for_: Duration | None = None) -> list[Message[T]]:
-        """Leases up to n messages that are due, oldest first, for the queue's lease time, or for `for_`: at most 365 days.
+        """Leases up to n messages that are due, oldest first, for the queue's lease time, or for
+        `for_`: at most 365 days.
 
         Commit immediately: before your commit no other session sees the lease, nor the rest of a
         row that the call split. A payload that cannot be read fails its attempt with that error;
@@ -117,7 +118,7 @@ class AsyncQueue(Generic[T]):
         await self._end("archive", messages)
 
     async def retry(self, messages: Deliveries, after: Duration = 0, error: str = "") -> None:
-        """Returns messages to the queue after a failure: they are due again after a delay of at
+        """Returns messages to the queue after a failure. They are due again after a delay of at
         most 365 days, or dead letters after their last attempt. Raises the same errors as `ack`."""
         await self._end("retry", messages, delay=bounded(after), error=sendable(error))
 

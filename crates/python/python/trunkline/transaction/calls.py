@@ -128,7 +128,7 @@ def _delivered(payload: str) -> str:
 
 def _counted(n: int) -> int:
     if not 0 <= n < 2**31:
-        raise ValueError(f"{n} messages cannot be asked for: from 0 to 2,147,483,647")
+        raise ValueError(f"n must be from 0 to 2,147,483,647, not {n}")
     return n
 
 

@@ -15,7 +15,7 @@ KNOWN = "a connection of psycopg 3, asyncpg, SQLAlchemy 2 (or a session) or Djan
 
 
 def runner(connection: object) -> Run | None:
-    """Returns the function that runs a call on a connection that blocks, or `None` for any other
+    """Returns the function that runs a call on a synchronous connection, or `None` for any other
     connection."""
     names = _names(connection)
     if ("psycopg", "Connection") in names:
@@ -34,7 +34,7 @@ def runner(connection: object) -> Run | None:
 
 
 def async_runner(connection: object) -> RunAsync | None:
-    """Returns the function that runs a call on a connection that awaits, or `None` for any other
+    """Returns the function that runs a call on an asynchronous connection, or `None` for any other
     connection."""
     names = _names(connection)
     if ("psycopg", "AsyncConnection") in names:

@@ -1,4 +1,4 @@
-"""Decodes messages from rows, and separates those whose payload cannot be read."""
+"""Decodes messages from rows, and separates the messages whose payload cannot be read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Delivered(Generic[T]):
         for lease, why in self.unreadable:
             raise BadPayload(
                 f"the payload of message {lease.id} cannot be read: {why}; roll back, and then "
-                f"charge Lease({lease.id}, {lease.attempt}) or cancel it, or it comes first again and again"
+                f"charge Lease({lease.id}, {lease.attempt}) or cancel the message; otherwise it is taken first again"
             )
         return self.messages
 

@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Message(Generic[T]):
-    """A message that was taken or leased in your transaction. `id` and `attempt` name this delivery permanently."""
+    """A message that was taken or leased in your transaction. `id` and `attempt` name this delivery
+    permanently."""
 
     id: int
     attempt: int

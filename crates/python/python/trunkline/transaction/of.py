@@ -76,7 +76,7 @@ def queue(connection: Awaiting, name: OfLibrary[T] | Task[T], *, schema: str | N
 def queue(connection: OfDjango, name: OfLibrary[T] | Task[T], *, schema: str | None = ...) -> SyncQueue[T]: ...
 def queue(connection: Any, name: Any, type: Any = Any, *, schema: str | None = None) -> Any:
     """Opens a queue in a connection's transaction. Returns a `SyncQueue`, or an `AsyncQueue` if the
-    connection awaits.
+    connection is asynchronous.
 
     `name` and `type` are as in `Db.queue`. Instead of both, pass a queue that `Db.queue` opened, or
     a task. `schema` is the schema that contains the queues. Its default is the schema of the queue

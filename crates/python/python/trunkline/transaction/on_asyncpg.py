@@ -11,7 +11,8 @@ from trunkline.transaction.refusal import refused
 
 
 async def run_async(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are asyncpg's."""
+    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
+    asyncpg's."""
     text = call.written(f"${number}" for number in range(1, len(call.texts) + 1))
     with refused(import_module("asyncpg").PostgresError):
         rows: Sequence[Sequence[Any]] = await connection.fetch(text, *call.texts)

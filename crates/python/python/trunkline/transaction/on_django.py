@@ -11,7 +11,8 @@ from trunkline.transaction.refusal import refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are Django's."""
+    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
+    Django's."""
     with connection.cursor() as cursor, refused(import_module("django.db").Error):
         cursor.execute(call.written("%s" for _ in call.texts), call.texts)
         rows: Sequence[Sequence[Any]] = cursor.fetchall()

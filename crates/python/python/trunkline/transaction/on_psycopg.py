@@ -12,7 +12,8 @@ from trunkline.transaction.refusal import refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are psycopg's."""
+    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
+    psycopg's."""
     psycopg: Any = import_module("psycopg")
     with psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row) as cursor, refused(psycopg.Error):
         _plain(cursor)

@@ -11,7 +11,8 @@ from trunkline.transaction.refusal import refused
 
 
 def run(connection: Any, call: Call) -> Sequence[Sequence[Any]]:
-    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are SQLAlchemy's."""
+    """Runs a call and returns its rows. Raises `LeaseLost` for a lost lease; other errors are
+    SQLAlchemy's."""
     sqlalchemy: Any = import_module("sqlalchemy")
     with refused(sqlalchemy.exc.DBAPIError):
         rows: Sequence[Sequence[Any]] = connection.execute(*_statement(sqlalchemy, call)).fetchall()

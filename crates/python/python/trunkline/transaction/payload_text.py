@@ -38,17 +38,18 @@ class PayloadText(Generic[T]):
 
     def __init__(self, codec: Codec[T]) -> None:
         if codec.column not in _TO_TEXT:
-            raise WrongType(f"a codec for {codec.column} cannot be used in your transaction: only for {', '.join(_TO_TEXT)}")
+            raise WrongType(f"a codec for {codec.column} cannot be used in your transaction; the supported columns are {', '.join(_TO_TEXT)}")
         self._codec = codec
         #: The expression for a payload in a statement; `read` reads its text.
         self.column = _COLUMN.get(codec.column, "payload")
         self._to_text, self._to_bytes = _TO_TEXT[codec.column], _TO_BYTES[codec.column]
 
     def write(self, payload: T) -> str:
-        """Returns the payload as text for a statement. Raises `BadPayload` if it cannot be written or has a zero byte."""
+        """Returns the payload as text for a statement. Raises `BadPayload` if it cannot be written
+        or has a zero byte."""
         text = self._to_text(self._codec.encode(payload))
         if "\0" in text:
-            raise BadPayload("PostgreSQL has no zero byte in a text: use a queue of bytes")
+            raise BadPayload("text in PostgreSQL cannot contain a zero byte: use a queue of bytes")
         return text
 
     def read(self, text: str) -> T:

@@ -38,7 +38,7 @@ class App:
     ``trunkline-worker module:app`` runs the tasks; in tests, :meth:`drain` does.
     """
 
-    #: How a missing queue is created, for error messages.
+    #: The remedy for a missing queue, for error messages.
     _remedy = "`await app.setup()` creates it, and so does a worker when it starts"
 
     def __init__(self, url: str = "") -> None:
@@ -114,7 +114,7 @@ class App:
         def decorate(function: Callable[..., Any]) -> Task[Any]:
             name = checked_name("queue", queue or function.__name__)
             if name in self.tasks:
-                raise ValueError(f"queue {name!r} has a task already, {self.tasks[name].__name__}: give this one its own")
+                raise ValueError(f"queue {name!r} already has a task, {self.tasks[name].__name__}: give this task its own queue")
             made: Task[Any] = Task(
                 self,
                 function,
@@ -152,12 +152,12 @@ class App:
 
         def decorate(task: Task[T]) -> Task[T]:
             if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]  # without a type checker, the order may be wrong
-                raise TypeError(f"a schedule stands above the task: @app.schedule({expression!r}) first, and @app.task() below it")
+                raise TypeError(f"a schedule decorates a task: write @app.schedule({expression!r}) above @app.task()")
             said = checked_name("schedule", name or task.__name__.lower())
             if (other := self._schedules.get(said)) is not None:
                 raise ValueError(
-                    f"a schedule is named {said!r} already, of task {other.__name__!r} on queue {other.queue!r}, and a name is that of one "
-                    "schedule in the database: give this one another with name="
+                    f"a schedule named {said!r} already exists, for task {other.__name__!r} on queue {other.queue!r}, and names are unique "
+                    "in the database: give this schedule another name with name="
                 )
             self._schedules[said] = task
             declared = Schedule(said, expression, zone, missed, priority=priority, key=key)
@@ -173,8 +173,8 @@ class App:
         return (known or await self._opening_of_db(self.url).arrival())[0]
 
     def db_sync(self) -> sync.Db:
-        """Does the same for a thread: returns the database with the verbs of :mod:`trunkline.sync`,
-        on the same connections."""
+        """Returns the database for threads, with the verbs of :mod:`trunkline.sync`, on the same
+        connections."""
         return self._db_of(self.url)
 
     async def queue(self, task: Task[T]) -> Queue[T]:
@@ -184,8 +184,8 @@ class App:
         return (known or await self._opening_of(task).arrival())[0]
 
     def queue_sync(self, task: Task[T]) -> sync.Queue[T]:
-        """Does the same for a thread: ``app.queue_sync(send).enqueue(mail)``. It blocks, so do not
-        call it in an event loop."""
+        """Returns the queue of a task for threads: ``app.queue_sync(send).enqueue(mail)``. This
+        method blocks, so do not call it in an event loop."""
         known: tuple[Queue[T], sync.Queue[T]] | None = self._opened.known(self.url, task.queue)
         return (known or self._opening_of(task).result())[1]
 
@@ -214,8 +214,8 @@ class App:
 
     @property
     def schema(self) -> str:
-        """The name of the schema that contains the queues: the opened database's schema, or before
-        the first connection the one that the address or the environment names."""
+        """The name of the schema that contains the queues. Before the first connection, it is the
+        schema that the address or the environment names."""
         known: tuple[Db, sync.Db] | None = self._opened.known(self.url, _DB)
         return known[0].schema if known else schema_of(self.url)
 
@@ -252,10 +252,11 @@ class App:
         of its own; the default is one per processor.
 
         With ``reports``, the worker writes a row into the table ``trunkline.worker`` for each queue
-        every ten seconds: the number of messages handled and failed, the handlers' times, and the
-        number of running handlers. The console and ``trunkline doctor`` show these rows. If the
-        database refuses a row, the worker keeps working, and the logger ``trunkline.worker.tell``
-        reports it once."""
+        every ten seconds. The row contains the number of messages handled and failed, the handlers'
+        times, and the number of running handlers. The console and ``trunkline doctor`` show these
+        rows. If the database refuses a row, the worker keeps working, and the logger
+        ``trunkline.worker.tell`` reports it once.
+        """
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
 
@@ -292,8 +293,8 @@ class App:
         processes: int | None = None,
         reports: bool = False,
     ) -> Coroutine[Any, Any, Summary]:
-        """Works until nothing is due and no handler runs, or until :meth:`stop`. It is for tests,
-        and for programs that are started from time to time. The options are those of
+        """Works until nothing is due and no handler runs, or until :meth:`stop`. Use it in tests,
+        and in programs that are started from time to time. The options are those of
         :meth:`run`."""
         _checked(concurrency, processes, shutdown_after)
         names, run = self._named(queues), _Run(self._runs)
@@ -334,7 +335,7 @@ class App:
         names = list(self.tasks) if queues is None else list(dict.fromkeys([queues] if isinstance(queues, str) else queues))
         unknown = [name for name in names if name not in self.tasks]
         if unknown:
-            raise UnknownQueue(f"no task has queue {', '.join(unknown)}: there are {', '.join(self.tasks) or 'none'}")
+            raise UnknownQueue(f"no task has the queue {', '.join(unknown)}; queues with tasks: {', '.join(self.tasks) or 'none'}")
         return names
 
 

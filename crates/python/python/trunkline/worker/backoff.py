@@ -15,8 +15,8 @@ MOST = 365 * 86400.0
 @dataclass(frozen=True)
 class Backoff:
     """A delay of ``first`` seconds after the first attempt, doubling with each attempt up to
-    ``most``. The actual delay is a random part of it, between half and all, so that messages which
-    failed together do not return together. The queue's own ``max_attempts`` also applies."""
+    ``most``. The actual delay is a random part of it, between half and all of it, so that messages
+    which failed together do not return together. The queue's own ``max_attempts`` also applies."""
 
     first: Duration = 1.0
     most: Duration = 3600.0
@@ -31,10 +31,9 @@ class Fixed:
     max_attempts: int | None = None
 
 
-#: A policy of your own: a function that takes the number of the failed attempt (1 for the first)
-#: and its error, and returns the delay, at most 365 days. ``None`` makes the message a dead letter.
-#: If the function raises, or returns anything else, the message is retried after the default
-#: delays.
+#: A policy of your own. The function takes the number of the failed attempt (1 for the first) and
+#: its error, and returns the delay, at most 365 days. ``None`` makes the message a dead letter. If
+#: the function raises, or returns anything else, the message is retried after the default delays.
 Custom = Callable[[int, BaseException], Duration | None]
 Retry = Backoff | Fixed | Custom
 
@@ -43,7 +42,7 @@ class RetryAfter(Exception):
     """Raised by a handler to retry the message after a delay of at most 365 days."""
 
     def __init__(self, delay: Duration, reason: str = "") -> None:
-        super().__init__(reason or f"to be tried again after {seconds(delay):g} s")
+        super().__init__(reason or f"retry after {seconds(delay):g} s")
         self.delay = seconds(delay)
 
     def __reduce__(self) -> tuple[type[RetryAfter], tuple[float, str]]:
@@ -62,7 +61,7 @@ def delay_of(value: object) -> float:
     except Exception:
         delay = math.nan
     if isinstance(value, (str, bytes)) or not 0 <= delay <= MOST:
-        raise ValueError(f"{value!r:.100} is no delay: give seconds or a timedelta, from 0 to 365 days")
+        raise ValueError(f"{value!r:.100} is not a delay: give seconds or a timedelta, from 0 to 365 days")
     return delay
 
 
@@ -76,5 +75,5 @@ def as_native(retry: Retry) -> tuple[bool, float, float, int | None]:
     if isinstance(retry, Backoff):
         return True, delay_of(retry.first), delay_of(retry.most), retry.max_attempts
     if not callable(retry) or isinstance(retry, type):
-        raise TypeError(f"{retry!r} is no retry policy: give a Backoff, a Fixed, or a function of the attempt and the error")
+        raise TypeError(f"{retry!r} is not a retry policy: give a Backoff, a Fixed, or a function of the attempt and the error")
     return True, 1.0, 3600.0, None

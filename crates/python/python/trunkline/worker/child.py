@@ -85,7 +85,7 @@ def _function(module: str, name: str) -> Any:
 def outcomes(result: object) -> Sequence[object]:
     """Returns the result of a batch handler if it is a list, and raises ``TypeError`` otherwise."""
     if not isinstance(result, (list, tuple)):
-        raise TypeError(f"a handler of batches returns nothing, or a list with None or an error for each; not a {type(result).__name__}")
+        raise TypeError(f"a handler of batches must return None, or a list with None or an error for each message, not a {type(result).__name__}")
     return cast(Sequence[object], result)
 
 

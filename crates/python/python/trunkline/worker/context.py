@@ -36,7 +36,7 @@ class Running:
 
 
 class Context:
-    """One delivery of one message. A handler receives it through a parameter annotated with this
+    """A delivery of one message. A handler receives it through a parameter annotated with this
     class, or from :func:`current`."""
 
     __slots__ = ("_delivery", "_is_cancelled", "_loop", "_message", "_progress", "_told", "_waiter", "began", "queue")
@@ -89,7 +89,7 @@ class Context:
 
     @property
     def enqueued_at(self) -> datetime:
-        """When the message was enqueued, by the server's clock."""
+        """The time at which the message was enqueued, by the server's clock."""
         at: datetime = self._of().enqueued_at
         return at
 
@@ -107,7 +107,7 @@ class Context:
         return self._is_cancelled
 
     def wait_cancelled(self, longest: Duration) -> bool:
-        """Sleeps until the handler is cancelled, or until ``longest`` has passed. Returns whether
+        """Sleeps until the handler is cancelled, or until ``longest`` has passed. Returns true if
         it is cancelled. For handlers in threads."""
         if self._waiter is None:
             self._waiter = threading.Event()

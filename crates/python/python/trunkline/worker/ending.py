@@ -16,8 +16,8 @@ from .backoff import Backoff, Bury, Fixed, Retry, RetryAfter, delay_of
 
 _logger = logging.getLogger("trunkline.worker")
 
-#: How a message ended: ``None`` if it is done; otherwise the kind ("retry", "after", "dead",
-#: "release"), the seconds, and the reason.
+#: The way in which a message ended: ``None`` if it is done; otherwise the kind ("retry", "after",
+#: "dead", "release"), the seconds, and the reason.
 Ending = tuple[str, float, str] | None
 #: The ending of a message whose handler has not ended.
 UNENDED: Ending = ("retry", 0.0, "the handler did not end")
@@ -51,11 +51,11 @@ def check_finished(result: object) -> None:
 
 
 def text_of(error: BaseException, most: int = _TEXT) -> str:
-    """Returns an error's text, even if making it fails. A long text is shortened."""
+    """Returns an error's text, or a substitute if the error raises. A long text is shortened."""
     try:
         text = "".join((str(error), ""))
     except BaseException as own:
-        return f"(its text cannot be had: {type(own).__name__})"
+        return f"(its text is not available: {type(own).__name__})"
     return shortened(text, most)
 
 
@@ -118,7 +118,7 @@ def failed(retry: Retry, attempt: int, error: BaseException) -> tuple[str, float
     """Returns the ending of a message whose handler raised an error."""
     try:
         if isinstance(error, Bury):
-            return "dead", 0.0, text_of(error, _REASON) or "the handler gave it up"
+            return "dead", 0.0, text_of(error, _REASON) or "the handler buried the message"
         if isinstance(error, RetryAfter):
             return "after", delay_of(error.delay), text_of(error, _REASON)
         reason = reason_of(error)

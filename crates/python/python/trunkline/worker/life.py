@@ -32,7 +32,7 @@ _logger = logging.getLogger("trunkline.worker")
 
 @dataclass(frozen=True)
 class Summary:
-    """How the leases of a worker's messages ended."""
+    """The numbers of a worker's messages, by the way in which their leases ended."""
 
     #: Handled and acknowledged.
     done: int = 0
@@ -150,7 +150,7 @@ class Life:
         return Summary(**await self._station.run(bridge()))
 
     def _news(self) -> None:
-        self._end_fork(None)  # a fork of a handler would take the parent's news
+        self._end_fork(None)  # a handler's fork would take the parent's events
         for one in self._station.news():
             if isinstance(one, Delivery):
                 self._starts[one.task](one)
@@ -228,8 +228,8 @@ class Life:
         return handle
 
     def _batches(self, task: Task[Any]) -> Callable[[Delivery, Any], Any]:
-        """Does the same for batches. Each message ends as its own outcome says; without such an
-        outcome, it ends as the call did."""
+        """Returns a coroutine function that handles one batch. Each message ends as its own outcome
+        says. If the handler returns no outcomes, all messages end as the call did."""
         decode, call, takes_messages = task.codec.decode, self._call(task), task.takes_messages
 
         async def handle(delivery: Delivery, _: object) -> None:
@@ -275,7 +275,7 @@ class Life:
         return None if error is None else failed(task.retry, attempts, error)
 
     def _failed(self, task: Task[Any], attempts: int, error: BaseException, is_read: bool) -> Ending:
-        """Returns the ending of a message whose call raised an error."""
+        """Decides how a message ends after its handler raised an exception."""
         self._end_fork(error)
         if isinstance(error, ProcessFailed):
             self._fail(error)

@@ -15,7 +15,8 @@ class AsJson(logging.Formatter):
     """Formats each record as one JSON object per line, with the fields of ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the record as one JSON object: time in UTC, level, logger, message, the extra fields, and the exception."""
+        """Returns the record as one JSON object: time in UTC, level, logger, message, the extra
+        fields, and the exception."""
         told: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class Opening(Generic[T]):
-    """One opening. It runs in its own thread, so that neither a cancelled caller nor the end of an
-    event loop stops it for other callers."""
+    """An opening in progress. It runs in its own thread, so that neither a cancelled caller nor the
+    end of an event loop stops it for other callers."""
 
     def __init__(self) -> None:
         self._future: Future[T] = Future()
@@ -39,7 +39,7 @@ class Opening(Generic[T]):
             threading.Thread(target=run, name="trunkline-open", daemon=True).start()
         except BaseException:  # no more threads, or the interpreter is exiting
             failed()
-            self._future.set_exception(RuntimeError("no thread could be started that connects to the database"))
+            self._future.set_exception(RuntimeError("no thread could be started to connect to the database"))
             raise
 
     async def arrival(self) -> T:

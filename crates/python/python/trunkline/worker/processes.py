@@ -35,7 +35,7 @@ class HandlerError(Exception):
 
 
 class _Process:
-    """One process, and the pipe to it."""
+    """A process, and the pipe to it."""
 
     def __init__(self, modules: list[str]) -> None:
         # A forked process would inherit this process's threads and connections in an unusable

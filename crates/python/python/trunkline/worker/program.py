@@ -38,30 +38,30 @@ def arguments(of: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(
         prog="trunkline-worker",
-        description="Works on the queues of an application until SIGTERM or SIGINT; then ends in order: what runs may end, the rest is "
-        "given back without counting an attempt. A second signal, a second or more after the first, ends it at once.",
+        description="Works on the queues of an application until SIGTERM or SIGINT, then shuts down gracefully: running handlers may finish, "
+        "and other messages are released without counting an attempt. A second signal, a second or more after the first, ends it immediately.",
     )
     parser.add_argument("app", metavar="MODULE:APP", help="the trunkline.App, as in mails.tasks:app")
-    parser.add_argument("--concurrency", type=_count, default=100, metavar="N", help="handlers at a time in each process (100)")
-    parser.add_argument("--processes", type=_count, default=1, metavar="N", help="processes; one that dies is replaced (1)")
-    parser.add_argument("--handler-processes", type=_count, metavar="N", help="handlers at a time of tasks that run in processes, for each process (one for each processor)")
-    parser.add_argument("--queue", action="append", metavar="NAME", help="only this queue; may be said several times")
-    parser.add_argument("--wait", default="adaptive", choices=["adaptive", "notify", "poll"], help="how it waits (adaptive)")
-    parser.add_argument("--shutdown-after", type=_seconds, default=30, metavar="S", help="seconds that handlers have at the end (30)")
-    parser.add_argument("--no-setup", action="store_true", help="do not migrate, nor create queues and schedules; they are made as far as the role may, and what it may not is said")
+    parser.add_argument("--concurrency", type=_count, default=100, metavar="N", help="maximum number of concurrent handlers in each process (100)")
+    parser.add_argument("--processes", type=_count, default=1, metavar="N", help="number of processes; a process that dies is replaced (1)")
+    parser.add_argument("--handler-processes", type=_count, metavar="N", help="maximum number of concurrent handlers that run in processes of their own, for each process of the worker (one per processor)")
+    parser.add_argument("--queue", action="append", metavar="NAME", help="work only on this queue; can be repeated")
+    parser.add_argument("--wait", default="adaptive", choices=["adaptive", "notify", "poll"], help="how the worker waits for messages (adaptive)")
+    parser.add_argument("--shutdown-after", type=_seconds, default=30, metavar="S", help="seconds for which running handlers may continue at shutdown (30)")
+    parser.add_argument("--no-setup", action="store_true", help="do not migrate the schema, and do not create queues and schedules; by default each step that the role may not do is logged and skipped")
     parser.add_argument("--drop-schedules", action="store_true", help="drop schedules of these queues that no task declares any more")
-    parser.add_argument("--drain", action="store_true", help="end once nothing is due")
-    parser.add_argument("--report", action="store_true", help="write every ten seconds what it did, for the console to show")
+    parser.add_argument("--drain", action="store_true", help="end once no message is due")
+    parser.add_argument("--report", action="store_true", help="write a report every ten seconds, which the console shows")
     parser.add_argument("--reload", action="store_true", help="restart when a Python file below this folder changes; for development")
-    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="(info)")
-    parser.add_argument("--log-json", action="store_true", help="logs as one JSON object a line")
+    parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"], help="minimum level of the log (info)")
+    parser.add_argument("--log-json", action="store_true", help="log one JSON object per line")
     return parser.parse_args(of)
 
 
 def _count(said: str) -> int:
     """Parses a number of at least one."""
     if not said.isascii() or not said.isdigit() or not 0 < int(said) < 2**31:
-        raise argparse.ArgumentTypeError(f"{said!r} is no number from 1 to 2,147,483,647")
+        raise argparse.ArgumentTypeError(f"{said!r} is not a number from 1 to 2,147,483,647")
     return int(said)
 
 
@@ -70,13 +70,14 @@ def _seconds(said: str) -> float:
     try:
         return bounded(float(said))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{said!r} are no seconds: a number of at least zero") from None
+        raise argparse.ArgumentTypeError(f"{said!r} is not a number of seconds, which must be at least zero") from None
 
 
-#: Signals within this number of seconds count as one, because a terminal, a service manager or a
-#: supervisor may send the same signal to a process twice.
+#: Signals within this number of seconds count as one. A terminal, a service manager or a supervisor
+#: may send the same signal to a process twice.
 _ONE = 1.0
-#: How many seconds the program's end waits for threads and tasks that a handler started.
+#: The number of seconds for which the program's end waits for threads and tasks that a handler
+#: started.
 _LAST = 5.0
 
 
@@ -150,9 +151,9 @@ class _Ending:
         now, name = time.monotonic(), signal.Signals(number).name
         if self._since is None:
             self._since = now
-            log(logging.INFO, "%s: ending in order", name)
+            log(logging.INFO, "%s: shutting down gracefully", name)
         elif now - self._since >= _ONE and not self._is_supervised:  # its supervisor kills it
-            log(logging.WARNING, "%s again: ending at once; messages come back when their leases end", name)
+            log(logging.WARNING, "%s again: ending immediately; messages return when their leases end", name)
             os._exit(1)
 
 
@@ -161,7 +162,7 @@ async def _until_orphaned() -> None:
     supervisor = os.environ.get(SUPERVISOR)
     while supervisor is None or os.getppid() == int(supervisor):
         await asyncio.sleep(1)
-    _logger.warning("the supervisor is gone: ending in order")
+    _logger.warning("the supervisor is gone: shutting down gracefully")
 
 
 def main(of: Sequence[str] | None = None) -> None:
@@ -197,14 +198,14 @@ def _run(work: Coroutine[Any, Any, Summary]) -> Summary:
             try:
                 loop.run_until_complete(asyncio.wait([worker]))
             except BaseException as error:
-                log(logging.ERROR, "while the worker ends: %s", error)
+                log(logging.ERROR, "error while the worker ends: %s", error)
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
         if left:
             _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LAST))
             if left:
-                _logger.warning("%d tasks still run, though they were cancelled: ending without them", len(left))
+                _logger.warning("%d tasks still run although they were cancelled: ending without them", len(left))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 

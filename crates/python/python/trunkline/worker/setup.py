@@ -1,4 +1,4 @@
-"""Creates in the database what an application declares."""
+"""Creates the queues and schedules of an application in the database."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OPERATOR = (
 
 
 class UnknownQueue(ValueError):
-    """A queue was named for which the application has no task."""
+    """The application has no task for a queue that was named."""
 
 
 def checked_name(what: str, name: str) -> str:
     """Checks that the database accepts a name, and returns it."""
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"a {what} cannot be named {name!r}: a name has 1 to 48 characters, a lower-case letter, then a-z, 0-9, '_', '.' or '-'; "
+            f"a {what} cannot be named {name!r}: a name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, '_', '.' or '-'; "
             f"pass {'queue' if what == 'queue' else 'name'}="
         )
     return name
@@ -75,7 +75,7 @@ class Setup:
             try:
                 await self._db.describe_queue(task.queue)
             except NoQueue:
-                self._left(error, f"queue {task.queue!r} is not there and cannot be created", "run App.setup as the role that owns the schema")
+                self._left(error, f"queue {task.queue!r} does not exist and cannot be created", "run App.setup as the role that owns the schema")
 
     async def _schedule(self, task: Task[Any]) -> None:
         if not task.schedules:
@@ -85,7 +85,7 @@ class Setup:
             try:
                 await queue.schedule(schedule, payload)
             except TrunklineError as error:
-                self._left(error, f"schedule {schedule.name!r} of queue {task.queue!r} cannot be put in force", _OPERATOR)
+                self._left(error, f"schedule {schedule.name!r} of queue {task.queue!r} cannot be stored", _OPERATOR)
 
     async def _undeclared(self, drop: bool) -> None:
         """Logs or drops schedules of the tasks' queues that no task declares, for example those of
@@ -118,5 +118,5 @@ class Setup:
         if error.sqlstate != _DENIED:
             raise error
         if not self._as_permitted:
-            raise TrunklineError(f"{what}: {error}. To mend it, {remedy}", sqlstate=error.sqlstate) from error
-        _logger.warning("%s, because the role may not; %s", what, remedy)
+            raise TrunklineError(f"{what}: {error}. To fix this, {remedy}", sqlstate=error.sqlstate) from error
+        _logger.warning("%s, because the role lacks the right; %s", what, remedy)

@@ -25,7 +25,7 @@ _SHORT, _PAUSE = 5.0, (0.5, 30.0)
 
 
 class _Place:
-    """The place of one process."""
+    """A slot for one process, which is replaced if it dies."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
         self._command, self._environment = command, environment
@@ -54,7 +54,7 @@ class _Place:
             self._pause = _PAUSE[0] if lived > _SHORT else min(self._pause * 2, _PAUSE[1])
             self._after = now + self._pause
             self.code, self.process = code, None
-            _logger.error("a worker process ended with %d; another begins in %.1f s", code, self._pause)
+            _logger.error("a worker process ended with code %d; a new process starts in %.1f s", code, self._pause)
         if self.process is None and now >= self._after:
             self.begin()
 
@@ -69,7 +69,8 @@ class _Place:
 
 
 def _changes(folder: Path) -> Iterator[bool]:
-    """Yields whether a Python file below the folder has changed since the last check."""
+    """Yields true if a Python file below the folder has changed since the last check, otherwise
+    false."""
     seen: dict[str, float] | None = None
     while True:
         now: dict[str, float] = {}

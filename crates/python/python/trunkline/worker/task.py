@@ -69,16 +69,16 @@ class Task(Generic[T]):
         if is_async and place in ("thread", "process"):
             raise TypeError(f"{function.__qualname__} is async, so it runs in the event loop, not in a {place}")
         if not is_async and place == "loop":
-            raise TypeError(f"{function.__qualname__} is not async, so it would stop the event loop: run it in a thread")
+            raise TypeError(f"{function.__qualname__} is not async, so it would block the event loop: run it in a thread")
         if place is not None and place not in get_args(Place):
-            raise ValueError(f"a handler runs in a 'loop', a 'thread' or a 'process', not in {place!r}")
+            raise ValueError(f"a handler's place is 'loop', 'thread' or 'process', not {place!r}")
         if place == "process" and "<locals>" in function.__qualname__:
             raise TypeError(
-                f"{function.__qualname__} is within another function, so no other process finds it: define it in its module, and decorate it "
-                "by functools.wraps"
+                f"{function.__qualname__} is within another function, so another process cannot find it: define it in its module, and use "
+                "functools.wraps in its decorators"
             )
         if timeout is not None and bounded(timeout) == 0:
-            raise ValueError(f"{function.__qualname__} has no time: its timeout is more than zero")
+            raise ValueError(f"{function.__qualname__} has a timeout of zero: it must be more than zero")
         if lease is not None and not 0 < lease <= MOST:
             raise ValueError(f"a lease of {lease:g} s is out of bounds: more than zero, at most 365 days")
         if batch is not None:
@@ -144,16 +144,16 @@ class _Parameters:
             if hint is Context:
                 self.context = name
                 if parameter.kind is parameter.POSITIONAL_ONLY:
-                    raise TypeError(f"{function.__qualname__} takes its context by place: let it be passed by its name")
+                    raise TypeError(f"{function.__qualname__} takes its context by position only: let it be passed by name")
             elif not self.takes_payload:
                 if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD) or self.context is not None:
-                    raise TypeError(f"{function.__qualname__} takes its payload as its first argument, which {name} cannot be")
+                    raise TypeError(f"{function.__qualname__} must take its payload as its first argument, which {name} cannot be")
                 self.takes_payload = True
                 self.type = hint
             elif parameter.default is inspect.Parameter.empty:
-                raise TypeError(f"{function.__qualname__} has one payload, and {name} is another; use a dataclass for both")
+                raise TypeError(f"{function.__qualname__} takes one payload, but {name} is a second; use a dataclass for both")
         if is_of_batches and self.context is not None:
-            raise TypeError(f"{function.__qualname__} gets batches, so it has no context of one message; take Messages")
+            raise TypeError(f"{function.__qualname__} receives batches, so it has no context; let it take a list of Messages")
         if is_of_batches and get_origin(self.type) in (list, Iterable) or is_of_batches and get_args(self.type):
             (self.type, *_) = get_args(self.type)
         if get_origin(self.type) is Message or self.type is Message:

@@ -12,7 +12,7 @@ from typing import Any
 from . import forks
 from .ending import log
 
-#: How a function ended: whether it returned, and its result or error. An error is passed as a
+#: The outcome of a function: true if it returned, and its result or error. An error is passed as a
 #: value, because a future cannot raise a ``StopIteration``.
 Outcome = tuple[bool, Any]
 #: The minimum number of threads, at any concurrency, that may hang in handlers after their
@@ -25,7 +25,7 @@ class TooManyHang(RuntimeError):
 
 
 class Threads:
-    """One thread for each running function. A thread whose function exceeded its timeout is
+    """Runs each function in its own thread. A thread whose function exceeded its timeout is
     replaced, so no other function waits for it. If too many threads hang, ``exhausted`` is called.
     The threads do not keep the interpreter from exiting."""
 

@@ -14,7 +14,7 @@ from trunkline.django.place import application
 class Command(BaseCommand):
     """The command `trunkline_setup`."""
 
-    help = "Migrates Trunkline's schema, and creates the queues of all tasks. Does nothing where all is there."
+    help = "Migrates Trunkline's schema, and creates the queues of all tasks. Does nothing if everything exists."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declares `--drop-schedules`."""

@@ -19,7 +19,7 @@ FLAGS = ("drain", "log_json", "no_setup", "drop_schedules", "report")
 class Command(BaseCommand):
     """The command `trunkline_worker`."""
 
-    help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT; then ends in order. See trunkline-worker --help."
+    help = "Works on the queues of TRUNKLINE_APP until SIGTERM or SIGINT, then shuts down gracefully. See trunkline-worker --help."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declares the options of `trunkline-worker`."""
@@ -27,7 +27,7 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name.replace('_', '-')}")
         for name in FLAGS:
             parser.add_argument(f"--{name.replace('_', '-')}", action="store_true")
-        parser.add_argument("--queue", action="append", default=[], help="only this queue; may be said several times")
+        parser.add_argument("--queue", action="append", default=[], help="work only on this queue; can be repeated")
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Runs the command as a shell starts it: the process ends even if a handler's thread is
