@@ -1,5 +1,5 @@
-//! Formats JSON for people: indented, with keys and values in colours. Numbers and the order of keys
-//! are not changed.
+//! Formats JSON for people: indented, with keys and values in colours. Numbers and the order of
+//! keys are not changed.
 
 /// The kind of a piece and its text. The kind is `key`, `string`, `number`, `word`, or empty.
 pub type Piece = (&'static str, String);

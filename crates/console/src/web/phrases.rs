@@ -48,8 +48,8 @@ impl Action {
         }
     }
 
-    /// Describes what the action will do, for the confirmation page and for the audit. The text does
-    /// not contain the payload.
+    /// Describes what the action will do, for the confirmation page and for the audit. The text
+    /// does not contain the payload.
     pub fn in_words(&self) -> String {
         match &self.deed {
             Deed::Pause => "no messages are dequeued until the queue is resumed".to_owned(),
