@@ -32,7 +32,7 @@ pub async fn run(url: &str) -> Result<Vec<i64>> {
     transfers.enqueue_many(&fifty).await?;
 
     let worker = Worker::with_attempt(transfers, transfer).retry(RetryPolicy::fixed(Duration::ZERO));
-    worker.concurrency(8).drain().await?; // until nothing is due; a program that works without end calls run
+    worker.concurrency(8).drain().await?; // returns when nothing is due; a long-running program calls `run`
     Ok(db.run(&BALANCES, ()).await?.into_iter().map(|(balance,)| balance).collect())
 }
 

@@ -1,4 +1,4 @@
--- What the files in this folder lead to, with one queue of each kind: `emails` is plain, `tasks` has priorities and uniqueness, `orders`
+-- The schema that the files in this folder install, with one queue of each kind: `emails` is plain, `tasks` has priorities and uniqueness, `orders`
 -- has partitions and limits. A test reads it off the catalog, and writes it with TRUNKLINE_BLESS=1. It is not to be run. Bodies are those
 -- of the queues' own functions; the others' are in functions/.
 
@@ -1173,7 +1173,7 @@ begin
             select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
             from trunkline."queue_orders" r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
         where m.id - q.id < q.size and exists (
-            -- A key has a line of its own after one of its messages failed.
+            -- A key has a backlog of its own after one of its messages failed.
             select from trunkline."queue_orders" r
             where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
 end ;
@@ -2077,7 +2077,7 @@ begin
                 delete from trunkline."queue_emails" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_emails"(q) as own)
             insert into trunkline."dead_emails" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline."do_keptof_emails"(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
@@ -2228,7 +2228,7 @@ begin
                 delete from trunkline."queue_orders" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_orders"(q) as own)
             insert into trunkline."dead_orders" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline."do_keptof_orders"(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
@@ -2369,7 +2369,7 @@ begin
                 delete from trunkline."queue_tasks" q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline."do_kept_tasks"(q) as own)
             insert into trunkline."dead_tasks" (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline."do_keptof_tasks"(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;
@@ -2825,7 +2825,7 @@ begin
         exit when at.ran_out or not at.more;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
+        way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
         due := at.due;
         next_id := at.id;
     end loop;
@@ -2890,7 +2890,7 @@ begin
         exit when at.ran_out or not at.more and not by_lane;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
+        way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
     end loop;
     if false then
         perform trunkline."do_used_tasks"(used);
@@ -2921,7 +2921,7 @@ begin
           where h.lane >= 0 and h.holder = holder and h.lane = any (lanes) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; the sum hides the lanes, which contain all waiting messages
+      and g.lane <> all (array( -- evaluated once, along the index on due times, where leased rows come last; `lane + 0` keeps the planner off the index that begins with the lane and contains all waiting messages
         select distinct q.lane + 0 from trunkline."queue_orders" q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify('trunkline.orders', '');
@@ -3463,7 +3463,7 @@ begin
             update trunkline."queue_tasks" q
             set payload = part, metadata = beside,
                 due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
-                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             where q.id = message;
             done[nr] := true;
         end loop;
@@ -3637,7 +3637,7 @@ begin
         with moved as (
             update trunkline."queue_emails" q
             set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
-                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size
             returning q.id, q.size)
@@ -3660,7 +3660,7 @@ begin
             update trunkline."queue_orders" q
             set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
                 place = case when due > clock_timestamp() then due else q.place end,
-                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size
             returning q.id, q.size)
@@ -3682,7 +3682,7 @@ begin
         with moved as (
             update trunkline."queue_tasks" q
             set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
-                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size
             returning q.id, q.size)
@@ -4133,7 +4133,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them has them charged.
+        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -4209,7 +4209,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them has them charged.
+        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (
@@ -4285,7 +4285,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them has them charged.
+        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (

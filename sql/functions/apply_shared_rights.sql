@@ -25,7 +25,8 @@ begin
             execute format('grant insert (who, action, queue, what, token, affected) on trunkline.audit to %I', g.role);
         end if;
     end loop;
-    -- One table contains the payloads of all queues' schedules, and another the history of all queues.
+    -- Only operators of all queues get these tables, which contain data of all queues: the payloads of schedules, the
+    -- audit and the history.
     for g in select distinct a.role from trunkline.granted a join pg_roles r on r.rolname = a.role where a.kind = 'operator' and a.queue = '' loop
         execute format('grant select, insert, update, delete on trunkline.schedule to %I', g.role);
         execute format('grant select on trunkline.audit to %I', g.role);

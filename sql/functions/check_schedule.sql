@@ -9,7 +9,7 @@ begin
                   hint = 'A name has 1 to 48 characters: a lower-case letter, then a-z, 0-9, "_", "." or "-".';
     elsif expression is null or expression !~*
         '^\s*(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|every(\s+[0-9]{1,9})?\s+(second|minute|hour|day)s?|(\S+\s+){4,5}\S+)\s*$' then
-        raise exception '% is no expression of a schedule', coalesce(quote_literal(expression), 'NULL')
+        raise exception '% is not an expression of a schedule', coalesce(quote_literal(expression), 'NULL')
             using errcode = 'invalid_parameter_value',
                   hint = 'Pass five fields of cron (0 3 * * *), six with seconds first, @hourly and the like, or: every 90 seconds.';
     elsif missed is null or missed not in ('skip', 'once', 'each') then

@@ -12,7 +12,7 @@ begin
             using errcode = 'invalid_transaction_state',
                   hint = 'Wait in a transaction that is read committed, or leave wait out and look again in another transaction.';
     elsif pg_current_xact_id_if_assigned() is not null then
-        raise exception 'a transaction that has written something would keep it from everybody while it waits'
+        raise exception 'a transaction that has written something would hide it from all other sessions while it waits'
             using errcode = 'invalid_transaction_state', hint = 'Commit before you wait, or leave wait out.';
     end if;
     return extract(epoch from wait);

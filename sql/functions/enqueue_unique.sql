@@ -16,7 +16,7 @@ create or replace function trunkline.enqueue_unique(queue text, payload anyeleme
 --
 -- If another transaction has claimed the key, the call waits until that transaction ends. A transaction that enqueues
 -- several messages with unique keys should do so in the order of the keys, or with one call of
--- trunkline.enqueue_unique_many: two transactions that wait for each other are a deadlock. A transaction that is
+-- trunkline.enqueue_unique_many: otherwise two such transactions can deadlock. A transaction that is
 -- repeatable read or serializable fails with 40001 if it would depend on a row that it cannot see.
 --
 -- Example:

@@ -8,7 +8,7 @@ create or replace function trunkline.find(queue text, id bigint)
 -- state: 'due', 'delayed', 'retrying' (it failed, or was released, and is not due yet), 'leased', 'dead' or 'archived'.
 -- due_at: when the message may next be dequeued; for a leased message, when the lease ends; null if the message is dead
 -- or archived. ended_at: when the message died or was archived. attempt: the number of deliveries so far; if the
--- message is dead or archived, the number of deliveries that were charged. error: the error of the last attempt.
+-- message is dead or archived, the number of attempts that count. error: the error of the last attempt.
 -- priority: 0 if the queue has no priorities. key: null if the queue has no keys.
 --
 -- Example:

@@ -10,7 +10,7 @@ declare
     is_there bool := tg_op = 'UPDATE';
 begin
     if tg_table_schema <> rtrim('trunkline.', '.') then
-        raise exception '% is no table of a queue', quote_ident(tg_table_name) using errcode = 'insufficient_privilege',
+        raise exception '% is not a table of a queue', quote_ident(tg_table_name) using errcode = 'insufficient_privilege',
             hint = 'Drop its trigger: trunkline.keep_letter is for the dead letters and the archive of a queue.';
     end if;
     if not is_there then

@@ -13,7 +13,7 @@ declare
 begin
     new.place := coalesce(new.place, new.due_at);
     if cardinality(new.keys) is distinct from new.size or array_lower(new.keys, 1) <> 1 or array_ndims(new.keys) <> 1 then
-        raise exception 'a row of % is no batch: it has % messages, and keys for %, or these are no array of one dimension, from 1 on', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
+        raise exception 'a row of % is not a batch: it has % messages, and keys for %, or these are not an array of one dimension, from 1 on', tg_table_name, new.size, coalesce(cardinality(new.keys), 0)
             using errcode = 'check_violation', hint = 'Enqueue through trunkline.enqueue or enqueue_many.';
     end if;
     if new.id % 1024 > 0 then

@@ -22,7 +22,7 @@ begin
                        and pg_catalog.cardinality(new.metadata) operator(pg_catalog.<=) new.size)) then
         return new;
     end if;
-    raise exception 'a row of % is no batch: its size is not its number of payloads, or a payload is null', tg_table_name
+    raise exception 'a row of % is not a batch: its size is not its number of payloads, or a payload is null', tg_table_name
         using errcode = 'check_violation',
               hint = 'Enqueue through trunkline.enqueue or enqueue_many, or insert an array of one dimension, from 1 on, and its length (1 to 1,024) as size.';
 end $$;

@@ -1,2 +1,2 @@
--- If the ids are null, discards the oldest dead letters, up to the limit.
+-- Discards these dead letters or, if the ids are null, the oldest ones up to the limit.
 select id from trunkline.{do_discard_}($1, $2) id

@@ -1,2 +1,2 @@
--- For long-running handlers that check for the loss of their lease: this only reads, whereas a renewal writes.
+-- Checks for the loss of leases, for long-running handlers: this only reads, whereas a renewal writes.
 select id from trunkline.{do_gone_}($1, $2) id

@@ -120,7 +120,7 @@ create unlogged table trunkline.worker (
     process    bigint not null,
     version    text not null,                                            -- of the library
     started_at timestamptz not null,
-    ended      bool not null,                                            -- the worker stopped in order: this is its last row
+    ended      bool not null,                                            -- the worker stopped gracefully: this is its last row
     seconds    float8 not null,                                          -- since the previous row
     handled    bigint not null,                                          -- handled messages, including failed ones
     failed     bigint not null,                                          -- messages that will be retried, or are dead

@@ -1,2 +1,2 @@
--- Since when a queue is paused.
+-- The time at which a queue was paused.
 alter table trunkline.queue add column paused_at timestamptz;

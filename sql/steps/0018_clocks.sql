@@ -1,10 +1,10 @@
--- What the clock showed when a time was written. A clock that is set back makes it lie in the future, and so shows that the time is wrong: see do_right_ and
--- trunkline.right_schedules. Of a lane it is served_at.
+-- Stores the clock's time beside each computed time, so that a time that was written while the clock was ahead is recognised: see do_right_ and
+-- trunkline.right_schedules. For a lane the column is served_at.
 alter table trunkline.schedule
     add column placed_at timestamptz, -- of next_at
-    add column owed_at timestamptz;   -- the tick that could not be made, where next_at is when that is tried again
+    add column owed_at timestamptz;   -- the tick that failed; next_at is then the time of the next try
 update trunkline.schedule set placed_at = coalesce(last_at, created_at) where placed;
-alter table trunkline.floor add column shown timestamptz; -- when it was kept
+alter table trunkline.floor add column shown timestamptz; -- the time at which the floor was stored
 create index schedule_by_placed on trunkline.schedule (placed_at);
 do $$
 declare

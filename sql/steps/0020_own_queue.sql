@@ -1,14 +1,14 @@
--- A right to a queue reaches that queue alone. Of what all queues share, a role sees and changes the rows of its own queues, and has rights to columns, because a
--- right to a whole table is a right to lock it. Rows are deleted by functions that delete nothing else.
+-- Policies restrict roles to the rows of their own queues in tables that all queues share. The roles get rights to columns, because a right to a whole table
+-- allows locking it. Functions delete rows for them.
 update trunkline.bucket set tokens = 0 where not (tokens between -2e9 and 1e9);
 update trunkline.bucket set filled_at = clock_timestamp() where not isfinite(filled_at);
 alter table trunkline.bucket
     add constraint bucket_tokens check (tokens between -2e9 and 1e9),
     add constraint bucket_filled_at check (isfinite(filled_at));
--- A name is one relay's of its queue.
+-- A relay's name is unique in its queue.
 alter table trunkline.relay drop constraint pk_relay, add constraint pk_relay primary key (queue, name);
 
--- Who may read a queue's messages, who consumes it, and who relays into it or out of it.
+-- Policies for reading, consuming and relaying.
 do $$
 declare
     holds text := 'has_table_privilege(to_regclass(format(''trunkline.%I'', ''queue_'' || queue))::oid, ''%s'')';
@@ -50,7 +50,7 @@ begin
             execute format('create table trunkline.%I ()', 'limit_' || q.name);
         end if;
     end loop;
-    -- They get what is left of these rights behind the functions.
+    -- The migration grants the remaining rights after it has replaced the functions.
     for a in select distinct g.role, g.queue, g.kind from trunkline.granted g join pg_roles r on r.rolname = g.role loop
         execute format('revoke all on %s from %I', shared, a.role);
         for q in select * from trunkline.queue u where u.uniqueness and a.queue in (u.name, '') loop

@@ -1,4 +1,4 @@
--- What a role writes of its own queue stops nothing else. Values that no program writes are refused where they would be an error, or an alarm, of others.
+-- Constraints refuse values that no program writes and that would cause errors or alarms for other roles.
 drop function if exists trunkline.drop_queue(text);
 
 delete from trunkline.worker; -- an hour of reports at most
@@ -27,7 +27,7 @@ begin
         execute format('alter table trunkline.%I add constraint kept check (isfinite(until) and until >= ''0001-01-01 00:00:00+00'' and claimed_at < ''6000-01-01 00:00:00+00'')',
                        'unique_' || q.name);
     end loop;
-    -- An entry is of a queue: what is done to a schedule is, too.
+    -- Every entry of the audit names a queue, also for an action on a schedule.
     drop policy acts on trunkline.audit;
     execute format('create policy acts on trunkline.audit for insert with check (%s)',
                    'case when queue is not null then has_table_privilege(to_regclass(format(''trunkline.%I'', ''queue_'' || queue))::oid, ''delete'') else false end');

@@ -45,16 +45,16 @@ pub(super) fn advice(what: &str, queue: Option<&str>, error: &ServerError) -> St
 fn right(what: &str) -> (&'static str, Option<&'static str>) {
     match what {
         "enqueue" | "enqueue_with" | "enqueue_in" | "send_direct" => (
-            "To enqueue, a role needs the usage of the schema and of the queue's sequence, and to insert into its table",
+            "To enqueue, a role needs USAGE on the schema and on the queue's sequence, and to insert into its table",
             Some("--producer"),
         ),
         "enqueue_unique" | "enqueue_in_unique" => (
-            "To enqueue, a role needs the rights of a producer; to replace what waits, those of a consumer, too",
+            "To enqueue, a role needs the rights of a producer; to replace waiting messages, also those of a consumer",
             Some("--consumer"),
         ),
         "take" | "cut" | "lease" | "lease_apart" | "look" | "carve" | "put_back" | "release" | "ack" | "archive"
         | "retry" | "bury" | "extend" | "charge" | "wait_for" | "wait_no_more" => (
-            "To consume, a role needs the usage of the schema, and to select, update and delete in the queue's tables",
+            "To consume, a role needs USAGE on the schema, and to select, update and delete in the queue's tables",
             Some("--consumer"),
         ),
         "migrate_first" => (
@@ -63,19 +63,19 @@ fn right(what: &str) -> (&'static str, Option<&'static str>) {
             None,
         ),
         "set_schedule" | "schedules" | "pause_schedule" | "resume_schedule" | "drop_schedule" | "fire_schedule" => (
-            "Schedules are the schema's owner's, and those of an operator of all queues: \
-             `select trunkline.grant_rights('ROLE', 'operator')` makes one",
+            "Only the schema's owner and operators of all queues may use schedules: \
+             `select trunkline.grant_rights('ROLE', 'operator')` makes a role such an operator",
             None,
         ),
         "create_queue" | "drop_queue" | "migrate" | "migrate_record" => {
             ("Only the role that owns the schema `trunkline` may do this", None)
         }
         "purge" | "prune" | "replay" | "discard" | "stats" | "peek" | "dead" | "archived" => (
-            "To look after a queue, a role needs the usage of the schema, and to select and delete in the queue's tables",
+            "To look after a queue, a role needs USAGE on the schema, and to select and delete in the queue's tables",
             Some("--operator"),
         ),
         _ => (
-            "To use a queue, a role needs the usage of the schema `trunkline`, and to select from its tables",
+            "To use a queue, a role needs USAGE on the schema `trunkline`, and to select from its tables",
             Some("--consumer"),
         ),
     }

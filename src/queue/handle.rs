@@ -71,7 +71,7 @@ impl Db {
             .map_err(|error| error.or_no_queue(name))?
             .and_then(PayloadColumn::new);
         let column = column.ok_or_else(|| {
-            Error::invalid(format!("the table of queue {name:?} was changed: its payload is no array"))
+            Error::invalid(format!("the table of queue {name:?} was changed: its payload is not an array"))
         })?;
         Ok(Shared {
             channel: format!("{}.{name}", self.schema().name()),

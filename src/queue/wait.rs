@@ -83,7 +83,7 @@ pub(crate) struct Pace {
     flood: Flood,
 }
 
-/// Tells whether other processes send so many notifications that the consumer finds messages sooner
+/// Detects that other processes send so many notifications that the consumer finds messages sooner
 /// without them.
 #[derive(Debug, Default)]
 struct Flood {

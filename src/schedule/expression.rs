@@ -91,7 +91,7 @@ fn multiple(period: Duration, n: i64) -> Option<Timestamp> {
 
 fn no_expression(text: &str, why: &str) -> Error {
     Error::invalid(format!(
-        "{text:?} is no expression of a schedule ({why}): five fields of cron (\"0 3 * * *\"), six with seconds first, \"@hourly\" and the like, or \"every 90 seconds\""
+        "{text:?} is not an expression of a schedule ({why}): five fields of cron (\"0 3 * * *\"), six with seconds first, \"@hourly\" and the like, or \"every 90 seconds\""
     ))
 }
 

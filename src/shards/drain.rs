@@ -27,7 +27,7 @@ impl Set {
     ///    five seconds, and enqueue on the other shards.
     /// 2. The shard's messages are consumed as usual. No message is moved, so consumers that take
     ///    exactly once still do. The call waits for delayed messages and leases. After each check,
-    ///    it calls `told` with the remaining contents.
+    ///    it calls `report` with the remaining contents.
     /// 3. An empty queue is closed under a lock, and then refuses messages ([`Error::is_drained`]).
     ///    So a producer that has not seen the flag stores nothing after the last consumer has left,
     ///    and uses another shard.
@@ -38,8 +38,8 @@ impl Set {
     /// No other shard takes messages; the shard cannot be reached; or the database's error, with
     /// the name of the shard. After an interrupted [`Set::drain_and_move`], also the errors of that
     /// method.
-    pub async fn drain(&self, shard: Id, told: impl FnMut(&Left)) -> Result<Left> {
-        self.drain_by(shard, false, told).await
+    pub async fn drain(&self, shard: Id, report: impl FnMut(&Left)) -> Result<Left> {
+        self.drain_by(shard, false, report).await
     }
 
     /// Drains a shard like [`Set::drain`], but moves waiting messages to the other shards, in
@@ -67,11 +67,11 @@ impl Set {
     /// has this queue with the same payload type and the same number of priorities. Another shard
     /// refuses a message because of a column or a constraint that this shard does not have: fix
     /// that, and call the method again.
-    pub async fn drain_and_move(&self, shard: Id, told: impl FnMut(&Left)) -> Result<Left> {
-        self.drain_by(shard, true, told).await
+    pub async fn drain_and_move(&self, shard: Id, report: impl FnMut(&Left)) -> Result<Left> {
+        self.drain_by(shard, true, report).await
     }
 
-    async fn drain_by(&self, shard: Id, moves: bool, mut told: impl FnMut(&Left)) -> Result<Left> {
+    async fn drain_by(&self, shard: Id, moves: bool, mut report: impl FnMut(&Left)) -> Result<Left> {
         let others = self.list();
         if !others.iter().any(|other| other.id.is_some_and(|id| id != shard) && !other.drains) {
             let why = "there is no other shard that takes messages; name the others, too, or let them resume";
@@ -83,7 +83,7 @@ impl Set {
             self.bring(&drained).await?;
             let rows = if moves { self.take_out(&drained).await? } else { 0 };
             let left = named(shard, close_what_is_empty(&drained.db).await)?;
-            told(&left);
+            report(&left);
             if left.is_drained() {
                 drained.health.drained();
                 return Ok(left);

@@ -57,7 +57,7 @@ impl FromStr for Id {
     fn from_str(text: &str) -> Result<Self, Error> {
         let number = Some(text).filter(|text| text.len() == 8 && !text.starts_with('+'));
         number.and_then(|text| u32::from_str_radix(text, 16).ok()).map(Self).ok_or_else(|| {
-            Error::invalid(format!("{text:?} is no shard: a shard is eight hexadecimal digits, as in 1f3a9c02"))
+            Error::invalid(format!("{text:?} is not a shard: a shard is eight hexadecimal digits, as in 1f3a9c02"))
         })
     }
 }
@@ -94,7 +94,9 @@ impl FromStr for Sharded<i64> {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            Error::invalid(format!("{text:?} is no id of a message on several servers: those are as in 1f3a9c02:1024"))
+            Error::invalid(format!(
+                "{text:?} is not an id of a message on several servers: such an id looks like 1f3a9c02:1024"
+            ))
         };
         let (shard, id) = text.split_once(':').ok_or_else(wrong)?;
         Ok(Self { shard: shard.parse()?, of: id.parse().map_err(|_| wrong())? })
@@ -147,7 +149,7 @@ mod tests {
         }
         for text in ["", "1024", ":1024", "1f3a9c02:", "1f3a9c02", "1f3a9c2:1024", "+f3a9c02:1024", "1f3a9c02:1:2"] {
             let error = text.parse::<MessageId>().expect_err("no id").to_string();
-            assert!(error.contains("as in 1f3a9c02"), "{error}");
+            assert!(error.contains("looks like 1f3a9c02"), "{error}");
         }
     }
 }

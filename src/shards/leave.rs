@@ -8,7 +8,7 @@ use crate::{
 impl Set {
     /// Removes a drained shard from this process. Open queues, consumers and workers release the
     /// shard within moments, and its server may then be stopped. The part of a worker on this shard
-    /// is shut down in order. [`Set::add`] adds the shard again.
+    /// is shut down gracefully. [`Set::add`] adds the shard again.
     ///
     /// ```no_run
     /// # use trunkline::{Result, shards};

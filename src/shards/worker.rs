@@ -31,7 +31,7 @@ use crate::{
 /// A function creates the worker of each shard, with all options of a [`Worker`](crate::Worker),
 /// including hooks and the attempt with its transaction on that server. A shard that joins later
 /// receives a worker when it is reached. The worker of a removed shard
-/// ([`Set::remove`](crate::shards::Set::remove)) is shut down in order.
+/// ([`Set::remove`](crate::shards::Set::remove)) is shut down gracefully.
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Result, Worker, shards};
@@ -79,14 +79,14 @@ impl<T: Payload> Worker<T> {
         Self { concurrency, ..self }
     }
 
-    /// Works until `shutdown` is ready. Then shuts down in order (see
+    /// Works until `shutdown` is ready. Then shuts down gracefully (see
     /// [`Worker::shutdown_after`](crate::Worker::shutdown_after)) and returns a summary of all
     /// shards.
     ///
     /// # Errors
     /// The errors of [`Worker::run`](crate::Worker::run), from any shard; the workers of the other
-    /// shards are then shut down in order. If a server is down, its worker waits for it, which does
-    /// not delay the other shards.
+    /// shards are then shut down gracefully. If a server is down, its worker waits for it, which
+    /// does not delay the other shards.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let Self { queue, concurrency, make } = self;
         queue.shared.tend();

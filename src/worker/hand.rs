@@ -1,4 +1,4 @@
-//! A hand: a task that handles one message after another, until none are waiting.
+//! A hand is a task of the worker. It handles one message after another, until none are waiting.
 
 use std::{
     panic::AssertUnwindSafe,

@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 impl<T: Payload> Station<T> {
     /// Works until the station is stopped, alone or together with all others, or until a permanent
-    /// error. Then shuts down in order.
+    /// error. Then shuts down gracefully.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());

@@ -66,7 +66,7 @@ impl Workers {
     }
 
     /// Runs all workers, as [`Worker::run`] does. If a worker ends with an error, the others are
-    /// shut down in order.
+    /// shut down gracefully.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let mut crew = Crew::new(self.concurrency);
         self.stations.into_iter().try_for_each(|begin| begin(&mut crew))?;
@@ -100,7 +100,7 @@ impl Crew {
         Self { hands, tally, stop: CancellationToken::new(), begun: Vec::new(), ticking: JoinSet::new() }
     }
 
-    /// Adds a worker. The returned token shuts down only this worker, in order.
+    /// Adds a worker. The returned token shuts down only this worker, gracefully.
     pub fn begin<T: Payload>(&mut self, worker: Worker<T>, weight: u32) -> Result<CancellationToken> {
         let ticking = (!worker.options.drains).then(|| worker.queue.db().clone());
         let station = worker.station(weight, self.hands.clone(), self.tally.clone())?;
@@ -160,7 +160,7 @@ impl Crew {
 }
 
 impl<T: Payload> Worker<T> {
-    /// Works until `shutdown` is ready. Then shuts down in order (see [`Worker::shutdown_after`])
+    /// Works until `shutdown` is ready. Then shuts down gracefully (see [`Worker::shutdown_after`])
     /// and returns a summary.
     ///
     /// If the call is dropped, handlers are dropped where they wait, and their messages come back
@@ -196,7 +196,7 @@ impl<T: Payload> Worker<T> {
         self.drain_until(std::future::pending()).await
     }
 
-    /// Works like [`drain`](Self::drain), but shuts down in order as soon as `shutdown` is ready,
+    /// Works like [`drain`](Self::drain), but shuts down gracefully as soon as `shutdown` is ready,
     /// like [`run`](Self::run).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! One queue of a worker, and the state that its tasks share.
+//! A station is the worker's part for one queue: the state that the queue's tasks share.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

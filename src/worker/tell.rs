@@ -33,7 +33,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Reports that the worker has shut down in order.
+    /// Reports that the worker has shut down cleanly.
     pub async fn report_end(&self) {
         let _ = timeout(LAST_WORDS, self.tell(true)).await; // if this report fails, the missing reports show the end
     }

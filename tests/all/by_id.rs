@@ -56,7 +56,7 @@ async fn a_message_is_found_in_every_state() {
     assert_eq!((leased.state, leased.attempt), (State::Leased, 1));
     assert!(leased.due_at > Some(SystemTime::now()), "when the lease ends");
     run_out(&sql).await;
-    assert_eq!(found(&queue, id).await.state, State::Due, "its lease ran out");
+    assert_eq!(found(&queue, id).await.state, State::Due, "its lease expired");
 
     let message = queue.lease(1).await.expect("leased").pop().unwrap_or(message);
     queue.retry([&message], HOUR, "no such street").await.expect("held");
@@ -260,7 +260,7 @@ async fn expired_lease_stays_expired_after_a_reschedule() {
     run_out(&sql).await;
     assert_eq!(queue.reschedule(&ids[..1], HOUR).await.expect("moved"), ids[..1]);
     let moved = found(&queue, ids[0]).await;
-    assert_eq!((moved.state, moved.error.as_deref()), (State::Retrying, Some("the lease ran out")));
+    assert_eq!((moved.state, moved.error.as_deref()), (State::Retrying, Some("the lease expired")));
     assert_eq!(queue.ack(late).await.expect_err("both are lost").lost_ids(), ids);
     assert_eq!(queue.reschedule(&ids, NOW).await.expect("moved"), ids);
     let states: BTreeSet<_> =

@@ -210,7 +210,7 @@ async fn a_rollback_leaves_everything_as_it_was() {
     let taken = queue.take_in(&transaction, 3).await.expect("taken");
     assert_eq!(pairs(&taken), [(ids[0], 0), (ids[1], 1), (ids[2], 2)]);
     let rest = queue.take(1).await.expect("taken");
-    assert_eq!(pairs(&rest), [(ids[3], 3)], "the rest of the batch is there for everybody");
+    assert_eq!(pairs(&rest), [(ids[3], 3)], "the rest of the batch is there for all consumers");
     transaction.rollback().await.expect("rolled back");
     let messages = queue.lease(10).await.expect("leased");
     let left: Vec<(i64, i64)> = ids.iter().copied().zip(0..).filter(|(_, payload)| *payload != 3).collect();

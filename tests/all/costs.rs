@@ -120,15 +120,15 @@ async fn burials_splits_and_leases_cost_what_they_are_given() {
     };
     let lease = "select count(*) from trunkline.do_lease_q(:n)";
     is_linear(
-        "leases whose last attempt ran out",
+        "leases of a last attempt that expired",
         &sql,
         &rows("2", "1", ":n"),
         "select count(*) from trunkline.do_lease_q(1)",
     )
     .await;
     is_linear("every second one", &sql, &rows("(i % 2 * 2)::int", "1", ":n"), lease).await;
-    is_linear("leases that ran out, alone in their rows", &sql, &rows("1", "1", ":n"), lease).await;
-    is_linear("leases that ran out, many in a row", &sql, &rows("1", "100", ":n / 100"), lease).await;
+    is_linear("leases that expired, alone in their rows", &sql, &rows("1", "1", ":n"), lease).await;
+    is_linear("leases that expired, many in a row", &sql, &rows("1", "100", ":n / 100"), lease).await;
     is_linear("a lease of everything", &sql, &rows("0", "10", ":n / 10"), lease).await;
     is_linear(
         "a take of everything",

@@ -85,7 +85,7 @@ async fn message_is_dead_after_its_last_lease_expires() {
             ids.into_iter().zip(0..).collect::<Vec<_>>()
         );
         assert!(
-            letters.iter().all(|letter| letter.attempt.unsigned_abs() == attempts && letter.error.contains("ran out"))
+            letters.iter().all(|letter| letter.attempt.unsigned_abs() == attempts && letter.error.contains("expired"))
         );
     }
 }

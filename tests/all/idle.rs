@@ -150,7 +150,7 @@ async fn wait_with_a_limit_is_woken_by_a_message() {
 
 /// A timeout around the call would lease the message and then give it back.
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_time_is_up_nothing_is_leased_for_nobody() {
+async fn timed_out_call_leases_nothing() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(1)).await;
     queue.enqueue(7).await.expect("enqueued");
     let own = connect(&url).await;

@@ -1,5 +1,5 @@
-//! Answers larger than the program's limit: no message is lost, and messages that did not arrive
-//! are not charged.
+//! Answers larger than the program's limit: no message is lost, and no attempt is counted for
+//! messages that did not arrive.
 
 use std::{
     convert::Infallible,

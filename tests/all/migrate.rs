@@ -189,7 +189,7 @@ async fn the_schema_is_what_the_golden_file_says() {
         .await
         .expect("limited");
     let found = format!(
-        "-- What the files in this folder lead to, with one queue of each kind: `emails` is plain, `tasks` has priorities and uniqueness, `orders`\n\
+        "-- The schema that the files in this folder install, with one queue of each kind: `emails` is plain, `tasks` has priorities and uniqueness, `orders`\n\
          -- has partitions and limits. A test reads it off the catalog, and writes it with TRUNKLINE_BLESS=1. It is not to be run. Bodies are those\n\
          -- of the queues' own functions; the others' are in functions/.\n{}",
         described(&sql, "p.proname ~ '^do_.*_(emails|tasks|orders)$'").await

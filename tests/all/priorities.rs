@@ -1,4 +1,4 @@
-//! Priorities are a head start in time: which messages overtake, by how much, and in which order
+//! Priorities add to a message's age: which messages overtake, by how much, and in which order
 //! within a priority. A message keeps its priority.
 
 mod order;
@@ -55,7 +55,7 @@ async fn higher_priority_overtakes_only_within_its_aging() {
     older(&sql, 0, 50.0).await;
     let queue = reopened(&url).await;
     assert_eq!(payloads(&queue.take(1).await.expect("taken")), [3]);
-    // 130 s are more than two levels of head start. So the lowest priority comes first, however
+    // 130 s are more than two steps of aging. So the lowest priority comes first, however
     // many other messages there are.
     older(&sql, 0, 80.0).await;
     let queue = reopened(&url).await;

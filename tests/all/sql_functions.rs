@@ -133,7 +133,7 @@ async fn a_late_worker_is_told_so_and_nothing_changes() {
     }
     let lines = "select id, attempt, error from trunkline.messages('q')";
     assert_eq!(texts(&sql, lines).await, ["(1024,1,)", "(1025,1,)", "(1026,1,)"], "all or nothing");
-    sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock()").await.expect("the leases ran out");
+    sql.batch_execute("update trunkline.queue_q set due_at = trunkline.clock()").await.expect("the leases expired");
     assert_eq!(refused(&sql, "ack('q', 1024, 1)").await.code().code(), "TL001");
     assert_eq!(texts(&sql, "select id, attempt from trunkline.lease('q', 1)").await, ["(1024,2)"]);
     assert_eq!(refused(&sql, "ack('q', 1024, 1)").await.code().code(), "TL001");

@@ -260,7 +260,7 @@ async fn transaction_left_open_is_refused_without_losing_later_data() {
         assert_eq!(db.run(&INSERT, (n, "there")).await.expect("inserted"), 1);
     }
     let other = db.begin().await.expect("another connection");
-    assert_eq!(other.run(&COUNT, ()).await.expect("read"), (6,), "for everybody");
+    assert_eq!(other.run(&COUNT, ()).await.expect("read"), (6,), "for all connections");
     for text in ["commit", "rollback"] {
         db.run(&Nothing::new(text), ()).await.expect("there is none, as the server warns");
     }

@@ -1,5 +1,5 @@
-//! A message that does not decode as `T` affects only itself. It is charged, and dies with the
-//! reason, in every way to consume.
+//! A message that does not decode as `T` affects only itself. Its attempt is counted, and it
+//! dies with the reason, in every way to consume.
 
 mod fragile;
 

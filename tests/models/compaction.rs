@@ -65,6 +65,12 @@ struct Row {
     deleted: Option<usize>,
 }
 
+impl Row {
+    fn is_in(&self, snapshot: Sessions) -> bool {
+        has(snapshot, self.inserted) && !self.deleted.is_some_and(|by| has(snapshot, by))
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Session {
     stage: Stage,
@@ -93,20 +99,16 @@ enum Step {
 }
 
 impl State {
-    fn sees(&self, snapshot: Sessions, row: &Row) -> bool {
-        has(snapshot, row.inserted) && !row.deleted.is_some_and(|by| has(snapshot, by))
-    }
-
     /// The messages that a new snapshot shows.
     fn there(&self) -> Vec<usize> {
-        self.rows.iter().filter(|row| self.sees(self.committed, row)).map(|row| row.message).collect()
+        self.rows.iter().filter(|row| row.is_in(self.committed)).map(|row| row.message).collect()
     }
 
     fn take(&mut self, at: usize) {
         let Session { snapshot, before, .. } = self.sessions[at];
         let (snapshot, committed) = (snapshot.expect("taken"), self.committed);
         let is_locked = |row: &Row| row.deleted.is_some();
-        let found = self.rows.iter().position(|row| self.sees(snapshot, row) && !is_locked(row));
+        let found = self.rows.iter().position(|row| row.is_in(snapshot) && !is_locked(row));
         match found {
             Some(found) => self.rows[found].deleted = Some(at),
             None => {
@@ -121,7 +123,7 @@ impl State {
     fn rewrite(&mut self, at: usize, defect: Option<Defect>) {
         let snapshot = self.sessions[at].snapshot.expect("taken");
         let copy = |row: &Row| Row { message: row.message, inserted: at, deleted: None };
-        let copies: Vec<Row> = self.rows.iter().filter(|row| self.sees(snapshot, row)).map(copy).collect();
+        let copies: Vec<Row> = self.rows.iter().filter(|row| row.is_in(snapshot)).map(copy).collect();
         if defect == Some(Defect::TwoTransactions) {
             self.rows.clear();
         }
@@ -188,7 +190,7 @@ impl Model for Protocol {
                     Role::Consumer => state.take(at),
                     Role::Older => {
                         let snapshot = state.sessions[at].snapshot.expect("taken");
-                        state.saw_nothing |= snapshot != 0 && !state.rows.iter().any(|row| state.sees(snapshot, row));
+                        state.saw_nothing |= snapshot != 0 && !state.rows.iter().any(|row| row.is_in(snapshot));
                     }
                     Role::Compactor => state.rewrite(at, self.defect),
                 }

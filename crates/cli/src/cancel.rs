@@ -32,7 +32,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             "none of these ids is a message that waits or is leased in queue {:?}",
             args.queue
         ))
-        .hint(format!("`trunkline find {} ID` says what became of one", args.queue)));
+        .hint(format!("`trunkline find {} ID` shows the state of a message", args.queue)));
     }
     Ok(())
 }

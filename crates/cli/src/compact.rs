@@ -11,16 +11,16 @@ use crate::{any::AnyQueue, database::Database, error::Result, number, print, tim
 #[command(after_help = "\
 Deleted rows occupy disk space until vacuum removes them, which it cannot do while an older transaction
 is open. This command copies the messages, which are few then, into an empty file. Programs that consume
-with the library do so by themselves, every ten seconds if it is worth it. If all consumers use SQL, run
-this command with --if-held from a cron job. If a session is in the way, the command frees 0 bytes, and
-writes the reason to standard error.
+with the library do so by themselves, for tables of 32 MB or more. If all consumers use SQL, run this
+command with --if-held from a cron job. If a session is in the way, the command frees 0 bytes, and writes
+the reason to standard error.
 
 Example:
   trunkline compact emails")]
 pub struct Args {
     /// The queue
     queue: String,
-    /// The number of bytes to gain at least
+    /// The number of bytes to free at least
     #[arg(long, value_name = "BYTES", default_value = "33554432", value_parser = number::count::<i64>)]
     at_least: i64,
     /// The longest time for which producers and consumers may have to wait

@@ -18,7 +18,7 @@ use crate::{
 /// The arguments of `trunkline console`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --users and --proxy-header, everybody who reaches the console may do everything. So it then
+Without --users and --proxy-header, every visitor of the console may do everything. In that case it
 listens only on this machine, and answers to no other host name.
 
 A file of users has one line per user: name:viewer:HASH or name:operator:HASH. Viewers may look, and
@@ -42,8 +42,8 @@ pub struct Args {
     /// Admit, as viewers, requests with the token in this file, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Take the user's name from this header, which a proxy sets; then only the proxy may be able
-    /// to reach the console
+    /// Take the user's name from this header, which a proxy sets; only the proxy must be able to
+    /// reach the console
     #[arg(long, value_name = "NAME")]
     proxy_header: Option<String>,
     /// The users who may act; all other users that the proxy names may only look

@@ -80,8 +80,8 @@ impl Database {
                 return Ok(Db::connect(&in_schema(url, self.schema.as_deref())).await?);
             }
             _ => {
-                return Err(Error::usage("this is for one server at a time, and several are named")
-                    .hint("name one with --database-url, and do it again for each of the others"));
+                return Err(Error::usage("this command works on one server, and several are given")
+                    .hint("run it once for each server, with --database-url"));
             }
         }
         if let Some(said) = said_by_environment(|name| std::env::var(name).ok()) {
@@ -253,7 +253,7 @@ fn check(url: &str) -> Result<()> {
             format!("{scheme}://… is not the address of a PostgreSQL")
         }
         None if url.contains('=') => return Ok(()),
-        _ => "this is no connection string".to_owned(),
+        _ => "this is not a connection string".to_owned(),
     };
     Err(Error::new(told)
         .hint("--database-url and DATABASE_URL are as postgres://user@host/database or host=… dbname=…"))

@@ -80,7 +80,7 @@ fn listen(text: &str) -> Result<String, String> {
     match text.rsplit_once(':') {
         None if is_port(text) => Ok(format!("127.0.0.1:{text}")),
         Some((host, port)) if !host.is_empty() && is_port(port) => Ok(text.to_owned()),
-        _ => Err("a port (15432), or an address and a port (0.0.0.0:15432) are wanted".to_owned()),
+        _ => Err("expected a port (15432), or an address and a port (0.0.0.0:15432)".to_owned()),
     }
 }
 

@@ -84,9 +84,9 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
             Err(Error::found(format!("nothing is wrong; there are {advice} pieces of advice"), 4))
         }
         (0, 0, _) => Ok(()),
-        (0, 1, _) => Err(Error::found("nothing is wrong as far as it is known: one check could not look", 3)),
+        (0, 1, _) => Err(Error::found("nothing is known to be wrong, but one check could not run", 3)),
         (0, unchecked, _) => {
-            Err(Error::found(format!("nothing is wrong as far as it is known: {unchecked} checks could not look"), 3))
+            Err(Error::found(format!("nothing is known to be wrong, but {unchecked} checks could not run"), 3))
         }
         (1, ..) => Err(Error::new("one thing is wrong")),
         (wrong, ..) => Err(Error::new(format!("{wrong} things are wrong"))),

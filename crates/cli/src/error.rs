@@ -107,14 +107,14 @@ fn told(error: &trunkline::Error) -> String {
 fn hint_of(error: &trunkline::Error) -> Option<&'static str> {
     if error.is_no_queue() {
         return Some(
-            "a queue has payloads of one type: `trunkline queue create NAME --type text` (or jsonb, or bytea, which it has \
-             otherwise); `trunkline queue list` shows what there is",
+            "a queue has payloads of one type: `trunkline queue create NAME --type text` (or jsonb; bytea is \
+             the default); `trunkline queue list` lists the queues",
         );
     }
     match error.sqlstate().map(tokio_postgres::error::SqlState::code) {
         Some("3D000") => Some("the server answers; is the name of the database right?"),
         Some("28000" | "28P01") => Some("the server answers; are the user, the password and pg_hba.conf right?"),
-        None if error.is_outcome_unknown() => Some("look at what has happened before you do it again"),
+        None if error.is_outcome_unknown() => Some("check whether it took effect before you repeat it"),
         None if is_unanswered(error) => Some("is the server running, and is the address right?"),
         _ => None,
     }

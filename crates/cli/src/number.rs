@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 pub fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    let number: u64 = text.trim().parse().map_err(|_| "a whole number is wanted, as 100".to_owned())?;
+    let number: u64 = text.trim().parse().map_err(|_| "expected a whole number, such as 100".to_owned())?;
     T::try_from(number).map_err(|_| "the number is too large".to_owned())
 }
 
@@ -12,7 +12,7 @@ pub fn more_than_zero(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 pub fn id(text: &str) -> Result<i64, String> {
-    text.trim().parse().map_err(|_| "an id is wanted, a number as `enqueue` and `peek` print it".to_owned())
+    text.trim().parse().map_err(|_| "expected an id, a number as `enqueue` and `peek` print it".to_owned())
 }
 
 #[cfg(test)]

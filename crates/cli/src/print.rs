@@ -34,9 +34,9 @@ pub fn done(lines: impl Iterator<Item = impl fmt::Display>) -> Result<()> {
     after_change(self::lines(lines))
 }
 
-/// Adds to an error that the change was made although its result could not be written.
+/// Adds a hint to the error: the change was made, although its result could not be written.
 pub fn after_change(written: Result<()>) -> Result<()> {
-    written.map_err(|error| error.hint("what was asked for is done all the same; do not do it again for this"))
+    written.map_err(|error| error.hint("the change was made; do not repeat the command because of this error"))
 }
 
 /// Writes a line to standard error. A failure to write it is ignored.

@@ -9,7 +9,7 @@ use crate::{number, time};
 #[command(after_help = "\
 Out, at least once: a message leaves the queue when the broker has confirmed it. A message
 that the broker refuses for good becomes a dead letter with the broker's reason. A message that it
-refuses for now is tried again, uncharged.
+refuses for now is tried again, and no attempt is counted.
 In, effectively once: the broker's position is stored in the transaction that enqueues.
 
 Addresses, each available in builds with its feature:
@@ -26,7 +26,7 @@ The subject, stream or topic may contain fields that each message fills: {queue}
 {metadata.NAME}, {payload.FIELD}; {+metadata.NAME} if the value may contain the dots that separate
 the parts of a subject. A message that cannot fill them becomes a dead letter.
 
-SIGTERM, SIGINT and SIGHUP end it in order: batches in progress are finished, and all other messages
+SIGTERM, SIGINT and SIGHUP end it gracefully: batches in progress are finished, and all other messages
 are given back.
 
 Examples:

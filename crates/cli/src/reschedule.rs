@@ -49,7 +49,7 @@ pub async fn run(args: Args, database: &Database) -> Result<()> {
     print::done(moved.iter())?;
     if moved.is_empty() {
         return Err(Error::new(format!("none of these ids is a message that waits in queue {:?}", args.queue))
-            .hint(format!("`trunkline find {} ID` says what became of one", args.queue)));
+            .hint(format!("`trunkline find {} ID` shows the state of a message", args.queue)));
     }
     Ok(())
 }

@@ -147,8 +147,8 @@ async fn drain(shards: &shards::Set, shard: shards::Id, moves: bool, quiet: bool
     let left = tokio::select! {
         left = draining => left?,
         () = stop.asked() => {
-            return Err(Error::new("interrupted; the shard still drains")
-                .hint("call it again to go on, or let it take messages again with `trunkline shard resume`"));
+            return Err(Error::new("interrupted; the shard is still draining")
+                .hint("run the command again to continue, or let the shard take messages again with `trunkline shard resume`"));
         }
     };
     let sum = left.sum();

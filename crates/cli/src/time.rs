@@ -26,7 +26,7 @@ fn to_digits(time: SystemTime, digits: usize) -> String {
 pub fn instant(text: &str) -> Result<SystemTime, String> {
     let time = text.trim().parse::<Timestamp>();
     time.map(SystemTime::from)
-        .map_err(|_| "a point in time is wanted, as 2030-01-01T08:00:00Z or 2030-01-01T08:00:00+02:00".to_owned())
+        .map_err(|_| "expected a point in time, such as 2030-01-01T08:00:00Z or 2030-01-01T08:00:00+02:00".to_owned())
 }
 
 pub fn age(age: Duration) -> String {
@@ -57,7 +57,8 @@ pub fn more_than_zero(text: &str) -> Result<Duration, String> {
 
 /// Parses a duration in which numbers without a unit are in `unit`, of `seconds` seconds each.
 pub fn in_unit(text: &str, unit: &str, seconds: f64) -> Result<Duration, String> {
-    let wrong = || format!("a time is wanted: a number of {unit}, or one with a unit, as 250ms, 90s, 5m, 1h30m, 7d");
+    let wrong =
+        || format!("expected a time: a number of {unit}, or a number with a unit, such as 250ms, 90s, 5m, 1h30m, 7d");
     let mut total = 0.0;
     let mut rest = text.trim();
     let alone = rest.parse::<f64>().ok().filter(|_| !rest.ends_with(|c: char| c.is_ascii_alphabetic()));

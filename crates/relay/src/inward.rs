@@ -332,7 +332,9 @@ impl Running {
         self.progress.refuse(&why);
         self.metrics.refused.increment(1);
         if !self.passes_over {
-            return Err(Error::usage(format!("{why}; mend it, or pass over what cannot be stored")));
+            return Err(Error::usage(format!(
+                "{why}; fix the cause, or skip messages that cannot be stored (--pass-over)"
+            )));
         }
         warn!(relay = self.name, why, "passed over");
         self.commit(from, to, Err(&why)).await

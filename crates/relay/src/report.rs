@@ -97,7 +97,7 @@ impl Report {
         Ok(())
     }
 
-    /// Deletes the row when the relay ends in order.
+    /// Deletes the row when the relay ends cleanly.
     pub async fn end(&self) {
         let statement: Statement<(&str, &str), u64> = Statement::of(self.forget.text().to_owned());
         let end = async {

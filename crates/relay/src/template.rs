@@ -105,7 +105,7 @@ impl Part {
                 return Err(bad(
                     template,
                     &format!(
-                        "{{{place}}} is no place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
+                        "{{{place}}} is not a place; there are {{queue}}, {{key}}, {{metadata.NAME}} and {{payload.FIELD}}"
                     ),
                 ));
             }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn missing_field_is_named() {
         assert!(fill("{metadata.none}").is_err_and(|why| why.contains("\"none\"")));
-        assert!(fill("{payload.to}").is_err_and(|why| why.contains("no text")));
+        assert!(fill("{payload.to}").is_err_and(|why| why.contains("not text")));
         assert!(fill("{payload.to.street}").is_err_and(|why| why.contains("to.street")));
     }
 

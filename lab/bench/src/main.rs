@@ -48,7 +48,7 @@ enum Verb {
     List(Choice),
     /// Run rows, and keep what came out in a folder of its own below target/bench
     Run(Box<Run>),
-    /// Write tables and figures of what a run left, beside it
+    /// Write a run's tables and figures into its folder
     Report {
         /// The run's results.json [default: the last run's]
         file: Option<PathBuf>,
@@ -57,7 +57,7 @@ enum Verb {
     Publication(Box<Publication>),
     /// Put one whole run, its tables and its figures into lab/results
     Publish(Publish),
-    /// Measure what queues on Postgres are said to gain by, claim by claim
+    /// Measure claims about how to make queues on Postgres faster
     Claims(Claims),
     /// Find the row of every figure in these documents that names one
     Stated {
@@ -130,7 +130,7 @@ struct Choice {
     /// time]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = at_least_one)]
     dequeue_batch: Vec<usize>,
-    /// Threads of the contenders' runtimes, where they can be told; 0 is as many as they like
+    /// Threads of the contenders' runtimes, where that is configurable; 0 means their default
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
     /// Seconds for the consumers of `idle` to fall asleep, before the clock starts
@@ -191,7 +191,7 @@ struct Publication {
     choice: Choice,
     #[command(flatten)]
     server: ServerArgs,
-    /// Begin again, whatever an interrupted one left
+    /// Discard an interrupted publication and begin again
     #[arg(long)]
     restart: bool,
     /// Other versions of PostgreSQL, whose folders `TRUNKLINE_PG_BINS` names; none with an empty
@@ -208,7 +208,7 @@ struct Publication {
     /// target/bench/publication]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Say what it would run and how long that takes, and no more
+    /// Print the plan and its duration, and exit
     #[arg(long)]
     plan: bool,
 }

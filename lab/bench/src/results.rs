@@ -130,7 +130,7 @@ pub struct Told {
     /// 0 leaves the disk as it is. `None` on any other server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fsync_ms: Option<f64>,
-    /// The number of servers that share the queue; 0 means one server without stripes.
+    /// The number of servers that share the queue; 0 means one server without shards.
     #[serde(default)]
     pub stripes: usize,
     /// The number of keys, which the messages use in turn; 0 means no keys.

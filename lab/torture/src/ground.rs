@@ -111,7 +111,7 @@ impl Ground {
                 plan::LEAST => settings.priorities(plan::PRIORITIES).aging(Duration::from_secs(1)),
                 plan::KEYED => settings.partitions(plan::LANES),
                 plan::UNIQUE => settings.uniqueness(true),
-                plan::RANKED => settings.priorities(plan::PRIORITIES).aging(plan::HEAD_START),
+                plan::RANKED => settings.priorities(plan::PRIORITIES).aging(plan::AGING),
                 _ => settings,
             };
             db.create_queue(name, &settings).await.map_err(|error| error.to_string())?;

@@ -30,9 +30,9 @@ pub const PURGED: &str = "purged";
 /// A queue with priorities, and one consumer with one task. The consumer lets a backlog grow from
 /// time to time.
 pub const RANKED: &str = "ranked";
-/// A queue with a limit of leased messages, which several processes reach.
+/// A queue with a limit on leased messages that several processes reach.
 pub const CAPPED: &str = "capped";
-/// A queue with a limit of messages per second, which several processes reach.
+/// A queue with a limit on messages per second that several processes reach.
 pub const METERED: &str = "metered";
 /// A queue with keys and lanes, for workers and for clients of the SQL functions.
 pub const KEYED: &str = "keyed";
@@ -44,9 +44,9 @@ pub const TICKS: &str = "ticks";
 /// The number of schedules. Each schedule ticks every second.
 pub const SCHEDULES: usize = 40;
 pub const PRIORITIES: u32 = 3;
-/// The head start of each step of priority in [`RANKED`]. In a backlog, the oldest message of the
+/// The aging of each step of priority in [`RANKED`]. In a backlog, the oldest message of the
 /// lowest priority comes before the newest of the highest.
-pub const HEAD_START: Duration = Duration::from_millis(400);
+pub const AGING: Duration = Duration::from_millis(400);
 /// The maximum number of leased messages of [`CAPPED`].
 pub const MAX_LEASED: u32 = 6;
 /// The rate and burst of [`METERED`]. The rate is somewhat lower than that of its enqueues.

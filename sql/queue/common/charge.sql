@@ -2,7 +2,7 @@ create or replace function trunkline.{do_charge_}(ids bigint[], sizes int[], att
     returns table (id bigint, size int, attempt int, dead boolean) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Charges an attempt after a failure without a lease (a transaction was rolled back). The messages are due again after the delay of their range, or
+-- Counts an attempt after a failure without a lease (a transaction was rolled back). The messages are due again after the delay of their range, or
 -- dead if their attempts are used up or the delay is null. If a consumer has leased a message by then, that consumer ends it.
 #variable_conflict use_variable
 declare

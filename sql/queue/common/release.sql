@@ -2,7 +2,7 @@ create or replace function trunkline.{do_release_}(ids bigint[], sizes int[], at
     returns table (id bigint, size int, attempt int) language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Makes messages due as if they had never been leased. The attempt is not charged, but its number is not used again: a worker that holds the old
+-- Makes messages due as if they had never been leased. The attempt is not counted, but its number is not used again: a worker that holds the old
 -- lease still finds it lost.
 #variable_conflict use_variable
 declare

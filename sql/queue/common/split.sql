@@ -28,7 +28,7 @@ begin
     whole_size := r.size;
     if r.error is null and (array_ndims(whole) is distinct from 1 or array_lower(whole, 1) <> 1 or cardinality(whole) <> whole_size
                             or num_nulls(variadic whole) > 0) then
-        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them has them charged.
+        -- The row got past trunkline.refuse_row, which accepts its parts only with an error. A consumer that reads them counts an attempt.
         r.error := 'part of a row that is no batch';
     end if;
     select array_agg(distinct c order by c) into ends from (

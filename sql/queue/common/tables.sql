@@ -17,7 +17,7 @@ alter sequence trunkline.{id_} owned by trunkline.{queue_}.id;
 -- Constraints and the condition of a trigger are also compiled again with every statement, at 17 us per insert; the function of a trigger is compiled
 -- once per session, and costs about 3 us.
 create trigger refuse_row before insert on trunkline.{queue_} for each row execute function trunkline.refuse_row();
--- attempt counts the charged deliveries; attempt plus released is the number of the last delivery, from which a replay continues. own contains the
+-- attempt is the number of counted attempts; attempt plus released is the number of the last delivery, from which a replay continues. own contains the
 -- values of columns that users added, each as Postgres writes it; null if there were none.
 create table trunkline.{dead_} (
     id bigint constraint {deadkey_} primary key, enqueued_at timestamptz not null, dead_at timestamptz not null default clock_timestamp(),

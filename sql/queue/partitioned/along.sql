@@ -3,13 +3,13 @@ create or replace function trunkline.{do_along_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the line of the lane, and moves messages of keys with
--- lines of their own to those lines. Then it reads the keys' lines, but only as far as the lane's line was read: messages beyond that point could
--- belong behind unread ones of that line. While another session splits rows of the lane, to cancel or reschedule, it holds the lane's lock, and
--- nothing of the lane is leased: a row that was skipped because it was locked would come too late. lined_n: the maximum number of messages from keys'
--- own lines. way: a message whose lease ran out comes alone (1) or not at all (2). Or (3) a message whose lease ran out for the first time comes like
--- the rest. One whose lease ran out again comes last, because the caller runs it apart; with 4 it does not come at all. No message of the call comes
--- behind it.
+-- Locks messages of a lane that the caller holds, up to n that may be leased. It first reads the lane's backlog (line), and moves messages of keys
+-- with backlogs of their own to those. Then it reads the keys' backlogs, but only as far as the lane's was read: messages beyond that point could
+-- belong behind unread ones of the lane's backlog. While another session splits rows of the lane, to cancel or reschedule, it holds the lane's lock,
+-- and nothing of the lane is leased: a row that was skipped because it was locked would come too late. lined_n: the maximum number of messages from
+-- backlogs of keys. way: a message whose lease expired is leased alone (1) or not at all (2). Or (3) a message whose lease expired for the first time
+-- comes like the rest. One whose lease expired again comes last, because the caller runs it apart; with 4 it does not come at all. No message of the
+-- call comes behind it.
 #variable_conflict use_variable
 declare
     clock timestamptz;

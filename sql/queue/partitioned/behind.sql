@@ -12,7 +12,7 @@ begin
             select r.lane, r.place, r.id, r.size, r.keys[(m.id - r.id)::int + 1] as key
             from trunkline.{queue_} r where r.id <= m.id and r.id >= m.id / 1024 * 1024 order by r.id desc limit 1) q
         where m.id - q.id < q.size and exists (
-            -- A key has a line of its own after one of its messages failed.
+            -- A key has a backlog of its own after one of its messages failed.
             select from trunkline.{queue_} r
             where r.lane = q.lane and r.line = q.key and (r.place, r.id + 0) < (q.place, m.id) and r.error is not null));
 end $f$;

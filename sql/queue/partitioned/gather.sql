@@ -4,11 +4,11 @@ create or replace function trunkline.{do_gather_}(
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
 -- Locks due rows that contain at most n messages together, oldest first, from a place on; takes and leases both use it. Returns where the rows are,
 -- in order (none if nothing is due), and, if more may be due, the place after them. Some rows cannot be handed out as they are: too large for n,
--- their lease ran out, or their attempts are used up. Such a row is split or buried when it comes first. A message whose lease ran out may crash the
+-- their lease expired, or their attempts are used up. Such a row is split or buried when it comes first. A message whose lease expired may crash the
 -- worker that runs it together with others. It comes like the rest (apart = 0), or alone (1), or not at all (2); 3 and 4 mean the same as 1 and 2,
--- but only for messages whose lease ran out more than once: after the first time a message may be innocent, and need not run alone yet if it has
--- another attempt left in which it can. The function reads one line of a lane (of_line), ordered by places, which leases do not change, and moves
--- messages of keys with lines of their own (lined) to those lines. No row is returned ahead of one that another transaction has locked: only that
+-- but only for messages whose lease expired more than once: after the first time a message may be innocent, and need not run alone yet if it has
+-- another attempt left in which it can. The function reads one backlog of a lane (of_line), ordered by places, which leases do not change, and
+-- moves messages of keys with backlogs of their own (lined) to those. No row is returned ahead of one that another transaction has locked: only that
 -- transaction's commit shows whether its message is done.
 #variable_conflict use_variable
 declare
@@ -132,7 +132,7 @@ begin
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own)
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline.{do_keptof_}(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;

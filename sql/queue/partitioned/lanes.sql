@@ -7,9 +7,9 @@ create or replace function trunkline.{do_lanes_}(
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Leases up to n messages for one holder of lanes: first from the lanes that it holds, then from free lanes, up to its share. A lane is held by one
 -- holder at a time, for as long as its leases last. A worker that has too few lanes asks the holder of the most lanes for some, which releases a lane
--- when nothing of it is leased. Each call reads the lanes in random order, so that no lane always waits behind the others. A message whose lease ran
--- out comes alone. Workers (most is null) get a message whose lease ran out for the first time like the rest, provided that it has attempts left for
--- that. Of messages whose lease ran out again they get one together with the rest, and run it alone themselves. rate: null unless keys have a rate.
+-- when nothing of it is leased. Each call reads the lanes in random order, so that no lane always waits behind the others. A message whose lease
+-- expired is leased alone. Workers (most is null) get a message whose lease expired for the first time like the rest, provided that it has attempts left for
+-- that. Of messages whose lease expired again they get one together with the rest, and run it alone themselves. rate: null unless keys have a rate.
 -- Otherwise it has three numbers of seconds: between two messages of a key; until an empty bucket is full; and until a bucket is full that was empty
 -- when the lane changed hands.
 #variable_conflict use_variable

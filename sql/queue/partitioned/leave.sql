@@ -20,7 +20,7 @@ begin
           where h.lane >= 0 and h.holder = holder and h.lane = any (lanes) and h.held_until > clock
           order by h.lane for update) h
     where g.lane = h.lane
-      and g.lane <> all (array( -- evaluated once, along the due times, where leases end; the sum hides the lanes, which contain all waiting messages
+      and g.lane <> all (array( -- evaluated once, along the index on due times, where leased rows come last; `lane + 0` keeps the planner off the index that begins with the lane and contains all waiting messages
         select distinct q.lane + 0 from trunkline.{queue_} q where q.attempt > 0 and q.error is null and q.due_at > clock));
     if found then
         perform pg_notify({channel}, '');

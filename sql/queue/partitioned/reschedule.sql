@@ -3,7 +3,7 @@ create or replace function trunkline.{do_reschedule_}(ids bigint[], due timestam
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
 -- Makes waiting messages due at a time, and never at one that lies below a floor: a time in the past means now or, for a message that is already due,
--- its present due time. A message whose lease ran out would count as leased again if its due time moved to the future: so it becomes a failure. Busy
+-- its present due time. A message whose lease expired would count as leased again if its due time moved to the future: so it becomes a failure. Busy
 -- messages are returned, too, as not done.
 #variable_conflict use_variable
 declare
@@ -19,7 +19,7 @@ begin
             update trunkline.{queue_} q
             set due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
                 place = case when due > clock_timestamp() then due else q.place end,
-                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             from unnest(picked.first, picked.sizes) d(id, size)
             where q.id >= d.id and q.id < d.id + d.size
             returning q.id, q.size)

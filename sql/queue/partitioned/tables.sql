@@ -1,5 +1,5 @@
--- Each partition of keys is a lane. line: empty, or the key if the key has a line of its own. place: due_at, except that leases and retries do not
--- change it.
+-- Each partition of keys is a lane. line: the backlog that the row is in: empty, or the key if the key has a backlog of its own. place: due_at,
+-- except that leases and retries do not change it.
 alter table trunkline.{queue_}
     add column lane smallint not null constraint lane check (lane between 0 and {key_lanes} - 1),
     add column keys text[] not null,

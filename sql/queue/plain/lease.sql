@@ -5,7 +5,7 @@ create or replace function trunkline.{do_lease_}(
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Leases up to n messages and charges an attempt for each. With apart, a message whose lease ran out comes alone.
+-- Leases up to n messages and counts an attempt for each. With apart, a message whose lease expired is leased alone.
 #variable_conflict use_variable
 declare
     term interval := case when lease is null then {lease} else trunkline.check_lease(lease) end;
@@ -82,7 +82,7 @@ begin
         exit when at.ran_out or not at.more;
         n := n - at.got;
         rows := least(n, 1 + n::bigint * cardinality(at.tids) / at.got);
-        way := least(2 * way, 2); -- after the first pass, messages whose lease ran out are left out
+        way := least(2 * way, 2); -- after the first pass, messages whose lease expired are left out
         due := at.due;
         next_id := at.id;
     end loop;

@@ -4,9 +4,9 @@ create or replace function trunkline.{do_gather_}(
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
 -- Locks due rows that contain at most n messages together, oldest first, from a place on; takes and leases both use it. Returns where the rows are,
 -- in order (none if nothing is due), and, if more may be due, the place after them. Some rows cannot be handed out as they are: too large for n,
--- their lease ran out, or their attempts are used up. Such a row is split or buried when it comes first. In the caller's transaction that would hide
+-- their lease expired, or their attempts are used up. Such a row is split or buried when it comes first. In the caller's transaction that would hide
 -- the rest of the row until the commit. So with cut = false such a row is an error, which lets the caller release the locks. The error names how many
--- rows before it can be handed out. A message whose lease ran out may crash the worker that runs it together with others. It comes like the rest
+-- rows before it can be handed out. A message whose lease expired may crash the worker that runs it together with others. It comes like the rest
 -- (apart = 0), or alone (1), or not at all (2). Reads one lane, up to a bound.
 #variable_conflict use_variable
 declare
@@ -105,7 +105,7 @@ begin
                 delete from trunkline.{queue_} q using unnest(seen.spent_tids) d(tid) where q.ctid = d.tid
                 returning q.id, q.enqueued_at, q.attempt, q.released, q.size, q.payload, q.metadata, trunkline.{do_kept_}(q) as own)
             insert into trunkline.{dead_} (id, enqueued_at, attempt, released, error, payload, metadata, own)
-            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt ran out', m.payload, m.metadata,
+            select g.id + m.k, g.enqueued_at, g.attempt - g.released, g.released, 'the lease of the last attempt expired', m.payload, m.metadata,
                    trunkline.{do_keptof_}(g.own, m.k)
             from gone g, lateral (select generate_series(0, g.size - 1) as k, unnest(g.payload) as payload, unnest(g.metadata) as metadata) m
             where m.k is not null;

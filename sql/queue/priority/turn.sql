@@ -2,8 +2,8 @@ create or replace function trunkline.{do_turn_}(dues timestamptz[], ids bigint[]
     language plpgsql
     set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
     set enable_mergejoin = off set jit = off set plan_cache_mode = force_generic_plan as $f$
--- Chooses the lane whose turn it is: the one whose first row is the oldest, after subtracting a head start for each step of priority. bound is the
--- due time up to which the lane stays in front, plus a sixteenth of a head start. The addition avoids that rows of two lanes are fetched one by one.
+-- Chooses the lane whose turn it is: the one whose first row is the oldest, after subtracting the aging for each step of priority. bound is the
+-- due time up to which the lane stays in front, plus a sixteenth of the aging. The addition avoids that rows of two lanes are fetched one by one.
 -- Null if nothing is due from these places on. Only for queues with priorities.
 #variable_conflict use_variable
 declare

@@ -48,7 +48,7 @@ begin
             update trunkline.{queue_} q
             set payload = part, metadata = beside,
                 due_at = case when due > clock_timestamp() then due else least(q.due_at, trunkline.clock()) end,
-                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease ran out') else q.error end
+                error = case when q.attempt > 0 and due > clock_timestamp() then coalesce(q.error, 'the lease expired') else q.error end
             where q.id = message;
             done[nr] := true;
         end loop;

@@ -48,7 +48,8 @@ pub(crate) struct LonelyTrips {
 
 impl LonelyTrips {
     /// Counts a statement whose caller waits for its answer. `is_alone` is true if no other
-    /// statement is under way. Logs a message if there were many.
+    /// statement is under way. Logs advice if this
+    /// statement completes a fast series of `MANY`.
     pub fn count(&self, is_alone: bool, advice: &LonelyAdvice) {
         if self.is_loop(is_alone) && advice.is_due() {
             debug!(

@@ -90,7 +90,8 @@ impl TlsFile {
             return Err(self.error(format!("the private key is encrypted, which is not supported: {DECRYPT}")));
         }
         PrivateKeyDer::from_pem_slice(&bytes).or_else(|error| {
-            PrivateKeyDer::try_from(bytes).map_err(|_| self.error(format!("this is no private key: {}", said(error))))
+            PrivateKeyDer::try_from(bytes)
+                .map_err(|_| self.error(format!("this is not a private key: {}", said(error))))
         })
     }
 }
@@ -161,8 +162,8 @@ impl TlsFiles {
         })
     }
 
-    /// Returns the revocation lists for the authorities to trust. The list at its default place
-    /// belongs to authorities of a file, as in libpq.
+    /// Returns the revocation lists for the trusted authorities. Without a file of authorities, the
+    /// list at the default path is ignored, as in libpq.
     pub fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>> {
         let applies = |list: &&TlsFile| self.root.is_some() || !list.is_default;
         let mut lists = self.revoked.as_ref().filter(applies).map_or(Ok(Vec::new()), TlsFile::revocation_lists)?;

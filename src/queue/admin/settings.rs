@@ -39,7 +39,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Creates settings for payloads of any type that Postgres knows: `bytea`, `text`, `jsonb`,
+    /// Creates settings for payloads of any type of PostgreSQL: `bytea`, `text`, `jsonb`,
     /// `int8`, `uuid`, a composite type, an array. The defaults are 10 attempts, leases of 30
     /// seconds, up to 1,024 messages per batch, no priorities, and no uniqueness.
     #[must_use]
@@ -101,7 +101,7 @@ impl Settings {
         Self { priorities, ..self }
     }
 
-    /// Sets the head start that one step of priority gives: more than zero, at most 36,500 days; a
+    /// Sets the aging that one step of priority is worth: more than zero, at most 36,500 days; a
     /// minute by default.
     ///
     /// Each step of priority adds this time to a message's age. The due message with the highest
@@ -295,8 +295,7 @@ fn in_seconds(time: Duration) -> f64 {
     time.as_secs_f64().min(1e10)
 }
 
-/// Converts a head start to seconds. `Duration::MAX` becomes the longest head start that the server
-/// accepts.
+/// Converts an aging to seconds. `Duration::MAX` becomes the longest aging that the server accepts.
 fn strict(aging: Duration) -> f64 {
     match aging {
         Duration::MAX => 36_500.0 * 86_400.0,

@@ -213,7 +213,8 @@ impl<T> Drop for Buffer<T> {
 }
 
 /// Fills a buffer in a task, and releases messages that wait in the buffer for too long. If the
-/// task ends with its runtime, it wakes a waiting poll, and the next poll starts another task.
+/// task's runtime ends, dropping the filler wakes a waiting poll, and the next poll starts another
+/// task.
 struct Filler<T>(Arc<Buffer<T>>);
 
 impl<T> Drop for Filler<T> {

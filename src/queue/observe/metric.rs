@@ -116,23 +116,23 @@ impl Metrics {
         };
         drop(of_ticks(queue)); // creates these metrics at the start, like the others
         describe_counter!("trunkline_settled_messages_total", Unit::Count, "Messages whose lease ended");
-        describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Time that a call of a handler took");
+        describe_histogram!("trunkline_handle_seconds", Unit::Seconds, "Duration of calls of a handler");
         Self {
             enqueued_messages: count("trunkline_enqueued_messages_total", "Messages enqueued"),
-            enqueued_rows: count("trunkline_enqueued_rows_total", "Rows that enqueued messages made"),
+            enqueued_rows: count("trunkline_enqueued_rows_total", "Rows inserted for enqueued messages"),
             receive_direct: count("trunkline_direct_messages_total", "Messages handed over inside a notification"),
             leased: count("trunkline_leased_messages_total", "Messages leased"),
             taken: count("trunkline_taken_messages_total", "Messages taken"),
             cancelled: count("trunkline_cancelled_messages_total", "Messages cancelled"),
             rescheduled: count("trunkline_rescheduled_messages_total", "Messages made due at another time"),
             settled: End::ALL.map(|end| counter!("trunkline_settled_messages_total", with(end))),
-            enqueue_seconds: time("trunkline_enqueue_seconds", "Time that an insert took, its commit included"),
-            lease_seconds: time("trunkline_lease_seconds", "Time that a lease's statement took"),
-            take_seconds: time("trunkline_take_seconds", "Time that a take's statement took"),
-            settle_seconds: time("trunkline_settle_seconds", "Time that a statement took that ends leases"),
-            find_seconds: time("trunkline_find_seconds", "Time that a find's statement took"),
-            cancel_seconds: time("trunkline_cancel_seconds", "Time that a statement took that cancels"),
-            reschedule_seconds: time("trunkline_reschedule_seconds", "Time that a statement took that reschedules"),
+            enqueue_seconds: time("trunkline_enqueue_seconds", "Duration of inserts, including the commit"),
+            lease_seconds: time("trunkline_lease_seconds", "Duration of statements that lease"),
+            take_seconds: time("trunkline_take_seconds", "Duration of statements that take"),
+            settle_seconds: time("trunkline_settle_seconds", "Duration of statements that end leases"),
+            find_seconds: time("trunkline_find_seconds", "Duration of statements that find a message"),
+            cancel_seconds: time("trunkline_cancel_seconds", "Duration of statements that cancel"),
+            reschedule_seconds: time("trunkline_reschedule_seconds", "Duration of statements that reschedule"),
             handle_seconds: End::ALL.map(|end| match end {
                 End::Done | End::Retried | End::Dead => {
                     histogram!("trunkline_handle_seconds", with(end))
@@ -272,11 +272,11 @@ impl ShardMetrics {
     pub fn add(&self, queue: &str, shard: &str) {
         const AWAY: &str = "trunkline_shard_down";
         const ELSEWHERE: &str = "trunkline_shard_rerouted_total";
-        describe_gauge!(AWAY, Unit::Count, "1 while a shard is not reached, and gets nothing");
+        describe_gauge!(AWAY, Unit::Count, "1 while a shard is unreachable and receives no calls");
         describe_counter!(
             ELSEWHERE,
             Unit::Count,
-            "Enqueues that another shard was asked for because this one did not take them"
+            "Enqueues that were sent to another shard because this one did not accept them"
         );
         let labels = || [Label::new("queue", queue.to_owned()), Label::new("shard", shard.to_owned())].to_vec();
         let (away, elsewhere) = (gauge!(AWAY, labels()), counter!(ELSEWHERE, labels()));

@@ -1,8 +1,8 @@
-//! A message whose lease ran out may have crashed its worker, and may do so again. So it runs
+//! A message whose lease expired may have crashed its worker, and may do so again. So it runs
 //! alone: it starts when nothing else is running, and nothing starts beside it.
 //!
-//! A message that has been running for a second counts as harmless. So this message waits at most a
-//! second for the others, and the others wait at most a second for it.
+//! A message that has been running for a second is treated like any other. So this message waits
+//! at most a second for the others, and the others wait at most a second for it.
 //!
 //! Messages run in the order in which they were leased, and nothing is leased while such a message
 //! waits for a hand. So if it crashes the worker again, few other messages lose an attempt: only

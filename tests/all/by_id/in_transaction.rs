@@ -19,7 +19,7 @@ async fn message_cancelled_in_a_transaction_is_gone_at_its_commit() {
         // The message's neighbours in the same batch are not hidden.
         let taken = queue.take(9).await.expect("taken");
         assert_eq!(taken.iter().map(|message| message.id).collect::<Vec<_>>(), [ids[0], ids[1], ids[3]]);
-        assert_eq!(found(&queue, ids[2]).await.state, State::Due, "for everybody else");
+        assert_eq!(found(&queue, ids[2]).await.state, State::Due, "for all other sessions");
         if commits {
             transaction.commit().await.expect("committed");
         } else {
@@ -48,7 +48,7 @@ async fn message_moved_in_a_transaction_wakes_consumers_at_its_commit() {
     until_asleep(&sql).await;
     let transaction = db.begin().await.expect("begun");
     assert_eq!(queue.reschedule_in(&transaction, &ids[1..2], NOW).await.expect("moved"), ids[1..2]);
-    assert_eq!(found(&queue, ids[1]).await.state, State::Delayed, "for everybody else");
+    assert_eq!(found(&queue, ids[1]).await.state, State::Delayed, "for all other sessions");
     assert_eq!(queue.reschedule(&ids[..1], HOUR * 2).await.expect("moved"), ids[..1], "a neighbour is free");
     transaction.commit().await.expect("committed");
     let taken = timeout(SOON, waiter).await.expect("it is woken").expect("no panic").expect("taken");

@@ -1,4 +1,4 @@
-//! Queues of each kind, with consumers that keep running, end in order, or vanish while the clock
+//! Queues of each kind, with consumers that keep running, stop, or vanish while the clock
 //! is changed.
 
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn worker(queue: &Queue<i64>, seen: &Seen) -> Runs {
     }))
 }
 
-/// Runs a worker that holds many messages when it ends in order.
+/// Runs a worker that holds many messages when it stops.
 async fn ends_in_order(queue: &Queue<i64>) {
     static NONE: Semaphore = Semaphore::const_new(0);
     let worker = Worker::new(queue.clone(), |_: Message<i64>| async {

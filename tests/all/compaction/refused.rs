@@ -109,7 +109,15 @@ async fn compaction_is_undone_if_a_dump_begins_meanwhile() {
     .expect("created");
     sql.batch_execute("select pg_advisory_lock(7)").await.expect("locked");
     let before = contents_of_rows(&sql).await;
-    let compacts = tokio::spawn(async move { compact(&compacting).await });
+    let compacts = tokio::spawn(async move {
+        loop {
+            let (freed, refused) = compact(&compacting).await;
+            // A vacuum or another look may be in the way.
+            if freed > 0 || refused.as_ref().is_some_and(|refused| refused.contains("pg_dump")) {
+                return (freed, refused);
+            }
+        }
+    });
     let waits =
         "select exists (select from pg_stat_activity where datname = current_database() and wait_event = 'advisory')";
     eventually("it copies", || async { sql.query_one(waits, &[]).await.expect("asked").get(0) }).await;

@@ -138,7 +138,7 @@ async fn advisory_locks_of_another_role_stop_nothing() {
              select pg_advisory_lock(hashtext('trunkline.lane keys'), lane) from generate_series(-1, 8) lane",
         )
         .await
-        .expect("anybody may");
+        .expect("every role may");
     let in_time = async {
         here.sql
             .batch_execute(

@@ -39,7 +39,7 @@ enum Step {
     Enqueue(Vec<u8>),
     /// Starts a worker with this maximum of concurrent handlers.
     Start(usize),
-    /// Ends a running worker in order. `Vanish` drops a worker with everything that it holds.
+    /// Stops a running worker gracefully. `Vanish` drops a worker with everything that it holds.
     Stop(u8),
     Vanish(u8),
     /// Cuts a worker's connection after this many more bytes from the server.

@@ -161,7 +161,7 @@ impl Model {
             if known.attempts() >= MAX_ATTEMPTS { spent.push(*id) } else { ids.push(*id) }
         }
         for id in spent {
-            self.bury(id, "the lease of the last attempt ran out");
+            self.bury(id, "the lease of the last attempt expired");
         }
         ids
     }

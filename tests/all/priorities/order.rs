@@ -1,5 +1,5 @@
-//! Random histories: each taken message was among the first by age plus head start, within a
-//! tolerance of one sixteenth of a head start.
+//! Random histories: each taken message was among the first by age plus aging, within a
+//! tolerance of one sixteenth of the aging.
 
 use proptest::prelude::*;
 use trunkline::Settings;

@@ -65,7 +65,7 @@ async fn waiting_messages_move_whole_and_leased_ones_are_waited_for() {
     assert_eq!((retried.attempt, retried.error.as_deref()), (1, Some("not yet")));
     assert_eq!(find(50).await.metadata, metadata);
     let released = find(leased[10].payload).await;
-    assert_eq!(released.state, State::Due, "what was given back does not look like a lease that ran out");
+    assert_eq!(released.state, State::Due, "what was given back does not look like a lease that expired");
     let (shard, first) = there[&0][0].split_once(':').expect("an id");
     let sql = connect(&three.url(shard.parse().expect("a shard")).await).await;
     let first: i64 = first.parse().expect("a number");
@@ -174,7 +174,7 @@ async fn interrupted_move_is_completed_and_nothing_comes_twice() {
         .await;
     waiting.batch_execute("drop trigger slow on trunkline.moving").await.expect("dropped");
     locker.batch_execute("select pg_advisory_unlock(7)").await.expect("unlocked");
-    assert!(three.shards.left(id).await.expect("looked").moving > 0, "they are on both, as far as anybody knows");
+    assert!(three.shards.left(id).await.expect("looked").moving > 0, "they are on both, as far as the marks show");
     // These messages have been consumed on the new shard, so they must not be delivered again.
     let mut seen: Vec<i64> =
         three.queue.consumer(Wait::Adaptive).take(20).await.expect("taken").iter().map(|one| one.payload).collect();

@@ -142,7 +142,7 @@ async fn a_message_that_stays_keeps_its_key() {
     assert_eq!(leased.len(), 9);
     queue.retry(&leased[3..5], HOUR, "again").await.expect("held");
     run_out(&sql).await;
-    assert_eq!(held(&sql).await, all, "a lease that ran out");
+    assert_eq!(held(&sql).await, all, "a lease that expired");
     queue.reschedule(&ids[..5], HOUR).await.expect("moved");
     assert_eq!(held(&sql).await, all, "reschedule");
     sql.batch_execute(&format!(

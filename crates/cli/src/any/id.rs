@@ -65,8 +65,8 @@ impl Lent {
 pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
     let plain = |id: &Id| match id.shard {
         None => Ok(id.id),
-        Some(_) => Err(Error::usage(format!("{id} is an id on several servers, and one is named"))
-            .hint("name each of them: --database-url URL --database-url URL …")),
+        Some(_) => Err(Error::usage(format!("{id} names a shard, but only one server is given"))
+            .hint("give each server: --database-url URL --database-url URL …")),
     };
     ids.iter().map(plain).collect()
 }
@@ -75,8 +75,8 @@ pub fn plain(ids: &[Id]) -> Result<Vec<i64>> {
 pub fn sharded(ids: &[Id]) -> Result<Vec<shards::MessageId>> {
     let with_shard = |id: &Id| match id.shard {
         Some(shard) => Ok(shards::Sharded { shard, of: id.id }),
-        None => Err(Error::usage(format!("{id} does not say on which of the servers that is"))
-            .hint("ids are as `enqueue` and `peek` print them there: 1f3a9c02:1024")),
+        None => Err(Error::usage(format!("{id} does not name its shard"))
+            .hint("use ids as `enqueue` and `peek` print them for several servers: 1f3a9c02:1024")),
     };
     ids.iter().map(with_shard).collect()
 }

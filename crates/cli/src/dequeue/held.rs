@@ -101,7 +101,7 @@ impl Held {
             let unsure = thousands(self.unsure);
             print::note(format!(
                 "warning: {unsure} messages were delivered, and the connection broke while they were acknowledged: \
-                 they are done, or come again if their leases had ended"
+                 they are acknowledged, or will be delivered again if their leases had ended"
             ));
         }
     }

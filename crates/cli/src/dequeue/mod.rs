@@ -35,7 +35,7 @@ if the queue's payloads are JSON). It has no due time, because every dequeued me
 
 With at-least-once, a message is acknowledged only after it was written and, if standard output is a
 pipe, read from it. After SIGINT, SIGTERM or the end of the reader, all other messages are given back
-at once, and no attempt is charged. With at-most-once, messages that were taken from the queue and
+at once, and no attempt is counted. With at-most-once, messages that were taken from the queue and
 could not be written are lost.
 
 Examples:

@@ -31,7 +31,7 @@ impl FromStr for Fate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "" => Err("fail, skip or the name of a file is wanted".to_owned()),
+            "" => Err("expected fail, skip or the name of a file".to_owned()),
             "fail" => Ok(Self::Fail),
             "skip" => Ok(Self::Skip),
             path => Ok(Self::Aside(path.into())),

@@ -154,7 +154,7 @@ impl<'a> Fields<'a> {
                 let digits = text(digits).and_then(|digits| bytes(&digits));
                 return digits.map(Text).ok_or_else(|| "payload_hex has to be pairs of hexadecimal digits".to_owned());
             }
-            (None, None) => return Err("it has no payload: {\"payload\": …} is wanted".to_owned()),
+            (None, None) => return Err("it has no payload: expected {\"payload\": …}".to_owned()),
             (Some(_), Some(_)) => return Err("it has payload and payload_hex, of which only one can be".to_owned()),
         };
         let json = value.get();
@@ -162,7 +162,7 @@ impl<'a> Fields<'a> {
             _ if of_json => return Ok(Text(json.into())),
             Some(b'"') => {
                 let text =
-                    text(value).ok_or_else(|| "its payload has half a surrogate pair, which is no text".to_owned());
+                    text(value).ok_or_else(|| "its payload has half a surrogate pair, which is not text".to_owned());
                 return text.map(|text| Text(text.into()));
             }
             Some(b'{') => "an object",
@@ -176,17 +176,17 @@ impl<'a> Fields<'a> {
     fn priority(&self) -> Result<Option<u8>, String> {
         let Some(value) = self.some("priority") else { return Ok(None) };
         let priority = value.get().parse();
-        priority.map(Some).map_err(|_| format!("its priority is {}: a whole number from 0 to 9 is wanted", value.get()))
+        priority.map(Some).map_err(|_| format!("its priority is {}: expected a whole number from 0 to 9", value.get()))
     }
 
     fn unique(&self) -> Result<Option<String>, String> {
         let Some(value) = self.some("unique") else { return Ok(None) };
-        text(value).map(Some).ok_or_else(|| format!("its unique key is {}: a string is wanted", value.get()))
+        text(value).map(Some).ok_or_else(|| format!("its unique key is {}: expected a string", value.get()))
     }
 
     fn key(&self) -> Result<Option<String>, String> {
         let Some(value) = self.some("key") else { return Ok(None) };
-        text(value).map(Some).ok_or_else(|| format!("its key is {}: a string is wanted", value.get()))
+        text(value).map(Some).ok_or_else(|| format!("its key is {}: expected a string", value.get()))
     }
 
     fn due(&self) -> Result<Option<Due>, String> {
@@ -237,7 +237,7 @@ fn told(cause: &serde_json::Error) -> String {
 pub fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("a name and its text are wanted, as tenant=acme".to_owned()),
+        _ => Err("expected a name and a value, such as tenant=acme".to_owned()),
     }
 }
 
@@ -318,9 +318,9 @@ mod tests {
             (r#"{"payload": "x", "dely": 1}"#, "the field \"dely\" is unknown; a message is made of payload"),
             (r#"{"payload": "x", "delay": 1, "due_at": "2030-01-01T08:00:00Z"}"#, "it has delay and due_at"),
             (r#"{"payload": "x", "delay": -1}"#, "delay: between 0 and 365 days"),
-            (r#"{"payload": "x", "delay": []}"#, "delay: a time is wanted"),
-            (r#"{"payload": "x", "at": 7}"#, "at: a point in time is wanted"),
-            (r#"{"payload": "x", "at": "tomorrow"}"#, "at: a point in time is wanted"),
+            (r#"{"payload": "x", "delay": []}"#, "delay: expected a time"),
+            (r#"{"payload": "x", "at": 7}"#, "at: expected a point in time"),
+            (r#"{"payload": "x", "at": "tomorrow"}"#, "at: expected a point in time"),
             (r#"{"payload": "x", "metadata": ["a"]}"#, "metadata has to be an object"),
             (r#"{"payload": "x", "columns": 7}"#, "columns has to be an object"),
             (r#"{"payload": {"a": 1}}"#, "its payload is an object, and the queue's are of type text"),

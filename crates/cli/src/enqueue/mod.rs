@@ -93,7 +93,7 @@ pub struct Args {
     /// The messages, one per argument, `-` for standard input; either all of them are enqueued or
     /// none
     payload: Vec<OsString>,
-    /// A file that is one message, unchanged, `-` for standard input; may be repeated
+    /// A file whose whole content becomes one message; `-` for standard input; may be repeated
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
     /// A file with one message per line, `-` for standard input; a line is every byte up to the
@@ -213,8 +213,10 @@ async fn lines(mut load: LineLoad<'_>, mut lines: Lines) -> Result<()> {
     load.bad.tell();
     print::done([load.enqueued].iter())?;
     if stop.is_asked() {
-        return Err(Error::new(format!("interrupted after {} lines", thousands(load.read())))
-            .hint(format!("those are enqueued, but for bad ones; go on with `tail -n +{} FILE`", load.read() + 1)));
+        return Err(Error::new(format!("interrupted after {} lines", thousands(load.read()))).hint(format!(
+            "these lines are enqueued, except bad ones; continue with `tail -n +{} FILE`",
+            load.read() + 1
+        )));
     }
     Ok(())
 }

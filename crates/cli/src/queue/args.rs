@@ -21,7 +21,7 @@ Examples:
 pub struct Create {
     /// The name of the queue
     pub name: String,
-    /// The type of its payloads: any type that Postgres knows; by default bytea, which holds any
+    /// The type of its payloads: any type of PostgreSQL; by default bytea, which holds any
     /// bytes. It cannot be changed later
     #[arg(long = "type", value_name = "TYPE")]
     pub payload: Option<String>,

@@ -82,7 +82,7 @@ impl Absent {
     pub fn outcome(&self) -> Result<()> {
         let Some(why) = self.why.get() else { return Ok(()) };
         Err(Error::new(format!("the command cannot be run: {why}")).hint(
-            "the messages were given back, uncharged. 126 and 127 are what sh exits with for a command that cannot be \
+            "the messages were given back, and no attempt was counted. 126 and 127 are what sh exits with for a command that cannot be \
              executed or is not found; a script of yours that fails should exit with another code",
         ))
     }

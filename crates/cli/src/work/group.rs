@@ -43,7 +43,7 @@ pub fn guard() -> Result<()> {
     guard.args(["-c", include_str!("guard.sh"), "trunkline-guard"]);
     guard.env_remove("DATABASE_URL").env_remove("PGPASSWORD").current_dir("/");
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Signals from a terminal are meant for the program, which stops its commands in order.
+    // Signals from a terminal are meant for the program, which stops its commands gracefully.
     let started = guard.process_group(0).spawn();
     let started = started.map_err(|cause| Error::new(format!("cannot start sh: {cause}")))?;
     running().guard = started.stdin;

@@ -41,9 +41,9 @@ Its exit code decides what happens to the message:
   0               done
   100             dead at once: do not try again
   126, 127        what sh returns for a command that cannot be executed or does not exist: the
-                  program ends with an error, and all messages are given back, uncharged. Once a
-                  command has ended otherwise, these codes count as failures, unless the command
-                  is missing
+                  program ends with an error, and all messages are given back; no attempt is
+                  counted. Once a command has ended otherwise, these codes count as failures,
+                  unless the command is missing
   anything else   tried again, after 1 second, then 2, 4 … up to an hour (of each pause
                   a random part between half and all), until the queue's attempts are used up;
                   the reason, with the last lines of its standard error, is kept
@@ -56,13 +56,13 @@ the lease is lost, the group receives SIGTERM, and 5 seconds later SIGKILL.
 Before it leases anything, the program looks for the first word of the command, and ends if there is
 no such program, shell function or file.
 
-SIGTERM, SIGINT and SIGHUP end the program in order: it leases no more, waits for the running
-commands, ends those that take too long, and gives their messages back, uncharged. A second signal
-kills everything at once. If the commands receive the signal, too, as under systemd, the messages of
-those that it ends are given back, uncharged; a command that catches it decides by its exit code. If
-the program itself is killed by SIGKILL, a guard process kills its commands, too, and their messages
-come back when the leases end. A process that a command moves into a session of its own (setsid) is
-not ended with it.
+SIGTERM, SIGINT and SIGHUP end the program gracefully: it leases no more, waits for the running
+commands, ends those that take too long, and gives their messages back without counting an attempt.
+A second signal kills everything at once. If the commands receive the signal, too, as under systemd,
+the messages of commands that it ends are given back in the same way; a command that catches it
+decides by its exit code. If the program itself is killed by SIGKILL, a guard process kills its
+commands, too, and their messages come back when the leases end. A process that a command moves into
+a session of its own (setsid) is not ended with it.
 
 As the first process of a container, it also reaps processes that commands leave behind.
 

@@ -42,7 +42,7 @@ impl Follower {
         self.lines.recv_timeout(Duration::from_secs(30)).expect("a line comes")
     }
 
-    /// Ends the follower in order. Returns its standard error, and the lines that it has printed
+    /// Stops the follower gracefully. Returns its standard error, and the lines that it has printed
     /// since the last call.
     fn end(self) -> (String, Vec<String>) {
         signal(&self.child, "TERM");

@@ -79,7 +79,7 @@ fn exit_code_follows_the_worst_finding() {
     sql(&trunkline.url, "create role looks login; select trunkline.grant_rights('looks', 'producer', 'q')");
     let looks = Trunkline { url: server.url("postgres").replace("user=trunkline", "user=looks") };
     let (code, error) = looks.fails(&["doctor"]);
-    assert!(code == 3 && error.contains("could not look"), "{code}: {error}");
+    assert!(code == 3 && error.contains("could not run"), "{code}: {error}");
     sql(&trunkline.url, "select trunkline.resume_queue('q')");
     assert_eq!(trunkline.fails(&["doctor", "--strict"]).0, 1);
 }

@@ -104,7 +104,7 @@ fn failed_output_says_that_the_command_took_effect() {
         let output = trunkline.command(args).stdout(full).output().expect("the program runs");
         let (code, error) = failed(&output, args);
         assert!(code == 1 && error.contains("cannot write to standard output"), "{error}");
-        assert!(error.contains("hint: what was asked for is done all the same"), "{error}");
+        assert!(error.contains("hint: the change was made; do not repeat the command"), "{error}");
     }
 }
 
@@ -150,8 +150,8 @@ fn rights_are_of_roles_and_of_one_queue_or_all() {
 fn bad_connection_string_is_refused_without_its_password() {
     for (url, told) in [
         ("mysql://me:secret@x/y", "mysql://… is not the address of a PostgreSQL"),
-        ("nonsense", "this is no connection string"),
-        ("se cret://x", "this is no connection string"),
+        ("nonsense", "this is not a connection string"),
+        ("se cret://x", "this is not a connection string"),
         ("postgres://me:my@secret@localhost:1/app", "an `@` in the connection string is in the way"),
         ("postgres://localhost:1/app?password=my@secret", "an `@` in the connection string is in the way"),
     ] {

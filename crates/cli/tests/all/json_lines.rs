@@ -119,7 +119,7 @@ fn bad() -> Vec<(String, &'static str)> {
         ("{\"payload\": 1, \"dely\": 1}", "the field \"dely\" is unknown"),
         ("{\"delay\": 1}", "it has no payload"),
         ("{\"payload\": 1, \"delay\": 1, \"at\": \"2090-01-01T08:00:00Z\"}", "it has delay and at"),
-        ("{\"payload\": 1, \"delay\": \"soon\"}", "delay: a time is wanted"),
+        ("{\"payload\": 1, \"delay\": \"soon\"}", "delay: expected a time"),
         ("{\"payload\": 1, \"metadata\": 1}", "metadata has to be an object"),
         ("{\"payload\": \"\\ud800\"}", "json"), // found by the server
     ];

@@ -88,8 +88,8 @@ fn peek_shows_the_state_of_each_message() {
 fn bad_metadata_or_due_time_is_refused_with_advice() {
     let trunkline = Trunkline::with_queue(&["--type", "text"]);
     for (args, told) in [
-        (["--with", "tenant"], "a name and its text are wanted, as tenant=acme"),
-        (["--with", "=acme"], "a name and its text are wanted, as tenant=acme"),
+        (["--with", "tenant"], "expected a name and a value, such as tenant=acme"),
+        (["--with", "=acme"], "expected a name and a value, such as tenant=acme"),
         (["--at", "tomorrow"], "2030-01-01T08:00:00Z"),
     ] {
         let (code, error) = trunkline.fails(&[&["enqueue", "q", "x"][..], &args].concat());

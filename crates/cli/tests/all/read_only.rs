@@ -1,5 +1,5 @@
-//! As in a failover, the only server that answers accepts no writes for a while. Workers and
-//! followers wait for a server that does.
+//! Workers and followers wait while the only server that answers accepts no writes, as during a
+//! failover.
 
 use std::{
     io::{BufRead, BufReader, Lines},
@@ -45,7 +45,7 @@ impl Place {
         });
     }
 
-    /// Checks that the child reports a read-only server, continues afterwards, and ends in order.
+    /// Checks that the child reports a read-only server, continues afterwards, and ends cleanly.
     fn survives(mut self, mut child: Child, warning: &str) -> Lines<BufReader<ChildStderr>> {
         self.goes_on();
         self.takes_writes(false);

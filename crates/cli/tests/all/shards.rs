@@ -72,13 +72,13 @@ fn urls_can_be_arguments_and_an_id_must_fit_them() {
     let args = ["--database-url", one, "--database-url", other];
     let id = alone.lines(&[&["enqueue", "q", "x"][..], &args].concat()).remove(0);
     let (code, why) = both.fails(&["find", "q", "1024"]);
-    assert!(code == 2 && why.contains("1024 does not say on which of the servers"), "{why}");
+    assert!(code == 2 && why.contains("1024 does not name its shard"), "{why}");
     let (code, why) = alone.fails(&["find", "q", &id, "--database-url", one]);
-    assert!(code == 2 && why.contains("hint: name each of them"), "{why}");
+    assert!(code == 2 && why.contains("hint: give each server"), "{why}");
     let (code, why) = both.fails(&["find", "q", "12:7"]);
     assert!(code == 2 && why.contains("eight hexadecimal digits"), "{why}");
     let (code, why) = both.fails(&["teardown", "--yes"]);
-    assert!(code == 2 && why.contains("one server at a time"), "{why}");
+    assert!(code == 2 && why.contains("works on one server"), "{why}");
     let (code, why) = alone.fails(&["stats", "--database-url", one, "--database-url", one]);
     assert!(code == 1 && why.contains("name each server once"), "{why}");
     let listed = both.json(&["queue", "list", "--json"]);

@@ -1,4 +1,4 @@
-//! In whatever way `trunkline work` ends, no message is lost, and no attempt is counted needlessly.
+//! Every end of `trunkline work` loses no message, and counts no attempt needlessly.
 
 use std::{
     collections::BTreeMap,

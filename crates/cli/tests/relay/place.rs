@@ -100,7 +100,7 @@ impl Place {
         self.broker.said(&program.log).lines().rev().find_map(|line| serde_json::from_str(line).ok())
     }
 
-    /// Ends the program in order.
+    /// Stops the program gracefully.
     #[track_caller]
     pub fn end(&self, mut program: Program) {
         let status = program.process.end();

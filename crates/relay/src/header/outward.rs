@@ -56,7 +56,10 @@ pub(crate) fn headers<'a>(broker: &Broker, message: &'a Outgoing) -> Result<Vec<
         all.sort_by(|one, other| (&one.name, one.nth).cmp(&(&other.name, other.nth)));
         if let Some(twice) = all.windows(2).find(|two| (&two[0].name, two[0].nth) == (&two[1].name, two[1].nth)) {
             let (name, _) = twice.iter().max_by_key(|one| !is_plain(one)).unwrap_or(&twice[0]).encode();
-            return Err(format!("the metadata's name {} stands for what is there already", shortened(&name)));
+            return Err(format!(
+                "the metadata's name {} names a header that another entry already sets",
+                shortened(&name)
+            ));
         }
     }
     // Counts the headers with the previous name that keep their own name.
@@ -80,7 +83,7 @@ fn read<'a>(name: &'a str, text: &'a str) -> Result<Escaped<'a>, String> {
     }
     Escaped::decode(name, text).filter(|header| !is_plain(header)).ok_or_else(|| {
         format!(
-            "the metadata's name {} is the relay's own, for what has no plain place, and that is not so here",
+            "the metadata's name {} is reserved for headers that cannot keep their own name, and this one can",
             shortened(name)
         )
     })

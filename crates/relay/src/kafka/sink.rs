@@ -200,7 +200,7 @@ impl Sink for KafkaSink {
 fn headers(message: &Outgoing) -> std::result::Result<OwnedHeaders, String> {
     let mut headers = OwnedHeaders::new_with_capacity(4);
     for header in header::headers(&Broker::KAFKA, message)? {
-        let key = header.name().ok_or("the name of a header is no text")?;
+        let key = header.name().ok_or("the name of a header is not text")?;
         headers = headers.insert(Header { key, value: header.value.bytes() });
     }
     Ok(headers)

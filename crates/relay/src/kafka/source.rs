@@ -112,7 +112,7 @@ impl KafkaSource {
     /// Continues from a position.
     async fn assign(&mut self, after: Option<&str>) -> Result<()> {
         let places = parse(after.unwrap_or_default())
-            .ok_or_else(|| Error::usage(format!("{}: {after:?} is no position", self.broker)))?;
+            .ok_or_else(|| Error::usage(format!("{}: {after:?} is not a position", self.broker)))?;
         self.next.values_mut().for_each(|next| *next = BEGINNING);
         self.next.extend(places);
         // Gives each partition an offset from the start. So the source detects messages that the

@@ -167,7 +167,7 @@ fn said(payload: &[u8]) -> Answer {
     match serde_json::from_slice(payload) {
         Ok(PublishReply { error: Some(error), .. }) => Answer::Refused(error),
         Ok(PublishReply { stream: Some(_), seq: Some(_), .. }) => Answer::Stored,
-        Ok(_) => Answer::Unreadable("it is no stream's".to_owned()),
+        Ok(_) => Answer::Unreadable("it is not an acknowledgement of a stream".to_owned()),
         Err(cause) => Answer::Unreadable(cause.to_string()),
     }
 }

@@ -250,7 +250,7 @@ impl Source for NatsSource {
             let place = match after {
                 None => None,
                 Some(text) => {
-                    Some(place(text).ok_or_else(|| Error::usage(format!("{text:?} is no position of a stream")))?)
+                    Some(place(text).ok_or_else(|| Error::usage(format!("{text:?} is not a position of a stream")))?)
                 }
             };
             self.next(place, most).await

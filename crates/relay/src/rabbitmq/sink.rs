@@ -273,7 +273,7 @@ fn value(value: &Value<'_>) -> Result<AMQPValue, String> {
         Value::Bytes(bytes) => AMQPValue::LongString((&**bytes).into()),
         Value::Null => AMQPValue::Void,
         Value::Amqp(json) => {
-            serde_json::from_str(json).map_err(|cause| format!("a header is no value of AMQP's: {cause}"))?
+            serde_json::from_str(json).map_err(|cause| format!("a header is not an AMQP value: {cause}"))?
         }
     })
 }

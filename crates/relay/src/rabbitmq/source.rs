@@ -173,11 +173,11 @@ impl RabbitmqSource {
     }
 
     fn no_stream(&self) -> Error {
-        Error::usage(format!("{} is no stream: only streams have positions", self.broker))
+        Error::usage(format!("{} is not a stream: only streams have positions", self.broker))
     }
 
     async fn read_some(&mut self, after: Option<&str>, most: usize) -> Result<Vec<Incoming>> {
-        let wrong = || Error::usage(format!("{}: {after:?} is no position", self.broker));
+        let wrong = || Error::usage(format!("{}: {after:?} is not a position", self.broker));
         let after: Option<u64> = after.map(|text| text.parse().map_err(|_| wrong())).transpose()?;
         let is_there = |reading: &Reading| reading.at == after && reading.channel.status().connected();
         if !self.reading.as_ref().is_some_and(is_there) {

@@ -21,7 +21,7 @@ pub(super) fn of<'a>(payload: &'a [u8], path: &[String]) -> Result<Cow<'a, str>,
             serde_json::from_str(raw).map(Cow::Owned).map_err(|cause| format!("{:?} of the payload: {cause}", shown()))
         }
         Some(b'-' | b'0'..=b'9' | b't' | b'f') => Ok(raw.into()),
-        _ => Err(format!("{:?} of the payload is no text", shown())),
+        _ => Err(format!("{:?} of the payload is not text", shown())),
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn what_is_no_text_is_named() {
         for (payload, path) in [(r#"{"a": [1]}"#, "a"), (r#"{"a": null}"#, "a"), (r#"{"a": {}}"#, "a")] {
-            assert!(field(payload, path).is_err_and(|why| why.contains("no text")), "{payload}");
+            assert!(field(payload, path).is_err_and(|why| why.contains("not text")), "{payload}");
         }
         for (payload, path) in [("[]", "a"), (r#"{"a": 1}"#, "a.b"), (r#"{"a": {}}"#, "a.b")] {
             assert!(field(payload, path).is_err_and(|why| why.contains(path)), "{payload}");

@@ -29,7 +29,7 @@ pub async fn carry(address: &str, messages: &[(&str, &str)]) -> Vec<(String, Str
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
     until("the queue is empty", async || queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let dead = queue.dead_letters(0, 10_000).await.expect("listed");
     let text = |raw: &Raw| String::from_utf8_lossy(&raw.0).into_owned();
     let mut dead: Vec<_> = dead.iter().map(|letter| (text(&letter.payload), letter.error.clone())).collect();

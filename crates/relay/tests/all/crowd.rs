@@ -49,7 +49,7 @@ async fn thousands_refused_on_one_subject_do_not_stop_others() {
     jetstream.update_stream(full(-1)).await.expect("there is room");
     until("the queue is empty", async || queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     assert_eq!(arrived(&format!("{server}/full"), 6000).await.len(), 6000);
     assert_eq!(queue.stats().await.expect("counted").dead, 0, "with one attempt each");
 }

@@ -171,7 +171,7 @@ pub async fn carry(queue: &Queue<Raw>, address: &str) {
     let running = tokio::spawn(Relay::new(queue.clone(), sink).route(route).run(stop.clone().cancelled_owned()));
     until("the queue is empty", async || queue.stats().await.is_ok_and(|stats| stats.messages == 0)).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
 }
 
 /// Relays into a queue until it has `messages` messages, and checks that no more arrive.
@@ -186,7 +186,7 @@ pub async fn fetch(queue: &Queue<Raw>, address: &str, messages: u64) -> Vec<Mess
         () = stored => {}
     }
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let mut all = Vec::new();
     loop {
         let some = queue.take(10_000).await.expect("taken");

@@ -88,7 +88,7 @@ async fn messages_reach_the_new_master_over_connections_that_stay_open() {
     name.now_stands_for(&new);
     until("all are confirmed", async || progress.confirmed() == 21).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let there = arrived(&format!("redis://{}/s", new.addr()), 20).await;
     assert_eq!(there, (0..20).map(|number| format!("after {number:02}")).collect::<Vec<_>>());
 }
@@ -113,5 +113,5 @@ async fn replica_without_master_is_left_for_new_master() {
     name.now_stands_for(&new);
     until("it is there", async || progress.confirmed() == 1).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
 }

@@ -96,7 +96,7 @@ impl Fault {
                 again(stage)
             }
             Self::RelayRestarted => {
-                relay.end().await.expect("in order");
+                relay.end().await.expect("a clean end");
                 again(stage)
             }
             Self::PostgresKilled => {
@@ -131,7 +131,7 @@ async fn out(kind: Kind) {
         }
     }
     assert_eq!(stage.queue.stats().await.expect("told").dead, 0);
-    relay.end().await.expect("in order");
+    relay.end().await.expect("a clean end");
 }
 
 async fn inward(kind: Kind) {
@@ -153,7 +153,7 @@ async fn inward(kind: Kind) {
         stage.filled(stage.sent.sure()).await;
         println!("{kind:?} {fault:?}: {} written", stage.sent.sure());
     }
-    relay.end().await.expect("in order");
+    relay.end().await.expect("a clean end");
     let mut all = stage.queue.peek(1_000_000).await.expect("read");
     all.sort_by_key(|one| one.id);
     let arrived =

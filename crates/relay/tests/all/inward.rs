@@ -1,4 +1,4 @@
-//! On the way in each message arrives exactly once, even if a process is killed while it works.
+//! Each message of a broker arrives exactly once, even if a process is killed while it works.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Running {
 
     async fn end(self) {
         self.stop.cancel();
-        self.task.await.expect("no panic").expect("it ends in order");
+        self.task.await.expect("no panic").expect("a clean end");
     }
 }
 

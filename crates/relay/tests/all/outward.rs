@@ -1,5 +1,5 @@
-//! On the way out each message arrives at least once and in the order of its key, even if a process
-//! is killed while it works.
+//! Each message of a queue arrives at least once and in the order of its key, even if a process is
+//! killed while it works.
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,7 +39,7 @@ impl Running {
 
     async fn end(self) {
         self.stop.cancel();
-        self.task.await.expect("no panic").expect("it ends in order");
+        self.task.await.expect("no panic").expect("a clean end");
     }
 
     /// Stops the task as a crash would: no message is settled or released.

@@ -74,7 +74,7 @@ async fn message_refused_for_good_dies_alone_with_brokers_words() {
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
     drained(&queue).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let dead = queue.dead_letters(0, 10).await.expect("listed");
     assert_eq!(
         dead.iter().map(|letter| (&*letter.error, letter.attempt)).collect::<Vec<_>>(),
@@ -97,7 +97,7 @@ async fn key_waits_for_refused_message_while_other_keys_pass() {
     let running = tokio::spawn(relay(queue.clone(), told.clone()).run(stop.clone().cancelled_owned()));
     drained(&queue).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let stored = told.0.lock().expect("not poisoned");
     let of = |key: &str| -> Vec<_> {
         let bodies = stored.bodies.iter().map(|message| String::from_utf8_lossy(&message.body).into_owned());
@@ -124,7 +124,7 @@ async fn shutdown_gives_back_refused_messages_without_counting_attempts() {
         tokio::task::yield_now().await;
     }
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let again = queue.lease(1).await.expect("leased");
     assert_eq!(again.iter().map(trunkline::Message::attempts).collect::<Vec<_>>(), [1], "this lease only");
 }
@@ -141,7 +141,7 @@ async fn message_follows_its_fields_in_an_envelope_with_headers() {
     let running = tokio::spawn(relay.run(stop.clone().cancelled_owned()));
     drained(&queue).await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     let bodies = told.0.lock().expect("not poisoned").bodies.clone();
     let [message] = &bodies[..] else { panic!("{} arrived", bodies.len()) };
     assert_eq!(&*message.to, "orders.acme.new");
@@ -169,7 +169,7 @@ async fn relay_is_seen_while_it_runs_and_not_after() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     assert_eq!(queue.db().run(&count, ()).await.expect("counted"), (0,));
 }
 
@@ -207,7 +207,7 @@ async fn queue_named_like_schema_is_relayed_in_another_schema() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     assert_eq!(sibling.stats().await.expect("counted").messages, 1);
     let stored = told.0.lock().expect("not poisoned");
     assert_eq!(

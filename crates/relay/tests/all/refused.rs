@@ -62,7 +62,7 @@ async fn messages_kafka_cannot_take_die_alone_with_its_words() {
     let [(large, too_large), (route, no_topic)] = &dead[..] else { panic!("{dead:?}") };
     assert!(large.starts_with("large") && too_large.contains("MessageSizeTooLarge"), "{dead:?}");
     assert!(route.starts_with("route") && no_topic.contains("no such topic"), "{dead:?}");
-    relay.end().await.expect("in order");
+    relay.end().await.expect("a clean end");
 }
 
 #[cfg(feature = "rabbitmq")]
@@ -88,7 +88,7 @@ async fn messages_rabbitmq_cannot_route_die_alone_with_its_words() {
         "{dead:?}"
     );
     assert!(dead[20].1.contains("255 bytes"), "{dead:?}");
-    relay.end().await.expect("in order");
+    relay.end().await.expect("a clean end");
 }
 
 async fn a_gap_ends_it(kind: Kind) {
@@ -96,7 +96,7 @@ async fn a_gap_ends_it(kind: Kind) {
     let relay = stage.inward();
     stage.write(20).await;
     stage.filled(stage.sent.sure()).await;
-    relay.end().await.expect("in order");
+    relay.end().await.expect("a clean end");
     stage.far.make_anew().await;
     stage.write(1).await;
     let error = stage.inward().ended().await.expect_err("it is not what was read");
@@ -135,7 +135,7 @@ async fn a_topic_that_is_made_late_gets_what_comes_then() {
     }
     stage.empty().await;
     assert_eq!((stage.dead().await.len(), late.read().await.len()), (1, 2));
-    relay.end().await.expect("in order");
+    relay.end().await.expect("a clean end");
 }
 
 #[cfg(feature = "kafka")]

@@ -62,7 +62,7 @@ async fn too_deep_message_is_passed_over_counted_and_named() {
     assert_eq!((confirmed, refused), (2, 2));
     assert!(error.contains("the message at \"2\"") && error.contains("JSON"), "{error}");
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! How programs begin their transactions: a pool of sqlx, a closure of diesel-async, and sea-orm.
+//! Transactions as programs begin them: a pool of sqlx, a closure of diesel-async, and sea-orm.
 //! `docs/enqueueing.md` shows lines of this file.
 
 use std::{error::Error, time::Duration};

@@ -34,7 +34,7 @@ const NOTHING: f64 = 1e-3;
 /// The ratio below which two values count as equal, because the difference does not show in the
 /// third digit.
 const SAME: f64 = 1.005;
-/// The share of the requested rate from which a contender does not lose to faster ones.
+/// A contender that reaches this share of the requested rate does not lose to faster ones.
 const KEPT_UP: f64 = 0.99;
 
 /// A comparison in which a peer was ahead of the best of ours.

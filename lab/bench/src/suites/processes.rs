@@ -1,5 +1,5 @@
-//! Plans rows for programs as they are: many processes with one caller each, which send one message
-//! per call, and the conditions under which programs run.
+//! Plans rows that resemble real programs: many processes, each with one caller that sends one
+//! message per call, beside a sleeping consumer, a standby or a network delay.
 
 use super::{NEAREST, Plan, Told, named, plan};
 use crate::Choice;

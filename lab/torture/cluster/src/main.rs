@@ -33,7 +33,8 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// The exit code if a program is missing and so nothing ran.
 const SKIPPED: u8 = 77;
 
-/// Fail over again and again, and check what clients were told. The report goes to standard output.
+/// Fail over again and again, and check the answers that clients received. The report goes to
+/// standard output.
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Words {

@@ -48,7 +48,7 @@ struct Due {
 /// Returns the time by which a head start moves a message back in the order, and the error of that
 /// time. The error exists because rows of two priorities are not fetched one by one.
 fn head_start(queue: &str, tag: u64) -> (Micros, Micros) {
-    let head_start = plan::HEAD_START.as_micros() as Micros;
+    let head_start = plan::AGING.as_micros() as Micros;
     let steps = plan::PRIORITIES - 1 - u32::from(priority(tag));
     if queue == plan::RANKED { (Micros::from(steps) * head_start, head_start / 16) } else { (0, 0) }
 }

@@ -19,7 +19,7 @@ use crate::{history::Verb, plan};
 /// Returns a clean history, in which leases expire, and calls fail or have an unknown outcome.
 pub fn clean() -> Made {
     let mut made = Made::new();
-    // This message is acknowledged, after a lease that ran out.
+    // This message is acknowledged, after a lease that expired.
     made.enqueued(plan::LEAST, 1, 1024);
     made.leased(plan::LEAST, 100, &[(1024, 1, 1)]);
     made.leased(plan::LEAST, 2_200, &[(1024, 2, 1)]);

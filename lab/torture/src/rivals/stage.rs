@@ -104,7 +104,7 @@ async fn act(rival: &Rival, program: &Program, folder: &Folder, seed: u64, secon
     folder.keep("record.json", &Record { version: installed.version, settings: installed.settings, done })
 }
 
-/// Returns the launcher of a rival's processes. The environment tells each process its part
+/// Returns the launcher of a rival's processes. The environment names each process's part
 /// (`lab/peers/README.md`).
 fn launch(rival: &Rival, program: &Program, ground: &Ground, seed: u64) -> Launch {
     let (program, uri, lease) = (program.clone(), ground.uri(), rival.lease_ms);

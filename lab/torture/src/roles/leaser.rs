@@ -193,7 +193,7 @@ impl Share {
                     );
                 }
             }
-            _ => {} // the lease runs out by itself
+            _ => {} // the lease expires by itself
         }
     }
 }

@@ -34,7 +34,7 @@ pub async fn stream(user: User, queue: Queue<String>) {
             match random.below(100) {
                 0..85 => user.end_leases(Verb::Ack, plan::LEAST, leases, 0, queue.ack(&message)).await,
                 85..95 => user.end_leases(Verb::Release, plan::LEAST, leases, 0, queue.release(&message)).await,
-                _ => {} // the lease runs out by itself
+                _ => {} // the lease expires by itself
             }
             user.rest(Duration::from_millis(random.below(10))).await;
         }

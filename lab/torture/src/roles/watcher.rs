@@ -35,7 +35,7 @@ async fn in_order(user: User, queue: Queue<String>, name: &'static str) {
     let mut random = user.random();
     while !user.is_stopped() {
         if name == plan::RANKED && random.chance(2) {
-            // A backlog grows, in which a head start has an effect.
+            // A backlog grows, in which priorities have an effect.
             user.rest(Duration::from_millis(random.within(500, 3_000))).await;
         }
         let n = random.within(1, 60) as usize;

@@ -118,7 +118,7 @@ async fn topic_is_copied_with_keys_headers_and_tombstones() {
     until("all were read", async || laned.stats().await.is_ok_and(|stats| stats.messages + progress.refused() >= 7))
         .await;
     stop.cancel();
-    running.await.expect("no panic").expect("in order");
+    running.await.expect("no panic").expect("a clean end");
     carry(&laned, &address("laned")).await;
     let copied = tokio::task::block_in_place(|| read(&broker, "laned"));
     let keyed: Vec<_> = there.into_iter().filter(|(key, ..)| key.as_ref().is_some_and(|key| !key.is_empty())).collect();

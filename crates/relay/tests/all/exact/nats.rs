@@ -158,7 +158,7 @@ async fn answer_of_another_client_confirms_nothing() {
     let message = trunkline_relay::Outgoing::new("q/1/1", "service.x", Raw::default().0);
     let outcome = sink.produce(std::slice::from_ref(&message)).await;
     assert!(
-        matches!(&outcome[..], [trunkline_relay::Outcome::RefusedForNow(why)] if why.contains("no stream's")),
+        matches!(&outcome[..], [trunkline_relay::Outcome::RefusedForNow(why)] if why.contains("not an acknowledgement")),
         "{outcome:?}"
     );
     answering.abort();

@@ -177,8 +177,7 @@ fn write_to(fd: c_int, at: Option<off_t>, length: size_t, call: impl FnOnce() ->
     if flags >= 0 && flags & libc::O_DSYNC != 0 { slow(call) } else { call() }
 }
 
-/// Returns true if the write would make a file longer that lies below the folder where the disk is
-/// full.
+/// Returns true if the write would extend a file below the folder whose disk is full.
 fn is_full(fd: c_int, at: Option<off_t>, length: size_t) -> bool {
     let Some(page) = Page::find().filter(|page| page.word(LENGTH) > 0) else { return false };
     let (mut room, mut path) = ([0; LONGEST], [0_u8; LONGEST + 1]);

@@ -1,7 +1,7 @@
 use super::made::Made;
 use crate::{
     history::Outcome,
-    plan::{BELL, FIFO, HEAD_START, RANKED},
+    plan::{AGING, BELL, FIFO, RANKED},
 };
 
 const NONE: [&str; 0] = [];
@@ -88,7 +88,7 @@ fn a_message_that_is_slept_over_is_found() {
 
 #[test]
 fn a_priority_overtakes_by_its_head_start_and_no_further() {
-    let head_start = HEAD_START.as_millis() as u64;
+    let head_start = AGING.as_millis() as u64;
     // The tag determines the priority: 3 has the lowest, 5 the highest, which is two steps ahead.
     let taken = |later: u64| {
         let mut made = Made::new();
