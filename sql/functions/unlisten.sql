@@ -11,7 +11,7 @@ begin
     execute format('unlisten %I', channel);
     perform set_config('trunkline.listens',
         array_to_string(array_remove(string_to_array(current_setting('trunkline.listens', true), ','), queue), ','), false);
-    -- The server warns, in vain, when no lock is left.
+    -- The last call warns that no lock is held; client_min_messages hides the warning.
     while pg_advisory_unlock_shared(1953656427, hashtext(channel)) loop
     end loop;
 end $$;

@@ -45,7 +45,8 @@ const SELDOM: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(crate) struct Floor {
     reached: Time,
-    /// A candidate, and the transaction before which all others must have ended.
+    /// A candidate, and a transaction id: the candidate becomes the floor once all earlier
+    /// transactions have ended.
     pending: Option<(Time, i64)>,
     looked: Instant,
     next: Instant,

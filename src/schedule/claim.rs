@@ -40,7 +40,7 @@ pub(super) async fn claim(transaction: &Transaction, db: &Db, since: Time, most:
 }
 
 /// Returns the first schedules whose messages fit in one transaction, at least one. Later schedules
-/// are not inspected. So the ticks of at most one schedule are computed in vain.
+/// are not inspected. So at most one schedule's ticks are computed and then discarded.
 pub(super) fn fitting(all: impl IntoIterator<Item = Claimed>) -> Vec<Claimed> {
     let (mut fitting, mut messages): (Vec<Claimed>, usize) = (Vec::new(), 0);
     for claimed in all {

@@ -212,7 +212,7 @@ impl<T: Payload> Consumer<T> {
             return Err(Error::of_shards(failed));
         }
         for (shard, error) in failed {
-            warn!(queue = self.queue.shared.name, shard, %error, "a shard was asked in vain; the others have answered");
+            warn!(queue = self.queue.shared.name, shard, %error, "a shard failed to answer a dequeue; other shards answered");
         }
         Ok(found)
     }

@@ -93,11 +93,8 @@ impl FromStr for Sharded<i64> {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let wrong = || {
-            Error::invalid(format!(
-                "{text:?} is not an id of a message on several servers: such an id looks like 1f3a9c02:1024"
-            ))
-        };
+        let wrong =
+            || Error::invalid(format!("{text:?} is not an id of a message on several servers, as in 1f3a9c02:1024"));
         let (shard, id) = text.split_once(':').ok_or_else(wrong)?;
         Ok(Self { shard: shard.parse()?, of: id.parse().map_err(|_| wrong())? })
     }
@@ -149,7 +146,7 @@ mod tests {
         }
         for text in ["", "1024", ":1024", "1f3a9c02:", "1f3a9c02", "1f3a9c2:1024", "+f3a9c02:1024", "1f3a9c02:1:2"] {
             let error = text.parse::<MessageId>().expect_err("no id").to_string();
-            assert!(error.contains("looks like 1f3a9c02"), "{error}");
+            assert!(error.contains("as in 1f3a9c02"), "{error}");
         }
     }
 }

@@ -114,7 +114,7 @@ async fn session_that_listens_in_sql_hears_its_own_commits_and_others_until_it_e
     ear.sql.batch_execute("select trunkline.unlisten('q'), trunkline.unlisten('q')").await.expect("ended");
     assert!(!asked().await, "listening twice and no longer is no longer listening");
     let own = ear.sql.query_one("select trunkline.announced('trunkline.q')", &[]).await.expect("asked");
-    assert!(!own.get::<_, bool>(0), "nor does the session itself notify in vain from then on");
+    assert!(!own.get::<_, bool>(0), "the session itself sends no unnecessary notifications either");
     ear.sql.batch_execute("select trunkline.listen('q')").await.expect("listens");
     drop(ear);
     eventually("the end of a session ends its announcement", || async { !asked().await }).await;

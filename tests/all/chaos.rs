@@ -23,8 +23,9 @@ struct Known {
     tried: BTreeSet<i64>,
     /// The ids of confirmed enqueues by payload, for each of the two queues.
     stored: [BTreeMap<i64, i64>; 2],
-    /// Messages passed to `ack`, and those whose `ack` returned success.
+    /// Messages passed to `ack`.
     acking: BTreeSet<i64>,
+    /// Messages whose `ack` returned success.
     acked: BTreeSet<i64>,
     /// The payloads of all messages that a worker received, by id.
     received: BTreeMap<i64, i64>,

@@ -104,7 +104,7 @@ async fn dead_letters_are_read_page_by_page_replayed_and_discarded() {
     }
     assert_eq!(pages, ids.chunks(10).map(<[i64]>::to_vec).collect::<Vec<_>>());
 
-    // Replaying some letters keeps their ids and resets their charged attempts. The attempt numbers
+    // Replaying some letters keeps their ids and resets their counted attempts. The attempt numbers
     // continue, which fences off old leases. A sleeping consumer wakes up.
     let mut consumer = queue.consumer(Wait::Notify);
     let waiter = tokio::spawn(async move { timeout(SOON, consumer.lease(10)).await.expect("woken").expect("leased") });

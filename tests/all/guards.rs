@@ -182,7 +182,7 @@ async fn a_sequence_behind_its_tables_is_repaired() {
     assert_eq!(again, next + 1024, "it never goes back");
 }
 
-/// A dropped take puts the message back unchanged: nothing is charged or refunded.
+/// A dropped take puts the message back unchanged: its attempts do not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn message_put_back_keeps_its_attempts() {
     let Place { url, queue, sql, db: _db } = place::<i64>(Settings::new("int8").max_attempts(3)).await;

@@ -55,8 +55,8 @@ pub struct Inward {
 /// messages also stores the broker's position, so each message arrives exactly once, even after a
 /// crash.
 ///
-/// Of several relays with the same name, one works. The others wait until it has ended or has not
-/// reported for 15 seconds. A relay that wrongly counts as dead finds the position moved and
+/// If several relays have the same name, one works, and the others wait until it has ended or has
+/// not reported for 15 seconds. A relay that wrongly counts as dead finds the position moved and
 /// changes nothing.
 #[must_use]
 pub fn relay_from(source: impl Source, queue: Queue<Raw>) -> Inward {

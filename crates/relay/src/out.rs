@@ -111,7 +111,7 @@ impl Relay {
     }
 
     /// Sets the maximum number of messages in hand, including messages that wait for their next
-    /// attempt; 8,192 by default, at least 1. The relay needs a few times their size as memory.
+    /// attempt; 8,192 by default, at least 1. The relay needs a few times their size in memory.
     #[must_use]
     pub fn in_hand(self, hands: usize) -> Self {
         Self { hands: hands.max(1), ..self }

@@ -168,8 +168,8 @@ pub fn all(choice: &Choice) -> Vec<Plan> {
     plans
 }
 
-/// Returns true if the allocations of a row are counted: those of our layers, in the suites whose
-/// rows are calls of one kind. Reads that wait are excluded, because their time is a wait.
+/// Returns true if this plan counts allocations: only our own contenders, in suites whose rows make
+/// one kind of call. `read-with-poll` is excluded, because it mostly waits.
 fn counts_allocations(plan: &Plan) -> bool {
     let is_one_caller = plan.told.producers <= 1 || plan.suite == "throughput";
     ["throughput", "layer-comparison", "send", "read", "ack"].contains(&plan.suite)

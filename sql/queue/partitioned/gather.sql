@@ -2,7 +2,7 @@ create or replace function trunkline.{do_gather_}(
         n int, rows int, cut bool, apart int, inout due timestamptz, inout id bigint, lane int, of_line text, lined text[], bound timestamptz,
         out tids tid[], out got int, out ran_out bool, out more bool)
     language plpgsql set search_path = pg_catalog, pg_temp as $f$
--- Locks due rows that contain at most n messages together, oldest first, from a place on; takes and leases both use it. Returns where the rows are,
+-- Locks due rows that contain at most n messages together, oldest first, starting at a place; takes and leases both use it. Returns where the rows are,
 -- in order (none if nothing is due), and, if more may be due, the place after them. Some rows cannot be handed out as they are: too large for n,
 -- their lease expired, or their attempts are used up. Such a row is split or buried when it comes first. A message whose lease expired may crash the
 -- worker that runs it together with others. It comes like the rest (apart = 0), or alone (1), or not at all (2); 3 and 4 mean the same as 1 and 2,

@@ -160,7 +160,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// Returns the process id of the backend that sent it.
+    /// Returns the process id of the backend that sent the notification.
     #[must_use]
     pub fn process_id(&self) -> i32 {
         self.process_id

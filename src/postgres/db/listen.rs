@@ -257,7 +257,8 @@ async fn follow(client: &Client, alive: i64, channels: &Weak<ListenedChannels>, 
     ears.abort();
 }
 
-/// Listens to a channel again, which changes nothing, and appears in the session's activity.
+/// Repeats `listen` for the first channel. This has no effect, but `pg_stat_activity` then shows it
+/// as the session's last statement.
 async fn listen_again(client: &Client, listened: &[String]) -> Result<(), tokio_postgres::Error> {
     let again = listened.first().map_or_else(String::new, |name| format!("listen {}", quote(name)));
     client.batch_execute(&again).await

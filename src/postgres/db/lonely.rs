@@ -25,12 +25,12 @@ fn now() -> u64 {
     u64::try_from(BEGAN.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// The time of the last message, which all rows of statements of a [`Db`](crate::Db) share.
+/// The time at which advice was last logged. All [`LonelyTrips`] of a [`Db`](crate::Db) share it.
 #[derive(Debug, Default)]
 pub(crate) struct LonelyAdvice(AtomicU64);
 
 impl LonelyAdvice {
-    /// Returns true if a message is due. The next one is due a minute later.
+    /// Returns true if advice is due. The next advice is due a minute later.
     fn is_due(&self) -> bool {
         let (now, last) = (now(), self.0.load(Ordering::Relaxed));
         let is_due = last == 0 || u128::from(now.saturating_sub(last)) >= QUIET.as_millis();
@@ -48,8 +48,8 @@ pub(crate) struct LonelyTrips {
 
 impl LonelyTrips {
     /// Counts a statement whose caller waits for its answer. `is_alone` is true if no other
-    /// statement is under way. Logs advice if this
-    /// statement completes a fast series of `MANY`.
+    /// statement is under way. Logs advice if this statement
+    /// completes a fast series of `MANY`.
     pub fn count(&self, is_alone: bool, advice: &LonelyAdvice) {
         if self.is_loop(is_alone) && advice.is_due() {
             debug!(

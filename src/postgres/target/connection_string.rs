@@ -84,7 +84,7 @@ fn words(text: &str) -> Result<Vec<Setting>> {
     Ok(words)
 }
 
-/// Returns the value at the front and the rest of the text; `None` if a quote is not closed.
+/// Returns the value at the start of the text, and the rest; `None` if a quote is not closed.
 fn value(text: &str) -> Option<(String, &str)> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |text| (true, text));
     let (mut value, mut chars) = (String::new(), text.char_indices());

@@ -50,8 +50,9 @@ pub struct RowStream<T> {
     window: Window,
     /// The requests whose rows are not all read, oldest first.
     requests: VecDeque<Request>,
-    /// The messages that were received, and the position in the first of them.
+    /// The received messages.
     chunks: VecDeque<Bytes>,
+    /// The position in the first of the received messages.
     at: usize,
     /// Decoded rows of a chunk that is not complete.
     rows: VecDeque<T>,

@@ -42,8 +42,9 @@ pub(super) struct Reading {
     pub reply: Reply,
     places: Places,
     script: bool,
-    /// The start of the next statement's part, and the number of its rows so far.
+    /// The start of the next statement's part.
     start: (usize, usize),
+    /// The number of rows of that part so far.
     rows: usize,
     /// The number of ended statements that were forgotten.
     before: usize,

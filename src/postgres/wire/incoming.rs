@@ -15,7 +15,7 @@ use super::{
     inbox::{Inbox, WaitingPlace},
 };
 
-/// The reply to a group that was sent. If this is dropped, the statements run all the same.
+/// The reply to a group that was sent. If this is dropped, the statements run nevertheless.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     inbox: Arc<Inbox>,

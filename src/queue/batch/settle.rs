@@ -57,8 +57,8 @@ impl Ending {
 pub(crate) struct SettleRequest {
     pub ending: Ending,
     pub leases: Vec<Lease>,
-    /// Receives the number of messages that are dead letters now, because their attempts were
-    /// exhausted.
+    /// Sends the caller the number of its messages that became dead letters because their attempts
+    /// were exhausted.
     pub done: oneshot::Sender<Result<usize>>,
 }
 

@@ -84,7 +84,7 @@ impl<T: Payload> Offer<T> {
             let made = confirm(messages);
             if made.is_some() {
                 letter.arrived(unreadable.as_ref());
-            } // otherwise the letter is dropped, which puts its message back
+            } // otherwise the notification is dropped, which puts its message back
             return Ok(made);
         }
         let mut opened = queue.shared.open_rows(&pages, count, read)?;

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time until the next try, after the first one in vain and at most.
+/// The pause after a first compaction that freed nothing, and the maximum pause.
 const EVERY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 
-/// The next try. Each one in vain doubles the time until the next.
+/// The time of the next compaction. Each one that frees nothing doubles the pause.
 #[derive(Debug, Default)]
 pub(crate) struct Compaction(Mutex<Next>);
 
@@ -25,7 +25,7 @@ impl Compaction {
         let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = next.at.is_none_or(|at| now >= at);
         if is_due {
-            // It counts as in vain until the outcome is known.
+            // Until the outcome is known, this compaction counts as one that freed nothing.
             let every = EVERY.0.saturating_mul(1 << next.in_vain.min(10)).min(EVERY.1);
             *next = Next { at: Some(now + every), in_vain: next.in_vain.saturating_add(1) };
         }

@@ -1,4 +1,4 @@
-//! Payloads that may be unreadable, for programs of operators.
+//! Payloads that may be unreadable, for operators' tools.
 
 use bytes::{Bytes, BytesMut};
 use postgres_types::{FromSql, IsNull, ToSql, Type, to_sql_checked};

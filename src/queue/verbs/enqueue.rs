@@ -112,8 +112,8 @@ impl<T: Payload> Queue<T> {
     /// messages with the same due time share rows.
     ///
     /// If some messages have unique keys, one statement enqueues all of them: keep each call below
-    /// a few hundred MiB. Of several messages with the same key, the first is enqueued; the others
-    /// are duplicates of it or replace it.
+    /// a few hundred MiB. If several messages have the same key, the first is enqueued, and the
+    /// others are duplicates of it or replace it.
     ///
     /// # Errors
     /// The errors of [`Queue::enqueue`]. One invalid payload fails the whole call, and nothing is

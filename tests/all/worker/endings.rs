@@ -144,8 +144,8 @@ async fn a_lease_out_of_bounds_is_an_error_at_once() {
     }
 }
 
-/// Handlers end at any time, and the stop comes in the middle. Every unfinished message still
-/// exists, and is uncharged.
+/// Stops workers while their handlers are ending. Every unfinished message still exists, and its
+/// attempt was not counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_under_load_loses_and_doubles_nothing() {
     let Place { queue, db: _db, .. } = place(Settings::new("int8").max_attempts(1)).await;

@@ -17,7 +17,7 @@ static CHARGED: Statement<(), Vec<(i64, i32)>> = Statement::new(
     "select m.id, q.attempt - q.released from trunkline.messages_q m join trunkline.queue_q q on m.id - q.id between 0 and q.size - 1",
 );
 
-/// Returns the messages that wait for another attempt: payload, charged attempts, reason.
+/// Returns the messages that wait for another attempt: payload, counted attempts, reason.
 async fn to_retry(queue: &Queue<i64>, count: u64) -> Vec<(i64, i32, String)> {
     let only = async || {
         let stats = queue.stats().await.expect("counted");

@@ -116,8 +116,8 @@ async fn stage(settings: Settings) -> (String, Queue<i64>, Client) {
     (url, queue, sql)
 }
 
-/// One of two thousand messages aborts any process that handles it. Its neighbours are charged for
-/// the first crash, and for no other.
+/// One of two thousand messages aborts any process that handles it. The first crash
+/// counts as an attempt of its neighbours, and later crashes do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn poison_dies_after_its_attempts_and_its_neighbours_are_done() {
     let attempts = 4;

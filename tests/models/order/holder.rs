@@ -106,8 +106,9 @@ pub(super) struct Holder {
     pub number: u8,
     pub has_crashed: bool,
     known: Known,
-    /// The messages that wait for a free handler, and those that are running.
+    /// The leases of messages that wait for a free handler.
     pub ready: Vec<Lease>,
+    /// The leases of running messages.
     pub running: Vec<Lease>,
     pub fetch: Fetch,
     pub sent: Vec<Sent>,

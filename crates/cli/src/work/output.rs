@@ -128,7 +128,7 @@ fn write(mut pieces: mpsc::Receiver<Piece>, counts: &Counts, closed: &Cancellati
         });
         if let (Err(cause), Stream::Out) = (written, stream) {
             failed.get_or_insert(cause);
-            closed.cancel(); // reads to the end all the same, so that no command waits
+            closed.cancel(); // the loop still reads to the end, so that no command blocks
         }
     }
     failed

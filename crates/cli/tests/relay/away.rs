@@ -9,7 +9,7 @@ use crate::{
     place::{Place, Program, within},
 };
 
-/// The default of the maximum number of messages that the relay holds.
+/// The relay's default `--in-hand`: the maximum number of messages that it holds.
 const HANDS: u64 = 8192;
 /// The number of messages in a round, so high that few transactions make a large backlog.
 const ROUND: usize = 5000;

@@ -16,7 +16,7 @@ use crate::{
     place::{LONGEST, within},
 };
 
-/// A stream of RabbitMQ that every user may use.
+/// A RabbitMQ stream that every user may use.
 const DEFINITIONS: &str = r#"{
     "vhosts": [{"name": "/"}],
     "users": [{"name": "guest", "password_hash": "kI3GCrswBLNZQzHJJ95QLoyfAVooYhnvf7jbqiW9BjOYUloe",

@@ -39,7 +39,7 @@ pub enum Deed {
         rate: f64,
     },
     Discard(Sieve),
-    /// Discards the letter and enqueues a message with the new payload.
+    /// Discards the dead letter and enqueues a message with the new payload.
     Edit {
         id: i64,
         payload: String,

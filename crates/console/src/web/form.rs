@@ -24,7 +24,7 @@ pub struct Form {
     pub rate: String,
     /// The name of the queue to purge, which the visitor types for confirmation.
     pub confirm: String,
-    /// A random value for each confirmation page, so that a form acts once.
+    /// A random value for each confirmation page. A form that is submitted twice acts only once.
     pub token: String,
     pub csrf: String,
 }

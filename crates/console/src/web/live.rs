@@ -1,4 +1,4 @@
-//! Live numbers: the picture as server-sent events, one per sample.
+//! Streams the queues' current numbers as server-sent events, one event per sample.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

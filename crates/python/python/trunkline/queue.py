@@ -164,7 +164,7 @@ class Queue(Generic[T]):
         await self.native.bury(bridge(), messages, sendable(reason))
 
     async def extend(self, messages: Leases, by: Duration) -> None:
-        """Makes leases end after ``by`` from now: more than zero, at most 365 days. Raises the same
+        """Makes leases end ``by`` from now: more than zero, at most 365 days. Raises the same
         errors as ``ack``."""
         await self.native.extend(bridge(), messages, seconds(by))
 

@@ -116,7 +116,7 @@ class Queue(Generic[T]):
         self.native.bury(None, messages, sendable(reason))
 
     def extend(self, messages: Leases, by: Duration) -> None:
-        """Makes leases end after ``by`` from now."""
+        """Makes leases end ``by`` from now."""
         self.native.extend(None, messages, seconds(by))
 
     def release(self, messages: Leases) -> None:

@@ -33,7 +33,7 @@ pub(super) fn subject(to: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a topic of Kafka.
+/// Checks the name of a Kafka topic.
 pub(super) fn topic(to: &str) -> Result<(), String> {
     let refused = |why: &str| Err(format!("the topic {} cannot be used: {why}", shortened(to)));
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');

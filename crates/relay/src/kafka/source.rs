@@ -36,7 +36,7 @@ const WAIT: Duration = Duration::from_secs(1);
 const ASKED: Duration = Duration::from_secs(10);
 const RENEWED: Duration = Duration::from_secs(60);
 
-/// A topic of Kafka, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
+/// A Kafka topic, `kafka://host:port/TOPIC?setting=value` as for the [sink](super::KafkaSink),
 /// read from its oldest message.
 ///
 /// The source is in no consumer group and commits nothing: the queue's database stores its

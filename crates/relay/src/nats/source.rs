@@ -39,7 +39,7 @@ const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// The time without a read after which the server deletes a consumer.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A stream of NATS `JetStream`, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
+/// A NATS `JetStream` stream, `nats://HOST/STREAM`, read from its beginning. `?subject=orders.>`
 /// reads only messages on such subjects, and `ca=FILE` names the certificates that verify servers.
 ///
 /// If the stream has dropped messages behind the position, by its limits or because it was created

@@ -1,4 +1,4 @@
-//! Reads a stream from an offset on.
+//! Reads a stream, starting at an offset.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const MOST: usize = 8192;
 /// offset.
 const OFFSET: &str = "x-stream-offset";
 
-/// A stream of RabbitMQ, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
+/// A RabbitMQ stream, `rabbitmq://user:password@host:port/STREAM?vhost=NAME`, read from its
 /// oldest message. The position is a message's offset.
 ///
 /// Only streams have positions: a quorum or classic queue deletes delivered messages.

@@ -26,9 +26,9 @@ const BYTES: usize = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// A Redis stream, `redis://HOST/STREAM`, read from its beginning. The position is an entry's id.
-/// Entries that were trimmed or deleted before the read are missing silently, because Redis does
-/// not report them. The field `body` is the payload; an entry without it becomes a JSON object of
-/// its fields.
+/// The relay cannot notice entries that were trimmed or deleted before it read them, because Redis
+/// does not report them. The field `body` is the payload; an entry without it becomes a JSON object
+/// of its fields.
 pub struct RedisSource {
     connection: Reconnecting,
     stream: String,

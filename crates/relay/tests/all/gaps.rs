@@ -1,4 +1,4 @@
-//! A stream of NATS has dropped messages that the relay has not read. The relay ends with an error,
+//! A NATS stream has dropped messages that the relay has not read. The relay ends with an error,
 //! or continues if its address accepts gaps.
 
 use async_nats::jetstream::{self, stream::Stream};

@@ -16,7 +16,7 @@ pub const LIST: &str = "select id, name, email, age, score, active from roster w
 pub const RESULTS: &str = "select id, name, email, age, score, active from roster";
 /// Selects a thousand rows.
 pub const STREAM: &str = "select id, name, email, age, score, active from roster where id <= 1000";
-/// Opens a cursor for the same rows.
+/// Declares a cursor for the rows that [`STREAM`] selects.
 pub const CURSOR: &str =
     "declare rows no scroll cursor for select id, name, email, age, score, active from roster where id <= 1000";
 /// Inserts a row, and returns its id.

@@ -31,7 +31,8 @@ pub struct Open {
     pub driver: Box<dyn Driver>,
 }
 
-/// Gives all ways turns at a workload, on one server. First checks that all ways do the same.
+/// Measures a workload in every way, in turns, on one server. First checks that all ways have the
+/// same effect.
 pub async fn turns(
     server: &mut Server,
     open: &[Open],

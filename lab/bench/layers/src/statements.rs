@@ -64,7 +64,8 @@ struct Floor(Mutex<Reached>);
 #[derive(Default)]
 struct Reached {
     floor: Option<SystemTime>,
-    /// A candidate, and the transaction before which all others must have ended.
+    /// A candidate, and a transaction id: the candidate becomes the floor once all earlier
+    /// transactions have ended.
     pending: Option<(SystemTime, i64)>,
 }
 

@@ -120,7 +120,7 @@ async fn databases_on_a_named_server_are_dropped_unless_kept() {
     let server = server();
     let admin = connect(&server, "postgres").await;
     let kept = "select count(*) from pg_database where datname like 'trunkline\\_bench\\_%'";
-    // Of the two databases of a row, one belongs to the program that counts allocations.
+    // Each row has two databases. One belongs to the program that counts allocations.
     for (keep, stay) in [("false", 0_i64), ("true", 2)] {
         let url = server.url("postgres");
         let run = Bench::new("run").env("PG_CONNECTION_STRING", &url).env("BENCH_SKIP_CLEANUP", keep);

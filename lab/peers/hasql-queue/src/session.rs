@@ -35,7 +35,8 @@ const DEQUEUE_MANY: &str = "delete from payloads where id in (
   for update skip locked limit $1) returning value";
 const NOTIFY: &str = "select notify_on('channel')";
 
-/// The final table. `RECORD` follows a dequeue in the same transaction.
+/// The table to which the exactly-once case moves payloads. `RECORD` inserts them, in the
+/// transaction of the dequeue.
 const LEDGER: &str = "create table ledger (id bigint generated always as identity primary key, body jsonb not null)";
 const RECORD: &str = "insert into ledger (body) select unnest($1::jsonb[])";
 

@@ -37,7 +37,7 @@ impl Ticker {
         ticks.map(|()| ticker)
     }
 
-    /// Fails if the ticker has stopped, because consumers would then wait in vain.
+    /// Fails if the ticker has stopped, because consumers would then never receive a message.
     pub fn check(&self) -> Result<(), Failure> {
         let stopped = match self {
             Self::Daemon(child) => child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?.is_some(),

@@ -14,7 +14,7 @@ use crate::Failure;
 pub const CLUSTER: &str = "TRUNKLINE_CLUSTER_PROGRAMS";
 /// The variable that names the folder of a complete PostgreSQL.
 pub const POSTGRES: &str = "TRUNKLINE_CLUSTER_POSTGRES";
-/// The programs of PostgreSQL that a cluster needs. A single server needs fewer.
+/// The PostgreSQL programs that a cluster needs. A single server needs fewer.
 const NEEDED: [&str; 5] = ["postgres", "initdb", "pg_ctl", "pg_basebackup", "pg_rewind"];
 
 pub struct Programs {

@@ -45,8 +45,8 @@ pub fn clean() -> Made {
     made.leased(plan::LEAST, 100, &[(4096, 1, 4)]);
     made.ended(Verb::Bury, plan::LEAST, 150, (4096, 1));
     made.dead(plan::LEAST, 4096, 4, 1);
-    // Of two enqueues with an unknown outcome, one message arrives and the other does not. The
-    // message of a failed enqueue does not arrive.
+    // Two enqueues have an unknown outcome: the message of one arrives, that of the other does not.
+    // The message of a failed enqueue does not arrive.
     made.enqueue_unknown(plan::ONCE, 5);
     made.enqueue_unknown(plan::ONCE, 6);
     made.enqueue_failed(plan::ONCE, 7);

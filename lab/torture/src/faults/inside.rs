@@ -68,7 +68,7 @@ impl Scene {
             }
             self.pass(20).await?;
         }
-        Ok(format!("{times} times, {in_vain} in vain"))
+        Ok(format!("{times} times, {in_vain} without effect"))
     }
 
     pub(super) async fn migrate(&mut self, lasts: u64) -> Result<String, String> {

@@ -55,7 +55,7 @@ const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const FIRST_FIELD: u8 = 0xa0;
 
-/// Returns the content of the DER element at the front, if it has this kind, and the remaining
+/// Returns the content of the first DER element, if it has this kind, and the remaining
 /// bytes.
 fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
     let (found, rest) = der.split_first()?;

@@ -40,7 +40,7 @@ async fn form_that_is_sent_twice_acts_once() {
     assert!(again.body.contains("This form was already submitted"), "{}", again.body);
     assert_eq!((entries(&site).await, site.number("select due from trunkline.stats('q')").await), (1, 1));
 
-    // Of two simultaneous requests, the second waits for the first and is rolled back.
+    // If two requests arrive at the same time, the second waits for the first and is rolled back.
     let asked = post(
         site.address,
         "/act/ask",

@@ -127,7 +127,7 @@ class AsyncQueue(Generic[T]):
         await self._end("bury", messages, reason=sendable(reason))
 
     async def extend(self, messages: Deliveries, by: Duration) -> None:
-        """Makes leases end after `by` from now: more than zero, at most 365 days. Raises the same
+        """Makes leases end `by` from now: more than zero, at most 365 days. Raises the same
         errors as `ack`."""
         await self._end("extend", messages, lease=bounded(by))
 

@@ -127,7 +127,7 @@ class SyncQueue(Generic[T]):
         self._end("bury", messages, reason=sendable(reason))
 
     def extend(self, messages: Deliveries, by: Duration) -> None:
-        """Makes leases end after `by` from now: more than zero, at most 365 days. Raises the same
+        """Makes leases end `by` from now: more than zero, at most 365 days. Raises the same
         errors as `ack`."""
         self._end("extend", messages, lease=bounded(by))
 

@@ -120,7 +120,7 @@ class Context:
             self._waiter.set()
 
     async def extend(self, by: Duration) -> None:
-        """Makes the lease end after ``by`` from now. The worker renews leases itself while a
+        """Makes the lease end ``by`` from now. The worker renews leases itself while a
         handler runs. This method is for code that will block the worker's event loop."""
         await self._delivery.extend(bridge(), seconds(by))
 

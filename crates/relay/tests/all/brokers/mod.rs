@@ -147,7 +147,7 @@ impl Broker {
         self.home.folder.join(name)
     }
 
-    /// Forbids all writes to a topic of Kafka.
+    /// Forbids all writes to a Kafka topic.
     pub fn forbid_writing(&self, topic: &str) {
         let mut tool = kafka::tool(&self.home, "org.apache.kafka.tools.AclCommand");
         tool.args(["--bootstrap-server", &self.direct().to_string(), "--add", "--deny-principal", "User:*"]);

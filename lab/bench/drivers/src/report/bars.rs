@@ -110,7 +110,7 @@ fn bars(report: &Report, of: &dyn Fn(Spread) -> f64) -> Vec<Bar> {
     }
     for workload in WORKLOADS.iter().map(|workload| workload.name) {
         let has = |is_it: &dyn Fn(&str) -> bool| report.at(NEAR, workload).any(|row| is_it(row.way));
-        // Without a row of their own, our arrays are in the row `trunkline`.
+        // If the workload has no row `trunkline, arrays`, the row `trunkline` itself uses arrays.
         let apart = has(&|way| way == OUR_ARRAYS);
         let is_like_ours = |way: &str| !(apart && is_bulk(way));
         let mut beside = |what: &str, ours, is_theirs: &dyn Fn(&str) -> bool| {
