@@ -2618,7 +2618,7 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Is anything due in a lane? The condition on the keys' lines is a range, because an equality would be hashed, for all lanes at once.
+        -- Is anything due in a lane? The condition on `line` is a range, because an equality would be hashed, for all lanes at once.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
                (exists (select from trunkline."queue_orders" q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -2641,7 +2641,7 @@ begin
         continue when not found;
         continue when not exists (
             select from trunkline."lane_orders" h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        -- Keys with lines of their own have backlogs: a backlog that is read first would leave no room for the other lanes.
+        -- Some keys have backlogs of their own: a backlog that is read first would leave no room for the other lanes.
         at := trunkline."do_along_orders"(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
@@ -3491,7 +3491,7 @@ begin
     else
         ids := array(select d.id from trunkline."dead_emails" d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
-    -- If the sequence fell behind, a message may have the id by now: then the letter comes back under another id (see trunkline.keep_letter).
+    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
     taken := array(
         select d.id from unnest(ids) d(id) where exists (
             select from trunkline."queue_emails" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
@@ -3511,7 +3511,7 @@ begin
     if plain = cardinality(ids) then
         return;
     end if;
-    -- The remaining letters have values of columns that users added.
+    -- The remaining dead letters have values of columns that users added.
     begin
         for letter in delete from trunkline."dead_emails" d where d.id = any (ids) returning d.* loop
             perform trunkline."do_back_emails"(
@@ -3539,7 +3539,7 @@ begin
     else
         ids := array(select d.id from trunkline."dead_orders" d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
-    -- If the sequence fell behind, a message may have the id by now: then the letter comes back under another id (see trunkline.keep_letter).
+    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
     taken := array(
         select d.id from unnest(ids) d(id) where exists (
             select from trunkline."queue_orders" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
@@ -3559,7 +3559,7 @@ begin
     if plain = cardinality(ids) then
         return;
     end if;
-    -- The remaining letters have values of columns that users added.
+    -- The remaining dead letters have values of columns that users added.
     begin
         for letter in delete from trunkline."dead_orders" d where d.id = any (ids) returning d.* loop
             perform trunkline."do_back_orders"(
@@ -3587,7 +3587,7 @@ begin
     else
         ids := array(select d.id from trunkline."dead_tasks" d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
-    -- If the sequence fell behind, a message may have the id by now: then the letter comes back under another id (see trunkline.keep_letter).
+    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
     taken := array(
         select d.id from unnest(ids) d(id) where exists (
             select from trunkline."queue_tasks" q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
@@ -3607,7 +3607,7 @@ begin
     if plain = cardinality(ids) then
         return;
     end if;
-    -- The remaining letters have values of columns that users added.
+    -- The remaining dead letters have values of columns that users added.
     begin
         for letter in delete from trunkline."dead_tasks" d where d.id = any (ids) returning d.* loop
             perform trunkline."do_back_tasks"(

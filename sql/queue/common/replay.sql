@@ -16,7 +16,7 @@ begin
     else
         ids := array(select d.id from trunkline.{dead_} d where d.id = any (ids) order by d.id limit n for update skip locked);
     end if;
-    -- If the sequence fell behind, a message may have the id by now: then the letter comes back under another id (see trunkline.keep_letter).
+    -- If the sequence fell behind, a message may have the id by now: then the dead letter gets another id (see trunkline.keep_letter).
     taken := array(
         select d.id from unnest(ids) d(id) where exists (
             select from trunkline.{queue_} q where q.id <= d.id and q.id >= d.id / 1024 * 1024 and q.id + q.size > d.id));
@@ -36,7 +36,7 @@ begin
     if plain = cardinality(ids) then
         return;
     end if;
-    -- The remaining letters have values of columns that users added.
+    -- The remaining dead letters have values of columns that users added.
     begin
         for letter in delete from trunkline.{dead_} d where d.id = any (ids) returning d.* loop
             perform trunkline.{do_back_}(

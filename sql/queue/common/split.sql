@@ -1,7 +1,7 @@
 create or replace function trunkline.{do_split_}(row_id bigint, cuts int[], lined text[] default '{}')
     returns void language plpgsql set search_path = pg_catalog, pg_temp as $f$
 -- Cuts a row, locked by the caller, before the messages at the given offsets. One rewrite cuts a row into at least 32 pieces, so a consumer that
--- takes it message by message causes two rewrites, not a thousand. Pieces with lined keys, at which the caller cuts, go to lines of their own.
+-- takes it message by message causes two rewrites, not a thousand. The caller cuts at the keys in lined; their pieces go to the backlogs (lines) of these keys.
 #variable_conflict use_variable
 declare
     r trunkline.{queue_}%rowtype;

@@ -37,7 +37,7 @@ begin
     end if;
     allowed := n;
     for l in
-        -- Is anything due in a lane? The condition on the keys' lines is a range, because an equality would be hashed, for all lanes at once.
+        -- Is anything due in a lane? The condition on `line` is a range, because an equality would be hashed, for all lanes at once.
         select h.lane, h.wanted_until > clock as wanted, h.held_until, h.floor, h.served_at > clock as ahead,
                (exists (select from trunkline.{queue_} q where q.lane = h.lane and q.line = '' and (q.place, q.id + 0) >= (h.floor, 0)
                                and q.place <= clock and q.due_at <= clock)
@@ -60,7 +60,7 @@ begin
         continue when not found;
         continue when not exists (
             select from trunkline.{lane_} h where h.lane = l.lane and h.holder = holder and h.held_until > clock_timestamp());
-        -- Keys with lines of their own have backlogs: a backlog that is read first would leave no room for the other lanes.
+        -- Some keys have backlogs of their own: a backlog that is read first would leave no room for the other lanes.
         at := trunkline.{do_along_}(n, l.lane, l.floor, way, case when most <= 1 then n else n - n / 4 end);
         continue when at.got = 0;
         if l.held_until < clock + term * 1.25 then
