@@ -1,23 +1,23 @@
-//! Decides how many messages to prefetch, so that each of them starts soon. Pure.
+//! Pure estimates of how many messages to prefetch. Each prefetched message should start soon.
 
 use std::time::Duration;
 
 /// Prefetched messages start within this time, or within a tenth of the lease if that is shorter.
 const HORIZON: Duration = Duration::from_millis(100);
-/// The maximum number of messages that are leased ahead.
+/// The maximum number of prefetched messages.
 const MOST: usize = 8 << 10;
-/// The weight of a new duration in the mean.
+/// The weight of a new duration in the moving average.
 const WEIGHT: f64 = 1.0 / 16.0;
 
 /// Estimates of the handlers' and the database's speed.
 #[derive(Debug)]
 pub(super) struct Ahead {
     horizon: f64,
-    /// The mean time in seconds that a hand needs for a message; `None` until the first message is
-    /// handled.
+    /// The mean time in seconds that a task needs for one message; `None` until the first message
+    /// is handled.
     mean: Option<f64>,
-    /// The limit on messages leased ahead. It doubles when leases are quick, and halves when they
-    /// are slow.
+    /// The maximum number of prefetched messages. A quick lease doubles it, and a slow lease halves
+    /// it.
     limit: usize,
 }
 
@@ -30,7 +30,7 @@ impl Ahead {
         Duration::from_secs_f64(self.horizon)
     }
 
-    /// Records that a hand needed the time `took` for `messages` messages.
+    /// Records that a task handled `messages` messages in the time `took`.
     pub fn handled(&mut self, took: Duration, messages: usize) {
         let each = took.as_secs_f64() / messages.max(1) as f64;
         let mean = self.mean.get_or_insert(each);
@@ -41,14 +41,13 @@ impl Ahead {
         self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok())
     }
 
-    /// Records that no message has started for the time `since` although messages wait: handlers
-    /// have become slower.
+    /// Raises the estimate because messages are waiting but none has started for the time `since`.
     pub fn stalled(&mut self, hands: usize, since: Duration) {
         self.mean = Some(self.mean.unwrap_or(0.0).max(since.as_secs_f64() * hands as f64));
     }
 
     /// Records that a lease of `asked` messages returned `got` messages after the time `took`. A
-    /// slow lease is large, or its server is far away.
+    /// lease is slow if it is large or if the server is far away.
     pub fn leased(&mut self, asked: usize, got: usize, took: Duration) {
         if took > self.horizon() {
             self.limit = (self.limit / 2).max(64);
@@ -57,7 +56,7 @@ impl Ahead {
         }
     }
 
-    /// Returns the number of messages to hold in addition to the running messages.
+    /// Returns the number of messages to hold in addition to those that are running.
     pub fn target(&self, hands: usize) -> usize {
         match self.mean {
             None => 0,
@@ -65,15 +64,15 @@ impl Ahead {
         }
     }
 
-    /// Returns the number of messages to lease now: `each` for each free hand, and some ahead. Zero
-    /// if enough messages wait.
+    /// Returns the number of messages to lease now: `each` for each free task, plus the prefetch.
+    /// Returns zero if enough messages are waiting.
     pub fn room(&self, hands: usize, free: usize, each: usize, waiting: usize) -> usize {
         let target = self.target(hands);
         if waiting > target / 2 {
             return 0;
         }
         let room = free.saturating_mul(each).saturating_add(target - waiting);
-        // Large numbers are rounded down to whole batches, because splitting a batch costs time.
+        // Rounds large numbers down to whole batches, because splitting a batch costs time.
         if room > 1024 { room - room % 1024 } else { room }
     }
 }

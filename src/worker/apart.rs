@@ -1,5 +1,5 @@
-//! Ends leases one by one after the server has refused to end several together. So a trigger that
-//! fails on one message does not block the others.
+//! Ends leases one by one after the server has refused to end them in one statement. A trigger that
+//! fails for one message then does not block the other messages.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::{
     worker::{groups::Finished, station::Station},
 };
 
-/// The outcomes of ending leases one by one.
+/// The results of ending leases one by one.
 #[derive(Default)]
 pub(super) struct Apart {
     pub ended: Vec<Lease>,
@@ -38,15 +38,15 @@ impl Apart {
     }
 }
 
-/// Returns true if the server will refuse to end this one lease at every try.
+/// Returns true if the server will refuse to end this lease on every try.
 pub(super) fn is_of_message(error: &Error) -> bool {
     error.is_refusal() && !error.is_of_the_server()
 }
 
 impl<T: Payload> Station<T> {
-    /// Acknowledges messages one by one. Returns the number of acknowledged messages and the number
-    /// of lost ones. `done` keeps the messages that may still be acknowledged. If the server
-    /// refuses a message because of the message itself, the message comes back when its lease ends.
+    /// Acknowledges messages one by one. Returns the numbers of acknowledged messages and of lost
+    /// leases. Messages that can be tried again stay in `done`. If the server refuses a message
+    /// because of the message itself, that message is delivered again when its lease ends.
     ///
     /// # Errors
     /// The last error, if no message was acknowledged.

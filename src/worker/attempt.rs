@@ -31,7 +31,7 @@ pub struct Attempt<T> {
 pub(crate) struct Signals {
     lost: CancellationToken,
     ended: Mutex<Ended>,
-    /// The end of the lease, if the handler itself has extended the lease.
+    /// The end of the lease, if the handler has extended it.
     extended: Mutex<Option<Instant>>,
     renewals: Arc<Renewals>,
 }
@@ -40,15 +40,15 @@ pub(crate) struct Signals {
 enum Ended {
     #[default]
     No,
-    /// The message was acknowledged in a transaction whose outcome the worker cannot learn.
+    /// The message was acknowledged in a transaction that does not report its outcome to the
+    /// worker.
     InTheirs,
     /// The message was acknowledged in a transaction that reports whether it was committed.
     InOurs(Arc<OnceLock<bool>>),
     Released,
 }
 
-/// The announcement of a statement that ends the lease and is not sent yet. It is withdrawn if the
-/// call is dropped.
+/// Marks a lease as about to end, before the statement is sent. Dropping the call removes the mark.
 struct UnsentStatement<'a> {
     told: &'a Signals,
     before: Option<Ended>,
@@ -62,7 +62,7 @@ impl Drop for UnsentStatement<'_> {
     }
 }
 
-/// The way in which a handler ended the lease of its message, as the worker sees it.
+/// The way in which a handler ended the lease of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnEnd {
     /// The handler has not ended the lease, so the worker ends it.
@@ -97,8 +97,8 @@ impl Signals {
         std::mem::replace(&mut self.ended.lock().unwrap_or_else(PoisonError::into_inner), how)
     }
 
-    /// Announces that a transaction will end the lease. From then on no renewal begins, because it
-    /// would wait for the transaction and delay all settlements. Waits for a renewal that has
+    /// Announces that a transaction will end the lease, so that no further renewal begins: it would
+    /// wait for the transaction and delay all settlements. Then waits for a renewal that has
     /// already begun. Returns the previous value.
     async fn about_to_end(&self, how: Ended) -> Ended {
         let mut unsent = UnsentStatement { told: self, before: Some(self.end(how)) };
@@ -148,9 +148,9 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Returns a token that is cancelled when the lease is lost, for example by [`Queue::cancel`].
-    /// It is also cancelled when the worker gives up on the handler during a shutdown. After that,
-    /// the handler's result is discarded, because another worker has the message or will receive
-    /// it.
+    /// It is also cancelled when the worker gives up on the handler during a shutdown. The
+    /// handler's result is then discarded, because the message is delivered again or is already
+    /// with another worker.
     ///
     /// The worker checks its leases twice a second, so the token is cancelled within a second,
     /// including the statement's round trip. If the database does not answer, the token is
@@ -173,8 +173,8 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Extends the lease to the time `by` from now: more than zero, at most 365 days. The worker
-    /// renews leases by itself while a handler runs. Use this method in handlers that block the
-    /// runtime's threads and so prevent renewals.
+    /// renews leases by itself while a handler runs. A handler needs this method only if it blocks
+    /// the runtime's threads, which prevents renewals.
     ///
     /// # Errors
     /// The errors of [`Queue::extend`].
@@ -187,8 +187,8 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Gives the message back unfinished. It is due again at once, and the attempt is not counted.
-    /// Use this method in a handler that stops half-way because its program stops. The result that
-    /// the handler then returns is ignored.
+    /// Use this method in a handler that stops early because its program stops. The worker ignores
+    /// the result that the handler then returns.
     ///
     /// # Errors
     /// The errors of [`Queue::release`].
@@ -202,16 +202,17 @@ impl<T: Payload> Attempt<T> {
     }
 
     /// Begins a transaction in which the message is acknowledged. The handler's writes and the
-    /// acknowledgement commit together, so the effect happens exactly once. No transaction is open
-    /// before this call, so make it after the slow part of the work.
+    /// acknowledgement commit together, so the effect happens exactly once. Call this method after
+    /// the slow part of the work, because the transaction stays open until the handler ends it.
     ///
     /// - If the transaction commits, the message is done, even if the handler then returns an
     ///   error.
-    /// - If it does not commit (it is dropped or rolled back, or the commit fails), nothing has
-    ///   happened. If the handler returns `Ok` all the same, the worker treats that as a failure,
-    ///   and the retry policy decides.
-    /// - If it is still open when the handler returns, the worker leaves the message alone. The
-    ///   message is done if the transaction commits; otherwise it comes back when its lease ends.
+    /// - If the transaction does not commit (it is dropped or rolled back, or the commit fails),
+    ///   nothing has happened. If the handler still returns `Ok`, the worker treats that as a
+    ///   failure, and the retry policy decides.
+    /// - If the transaction is still open when the handler returns, the worker does not settle the
+    ///   message. The message is done if the transaction commits; otherwise it is delivered again
+    ///   when its lease ends.
     ///
     /// ```
     /// # use trunkline::{Attempt, Failure, Message, postgres::Statement};
@@ -239,18 +240,18 @@ impl<T: Payload> Attempt<T> {
         outcome.map(|()| transaction)
     }
 
-    /// Announces that the handler acknowledges the message on a connection that this library does
-    /// not know: with the SQL function `ack` in another driver's transaction. Call this method
-    /// before that statement. If the handler then returns `Ok`, the worker leaves the message
-    /// alone, as after [`Attempt::ack_in`].
+    /// Announces that the handler acknowledges the message on a connection outside this library:
+    /// with the SQL function `ack` in another driver's transaction. Call this method before that
+    /// statement. If the handler then returns `Ok`, the worker does not settle the message, as
+    /// after [`Attempt::ack_in`].
     #[doc(hidden)]
     pub async fn ends_elsewhere(&self) {
         self.told.about_to_end(Ended::InTheirs).await;
     }
 
-    /// Acknowledges the message inside a transaction of the handler's own. If the handler then
-    /// returns `Ok`, the worker leaves the message alone, because it cannot learn how that
-    /// transaction ends. If the transaction is not committed, the message comes back when its lease
+    /// Acknowledges the message inside a transaction of the handler. If the handler then returns
+    /// `Ok`, the worker does not settle the message, because it cannot learn how that transaction
+    /// ends. If the transaction is not committed, the message is delivered again when its lease
     /// ends. By contrast, [`Attempt::transaction`] reports the outcome to the worker.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! A worker: a function that runs for every message of a queue.
+//! Configures a worker, which runs a function for every message of a queue.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -22,21 +22,22 @@ use crate::{
 /// Runs a function for every message of a queue, at least once. It leases messages, starts
 /// handlers, and acknowledges, retries or buries each message according to the handler's result.
 ///
-/// - The worker renews the lease of a message while its handler runs. If the lease is lost all the
-///   same, the result is discarded, and the handler can be notified ([`Worker::with_attempt`]).
+/// - The worker renews the lease of a message while its handler runs. If the lease is lost
+///   nevertheless, the result is discarded, and the handler can be notified
+///   ([`Worker::with_attempt`]).
 /// - The worker prefetches messages that will start within a tenth of a second, at most about
-///   8,000. So quick handlers never wait for the database. If jobs are slow, it holds only the
-///   running ones. Create queues of slow jobs with
+///   8,000, so quick handlers rarely wait for the database. If jobs are slow, the worker holds only
+///   the running ones. Create queues of slow jobs with
 ///   [`Settings::max_batch`](crate::Settings::max_batch) 1.
-/// - The [`RetryPolicy`] decides when a failed message is tried again, until its attempts are used
-///   up. A panic is a failure whose reason is the text of the panic.
-/// - While the worker runs, its process makes the ticks of [schedules](crate::Schedule), if its
-///   role has the right.
-/// - While the database is unreachable, handlers keep running. Their results are settled when it is
-///   back, unless the leases have ended by then.
+/// - The [`RetryPolicy`] decides when a failed message is tried again, until its attempts are
+///   exhausted. A panic is a failure whose reason is the panic message.
+/// - While the worker runs, its process also enqueues the messages of [schedules](crate::Schedule),
+///   if its role has the right.
+/// - While the database is unreachable, handlers keep running. The worker settles their results
+///   after it has reconnected, unless the leases have ended.
 ///
-/// Like any future, a handler must not block its thread for long: the same runtime renews the
-/// leases. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
+/// Like any future, a handler must not block its thread for long, because the same runtime renews
+/// the leases. Use `tokio::task::spawn_blocking`, or [`Attempt::extend`].
 ///
 /// ```no_run
 /// # use trunkline::{Failure, Queue, Summary, Worker};
@@ -95,10 +96,10 @@ impl<T: Payload> Worker<T> {
         Self::of(queue, Handler::of_attempt(handler))
     }
 
-    /// Creates a worker whose handler receives up to `most` available messages per call. It returns
-    /// a result for each message, in the same order. A panic, a timeout or a wrong number of
-    /// results fails all of them. At most 64 calls run at the same time, unless
-    /// [`Worker::concurrency`] sets another number.
+    /// Creates a worker whose handler receives up to `most` available messages per call. The
+    /// handler returns a result for each message, in the same order. A panic, a timeout or a wrong
+    /// number of results fails all messages of the call. At most 64 calls run at the same time,
+    /// unless [`Worker::concurrency`] sets another number.
     #[must_use]
     pub fn of_batches<F, E>(
         queue: Queue<T>,
@@ -135,7 +136,7 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Sets the timeout of a call of the handler; unlimited by default. After the timeout, the
-    /// handler is dropped at the point where it waits, and its messages have failed.
+    /// handler is dropped at its current await point, and its messages have failed.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
@@ -149,18 +150,18 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// Sets a lease time to use instead of the queue's: more than zero, at most 365 days. Leases
-    /// are renewed while a handler runs. So this is the time for which messages stay hidden after a
-    /// worker was killed.
+    /// Sets a lease time to use instead of the queue's: more than zero, at most 365 days. The
+    /// worker renews leases while a handler runs. After a crash of the worker, its messages
+    /// therefore stay hidden for at most this time.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.options.lease = Some(lease);
         self
     }
 
-    /// Sets how long a shutdown waits for running handlers, 30 seconds by default. After that,
-    /// handlers are notified and then dropped. Their messages are given back: they are due again at
-    /// once, and the attempt is not counted.
+    /// Sets how long a shutdown waits for running handlers, 30 seconds by default. After that, the
+    /// worker notifies the handlers and then drops them. It gives their messages back: they are due
+    /// again at once, and the attempt is not counted.
     #[must_use]
     pub fn shutdown_after(mut self, limit: Duration) -> Self {
         self.options.shutdown_after = limit;
@@ -175,11 +176,11 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Sets whether the worker reports every ten seconds, in a row of the table `trunkline.worker`;
-    /// `false` by default. A row contains the numbers of messages that were handled and that failed
-    /// since the last report. It also contains the handlers' durations, the number of running
-    /// handlers, and the version of this library. [The
-    /// console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its doctor
-    /// show the rows, which are removed after an hour. A failed report does not stop the worker.
+    /// `false` by default. A row contains the numbers of messages handled and failed since the last
+    /// report, the handlers' durations, the number of running handlers, and this library's version.
+    /// [The console](https://github.com/trunkline/trunkline/blob/main/docs/console.md) and its
+    /// doctor show the rows, which are removed after an hour. A failed report does not stop the
+    /// worker.
     #[must_use]
     pub fn reports(mut self, reports: bool) -> Self {
         self.options.reports = reports;
@@ -188,7 +189,7 @@ impl<T: Payload> Worker<T> {
 
     /// Calls `hook` after each attempt, before the message is settled, with the lease and the
     /// handler's result. A panic or a timeout is a failure. The hook runs in the handler's task, so
-    /// it should be quick. Several hooks can be set; all of them are called.
+    /// it should return quickly. If several hooks are set, all of them are called.
     ///
     /// With this method and [`Worker::before_wait`], a test can wait for an event instead of
     /// sleeping:
@@ -220,9 +221,9 @@ impl<T: Payload> Worker<T> {
         self
     }
 
-    /// Calls `hook` whenever nothing is due and the worker is about to wait for a notification:
-    /// messages enqueued after that call wake it. Several hooks can be set; all of them are called.
-    /// A worker that polls never calls its hooks.
+    /// Calls `hook` whenever nothing is due and the worker is about to wait for a notification.
+    /// Messages enqueued after that call wake the worker. If several hooks are set, all of them are
+    /// called. A worker that polls never calls its hooks.
     #[must_use]
     pub fn before_wait(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.options.hooks.add_before_wait(hook);
@@ -231,8 +232,8 @@ impl<T: Payload> Worker<T> {
 
     /// Sets whether a message whose lease expired runs alone, because it may have crashed its
     /// worker; `true` by default. Pass `false` if no message can crash the handler, as in a relay
-    /// that does not read them. The messages of a crashed worker are then delivered as fast as all
-    /// others.
+    /// that does not read the payloads. Messages of a crashed worker are then delivered as fast as
+    /// all others.
     #[must_use]
     pub fn isolate_after_crash(mut self, isolate: bool) -> Self {
         self.options.isolates = isolate;

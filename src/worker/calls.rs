@@ -8,8 +8,8 @@ use std::{
 
 use crate::worker::groups::Decision;
 
-/// The number of places in the histogram: four for each power of two, from a microsecond to about
-/// two weeks. Durations in the same place differ by less than a quarter.
+/// The number of buckets in the histogram: four for each power of two, from a microsecond to about
+/// two weeks. Durations in the same bucket differ by less than a quarter.
 const PLACES: usize = 4 * 41;
 
 pub(super) struct Calls {
@@ -18,7 +18,7 @@ pub(super) struct Calls {
     by_time: [AtomicU64; PLACES],
 }
 
-/// The values of the counters at one time.
+/// A snapshot of the counters.
 #[derive(Clone)]
 pub(super) struct Counted {
     pub handled: u64,
@@ -67,8 +67,8 @@ impl Counted {
         }
     }
 
-    /// Returns a duration in seconds that the fraction `share` of the calls did not exceed. The
-    /// result is at most a quarter too long. Returns `None` if there were no calls.
+    /// Returns the duration in seconds that the fraction `share` of the calls did not exceed, or
+    /// `None` if there were no calls. The result is at most a quarter too long.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let calls: u64 = self.by_time.iter().sum();
         let wanted = (calls as f64 * share).ceil().max(1.0) as u64;
@@ -81,8 +81,8 @@ impl Counted {
     }
 }
 
-/// Returns the place of a duration: it depends on the logarithm of the microseconds and on the two
-/// bits after the first.
+/// Returns the histogram bucket of a duration. It depends on the logarithm of the microseconds and
+/// on the two bits after the first.
 fn place(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
     let power = micros.ilog2();
@@ -90,7 +90,7 @@ fn place(took: Duration) -> usize {
     (4 * power as usize + quarter).min(PLACES - 1)
 }
 
-/// Returns the upper end of a place, in seconds.
+/// Returns the upper bound of a histogram bucket, in seconds.
 fn longest(place: usize) -> f64 {
     let (power, quarter) = (place / 4, place % 4);
     2_f64.powi(power as i32) * (5 + quarter) as f64 / 4.0 / 1e6

@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use crate::queue::message::payload::Payload;
 use crate::worker::{outage::Outage, station::Station};
 
-/// The time for which handlers that can be notified may continue after the limit.
+/// The time that notified handlers have to end after the shutdown limit.
 const GRACE: Duration = Duration::from_secs(1);
-/// The maximum time for which the last statements wait for the database.
+/// The maximum time that the last statements wait for the database.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 impl<T: Payload> Station<T> {
@@ -28,18 +28,18 @@ impl<T: Payload> Station<T> {
         }
         running.abort_all();
         let ended = async { while running.join_next().await.is_some() {} };
-        let _ = timeout(GRACE, ended).await; // a handler that blocks its thread is not waited for
+        let _ = timeout(GRACE, ended).await; // does not wait for a handler that blocks its thread
         let given_up = self.held().give_up_running();
         let last_words = async {
             self.release(&given_up).await;
             self.changed.notify_one();
             finish.await;
         };
-        let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages come back when their leases end
+        let _ = timeout(LAST_WORDS, last_words).await; // unsettled messages are delivered again when their leases end
     }
 
-    /// Settles finished messages until none are left. If no message can be settled any more, still
-    /// waits for the running handlers.
+    /// Settles finished messages until none are left. If settling fails for good, still waits for
+    /// the running handlers.
     async fn finish(&self) {
         let mut outage = Outage::default();
         loop {

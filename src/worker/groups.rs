@@ -1,4 +1,4 @@
-//! Collects the results of handlers by leased row. Pure.
+//! Collects the results of handlers by leased row, without I/O.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(super) enum Decision {
     Bury(String),
 }
 
-/// A failure and the time of the decision, from which its delay counts.
+/// A failure and the time of the decision. The retry delay starts at that time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failed {
     pub answer: Decision,
@@ -30,8 +30,7 @@ pub(super) struct Finished<A> {
     pub answer: A,
 }
 
-/// Decisions to be settled. Acknowledgements are kept in a separate list because there are many of
-/// them.
+/// Decisions to be settled. Acknowledgements have a list of their own because they are frequent.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ToSettle {
     pub done: Vec<Finished<()>>,
@@ -58,7 +57,7 @@ impl ToSettle {
 struct LeasedRow {
     open: usize,
     answered: ToSettle,
-    /// True if a part of the row already had results at the last beat.
+    /// True if some messages of the row, but not all, already had results at the last heartbeat.
     partial: bool,
 }
 
@@ -78,7 +77,7 @@ impl Groups {
         })
     }
 
-    /// Counts one more message without a result.
+    /// Adds a message without a result to the row.
     pub fn open(&mut self, nr: usize) {
         self.rows[nr].open += 1;
     }
@@ -87,7 +86,7 @@ impl Groups {
         &mut self.rows[nr].answered
     }
 
-    /// Counts one message less without a result. When none is left, the row is settled.
+    /// Removes a message without a result from the row. If none is left, the row is settled.
     pub fn close(&mut self, nr: usize) {
         let group = &mut self.rows[nr];
         group.open -= 1;
@@ -98,7 +97,7 @@ impl Groups {
         }
     }
 
-    /// Settles the decisions that have waited for the rest of their row since the last beat.
+    /// Settles results that have waited since the last heartbeat for the rest of their row.
     pub fn beat(&mut self) {
         for group in &mut self.rows {
             if group.partial {

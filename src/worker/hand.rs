@@ -1,4 +1,5 @@
-//! A hand is a task of the worker. It handles one message after another, until none are waiting.
+//! A hand is a task of the worker. It handles one message after another until no message is
+//! waiting.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -26,18 +27,18 @@ use crate::{
     },
 };
 
-/// A hand that counts as used until it is dropped, at its end or together with its task.
+/// One task of the worker. It counts as used until it is dropped, when it ends or is stopped.
 pub(super) struct Hand<T: Payload> {
     station: Arc<Station<T>>,
     nr: usize,
-    /// True if the hand holds no messages, and its number is free.
+    /// True if the task holds no messages, and its number is free.
     has_ended: bool,
 }
 
 impl<T: Payload> Drop for Hand<T> {
     fn drop(&mut self) {
-        // When the worker ends, it stops this task and gives the messages back itself. After a
-        // panic, the hand gives them back.
+        // A worker that ends stops this task and gives the messages back itself. After a panic, the
+        // task has to give them back.
         if !self.has_ended && std::thread::panicking() {
             let mut held = self.station.held();
             let failed = Decision::Retry(AFTER_PANIC, "the worker panicked while it held the message".to_owned());
@@ -50,7 +51,7 @@ impl<T: Payload> Drop for Hand<T> {
     }
 }
 
-/// The delay of messages whose hand panicked in the worker's own code.
+/// The retry delay of messages whose task panicked in the worker's own code.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 impl<T: Payload> Hand<T> {
@@ -65,7 +66,7 @@ impl<T: Payload> Hand<T> {
         let _runs = metrics.running();
         while let Some(start) = station.next(nr, answers, watch.now) {
             metrics.delivered(&start.messages, &watch);
-            // The rest of the handler may panic when it is dropped.
+            // Dropping the handler's future may also panic.
             answers = match AssertUnwindSafe(station.handle(nr, start)).catch_unwind().await {
                 Ok(answers) => answers,
                 Err(panic) => station.all_failed(nr, &format!("the handler panicked: {}", text_of(panic))),
@@ -75,7 +76,7 @@ impl<T: Payload> Hand<T> {
                 report.calls.ended(&answers, lap.took());
             }
             metrics.handled(end_of(&answers), lap);
-            consume_budget().await; // a handler that never waits must not block the thread
+            consume_budget().await; // yields now and then: a handler that never waits must not block the thread
         }
         self.has_ended = true;
     }
@@ -89,8 +90,8 @@ impl<T: Payload> Station<T> {
         leases.into_iter().map(|lease| self.decide(lease, &failure)).collect()
     }
 
-    /// Records the decisions about the hand's messages, and returns its next messages. This must be
-    /// cheap, because every message passes through it.
+    /// Records the decisions about the task's messages, and returns its next messages. This must be
+    /// cheap, because it runs once per message.
     fn next(&self, nr: usize, answers: Vec<Decision>, now: Instant) -> Option<Start<T>> {
         let goes_on = self.hands.goes_on(self.nr);
         let (start, lost, settles, opens_sooner, ends_alone) = {
@@ -142,8 +143,8 @@ impl<T: Payload> Station<T> {
         decided
     }
 
-    /// Decides about a message, from its handler's result and from what the handler itself has
-    /// settled.
+    /// Decides how to settle a message, from the handler's result and from what the handler itself
+    /// has settled.
     fn answer(&self, (lease, charged): (Lease, u32), own_end: OwnEnd, answer: Result<(), Failure>) -> Decision {
         let Lease { id, attempt } = lease;
         match (own_end, answer) {
@@ -195,7 +196,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// Returns the worst of the ends, for metrics, spans and the tally.
+/// Returns the worst outcome, for metrics, spans and the summary.
 fn end_of(answers: &[Decision]) -> End {
     let mut end = End::Done;
     for answer in answers {

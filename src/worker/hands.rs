@@ -1,12 +1,12 @@
-//! The hands of a worker: the number of handlers that run at the same time, and how queues share
-//! them.
+//! Limits how many handlers run at the same time, and divides them among queues. A "hand" is a task
+//! that may run one handler at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The handlers that may run at the same time. Each queue owns one hand, so it never has to wait
-/// for another queue's slow handlers. The other hands go, by weight, to the queues that have work.
+/// The handlers that may run at the same time. Each queue owns one, so it never has to wait for
+/// another queue's slow handlers. The rest are divided by weight among the queues that have work.
 pub(super) struct Hands {
     limit: usize,
     queues: Mutex<Vec<Share>>,
@@ -16,7 +16,7 @@ struct Share {
     weight: u32,
     /// True if the queue's last lease found a message.
     busy: bool,
-    /// The number of hands that run or are reserved for a lease that is being sent.
+    /// The number of tasks that run, or that are reserved for a lease being sent.
     used: usize,
     /// True if the queue has left and is no longer counted.
     has_left: bool,
@@ -28,7 +28,7 @@ impl Hands {
         Self { limit, queues: Mutex::default() }
     }
 
-    /// Returns the maximum number of handlers at the same time, for all queues together.
+    /// Returns the maximum number of handlers that run at the same time, for all queues together.
     pub fn most(&self) -> usize {
         self.limit
     }
@@ -37,26 +37,27 @@ impl Hands {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a queue and returns its number. `changed` is notified when more hands may be free.
+    /// Adds a queue and returns its number. `changed` is notified when more tasks may start.
     pub fn join(&self, weight: u32, changed: Arc<Notify>) -> usize {
         let mut queues = self.queues();
         queues.push(Share { weight: weight.max(1), busy: false, used: 0, has_left: false, changed });
         queues.len() - 1
     }
 
-    /// Removes a queue; the other queues receive its hands.
+    /// Removes a queue. The other queues can then use its tasks.
     pub fn leave(&self, nr: usize) {
         let mut queues = self.queues();
         (queues[nr].busy, queues[nr].has_left) = (false, true);
         tell_others(&queues, nr);
     }
 
-    /// Reserves hands for a lease, until they start or the result is dropped.
+    /// Reserves tasks for a lease. They stay reserved until they start or the result is dropped.
     pub fn reserve(&self, nr: usize) -> Reserved<'_> {
         Reserved { hands: self, nr, count: self.grant(nr) }
     }
 
-    /// Takes the free hands that belong to this queue by its weight, and returns their number.
+    /// Takes the free tasks to which this queue is entitled by its weight, and returns their
+    /// number.
     fn grant(&self, nr: usize) -> usize {
         let mut queues = self.queues();
         let others: usize = queues
@@ -72,8 +73,8 @@ impl Hands {
         granted
     }
 
-    /// Returns true if a hand of this queue may take another message, and false if the hand is due
-    /// to another queue.
+    /// Returns true if a task of this queue may take another message. Returns false if another
+    /// queue is entitled to the task.
     pub fn goes_on(&self, nr: usize) -> bool {
         let queues = self.queues();
         there(&queues) == 1 || queues[nr].used <= share(self.limit, &queues, nr)
@@ -105,7 +106,7 @@ impl Reserved<'_> {
         self.count
     }
 
-    /// Starts `hands` of the reserved hands. Each of them is released when it ends.
+    /// Starts `hands` of the reserved tasks. Each one is released when it ends.
     pub fn start(&mut self, hands: usize) {
         self.count -= hands;
     }
@@ -129,8 +130,8 @@ fn there(queues: &[Share]) -> usize {
     queues.iter().filter(|queue| !queue.has_left).count()
 }
 
-/// Returns the number of hands that a queue may use if it has work: one hand, and its share, by
-/// weight, of the hands that remain after each queue has one.
+/// Returns the number of tasks that a queue may use if it has work. Each queue has one, and the
+/// remaining tasks are divided by weight.
 fn share(limit: usize, queues: &[Share], nr: usize) -> usize {
     let rest = limit.saturating_sub(there(queues)) as u128;
     let weight = |at: usize, queue: &Share| if queue.busy || at == nr { u128::from(queue.weight) } else { 0 };

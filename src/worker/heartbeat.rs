@@ -1,4 +1,4 @@
-//! The heartbeat of a worker: it renews leases while handlers run, notifies handlers of lost
+//! The heartbeat of a worker. It renews leases while handlers run, notifies handlers of lost
 //! leases, and releases messages that would not start soon.
 
 use std::{
@@ -11,12 +11,12 @@ use tokio::{task::JoinSet, time::MissedTickBehavior};
 use crate::queue::message::payload::Payload;
 use crate::worker::station::Station;
 
-/// The bounds of the beat, which is otherwise a third of the lease.
+/// The bounds of the heartbeat's interval, which is otherwise a third of the lease.
 const BEAT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(250));
 
 impl<T: Payload> Station<T> {
-    /// Runs the beat, in a task of its own: a handler that blocks its thread must not delay the
-    /// renewal of other leases.
+    /// Runs the heartbeat in a separate task, so that a handler that blocks its thread does not
+    /// delay the renewal of other leases.
     pub async fn heartbeat(self: Arc<Self>) {
         let lease = self.lease;
         let mut beats = tokio::time::interval((lease / 3).clamp(BEAT.0, BEAT.1));

@@ -1,5 +1,5 @@
-//! The messages of one queue that a worker holds: prefetched, running, and finished but not
-//! settled. Pure: tasks carry out its decisions.
+//! The messages of one queue that a worker holds: prefetched, running, and finished but not yet
+//! settled. Does no I/O: other tasks carry out its decisions.
 
 mod alone;
 mod beat;
@@ -27,8 +27,8 @@ use crate::{
     worker::attempt::Signals,
 };
 
-/// The difference allowed between the clocks. This time after its end, a lease is over by the
-/// server's clock too.
+/// The allowed difference between the clocks of worker and server. This long after its end by the
+/// worker's clock, a lease has also ended by the server's clock.
 const MARGIN: Duration = Duration::from_secs(1);
 
 struct RunningMessage {
@@ -41,7 +41,7 @@ struct RunningMessage {
     lost: bool,
 }
 
-/// The messages that a hand handles, and the time when they started.
+/// The messages that one task handles, and the time when they started.
 #[derive(Default)]
 struct HandState {
     running: Vec<RunningMessage>,
@@ -68,7 +68,7 @@ pub(super) struct Held<T> {
     /// The number of results that are being settled.
     underway: usize,
     renewals: Arc<Renewals>,
-    /// The last time when a hand took a message, or when a message arrived while none was waiting.
+    /// The last time when a task took a message, or when a message arrived while none was waiting.
     started: Instant,
     /// The number of waiting messages that must run alone.
     to_run_alone: usize,
@@ -76,7 +76,7 @@ pub(super) struct Held<T> {
     alone: Option<(Lease, Instant)>,
     /// The time of the last check for leases that are gone.
     checked: Instant,
-    /// The time of the last request for messages.
+    /// The time of the last lease request.
     asked: Instant,
     /// The order of keys, in a queue whose messages have keys.
     order: Option<Order<T>>,
@@ -113,14 +113,14 @@ impl<T> Held<T> {
         !self.groups.settling.is_empty()
     }
 
-    /// Adds leased messages; `now` is the time when the reply arrived. On the server the leases
-    /// began, and end, a little earlier. Renewals are early enough to allow for that.
+    /// Adds leased messages; `now` is the time when the reply arrived. On the server, the leases
+    /// began, and end, slightly earlier. Renewals leave enough time for that difference.
     pub fn leased(&mut self, messages: Vec<Message<T>>, now: Instant) {
         if self.waiting.is_empty() {
             self.started = now; // no message could start before this
         }
-        // If keys have a rate, the lane's next worker must know the latest time at which a message
-        // may start.
+        // If keys have a rate, the partition's next worker relies on the latest time at which this
+        // worker may start a message.
         let (until, limited_until) = (now + self.lease, self.asked + self.lease);
         let mut last = None;
         for message in messages {
@@ -159,7 +159,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// Returns a number for a new hand.
+    /// Returns the number of a new task.
     pub fn hand(&mut self) -> usize {
         self.free_hands.pop().unwrap_or_else(|| {
             self.hands.push(HandState::default());
@@ -175,7 +175,7 @@ impl<T> Held<T> {
         self.hands.len() - self.free_hands.len()
     }
 
-    /// Returns the number of messages to lease now, given that `free` more hands are free.
+    /// Returns the number of messages to lease now if `free` more tasks are free.
     pub fn room(&mut self, free: usize, each: usize) -> usize {
         if self.alone.is_some() || self.to_run_alone > 0 {
             return 0; // the next message may also have to run alone
@@ -186,8 +186,8 @@ impl<T> Held<T> {
         self.ahead.room(hands, free, each, self.waiting.len()).min(most)
     }
 
-    /// Returns a hand's next messages, at most `each`, or `None` if no message is waiting or may
-    /// start.
+    /// Returns a task's next messages, at most `each`. Returns `None` if no message is waiting or
+    /// none may start.
     pub fn next(&mut self, nr: usize, each: usize, tell: bool, now: Instant) -> Option<Start<T>> {
         let before = self.waiting.len();
         if !self.may_begin(now) {
@@ -233,13 +233,13 @@ impl<T> Held<T> {
         Some(Start { messages, told: hand.told.clone(), low })
     }
 
-    /// Returns the leases of a hand's messages, each with its number of counted attempts.
+    /// Returns the leases of a task's messages, each with its number of counted attempts.
     pub fn leases(&self, nr: usize) -> impl Iterator<Item = (Lease, u32)> {
         self.hands[nr].running.iter().map(|running| (running.lease, running.charged))
     }
 
-    /// Records a hand's results, one for each message. Returns the number of results that arrived
-    /// after the lease was lost.
+    /// Records a task's results, one for each message. Returns the number of results that arrived
+    /// after their lease was lost.
     pub fn finish(&mut self, nr: usize, answers: impl IntoIterator<Item = Decision>, now: Instant) -> usize {
         let hand = &mut self.hands[nr];
         hand.told = None;
@@ -279,16 +279,16 @@ impl<T> Held<T> {
         lost
     }
 
-    /// Takes the settlement that is due now. Pass its outcome to [`Held::settled`].
+    /// Takes the results that are ready to be settled. Pass the outcome to [`Held::settled`].
     pub fn settle(&mut self) -> ToSettle {
         let settling = std::mem::take(&mut self.groups.settling);
         self.underway += settling.len();
         settling
     }
 
-    /// Ends the settlement of `count` results that began at `began`. Results that were not settled
-    /// are kept for the next time, unless their lease was over at `began`. Returns the number of
-    /// results that are given up.
+    /// Ends the settlement of `count` results that began at `began`. Keeps results that were not
+    /// settled for the next settlement, unless their lease had ended at `began`. Returns the number
+    /// of results that are given up.
     pub fn settled(&mut self, count: usize, mut again: ToSettle, began: Instant) -> usize {
         self.underway -= count;
         let before = again.len();

@@ -1,8 +1,9 @@
-//! A worker's identity for the lanes of a queue: a number that no other worker has.
+//! The number under which a worker owns partitions of a queue. No other worker has the same number.
 //!
-//! If the reply to a lease statement was lost, messages may be leased under the worker's number
-//! without its knowledge. Later messages in the same lanes must wait until those leases end. So the
-//! worker continues under a new number, as if it had crashed and restarted.
+//! If the reply to a lease statement is lost, messages may be leased under the worker's number
+//! without the worker having received them. Later messages in the same partitions must wait until
+//! those leases end. So the worker continues under a new number, as if it had crashed and
+//! restarted.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -13,7 +14,7 @@ pub(super) struct Holder(Mutex<Numbers>);
 
 struct Numbers {
     current: i64,
-    /// Former numbers that may still hold lanes, each with the time when it no longer does.
+    /// Former numbers that may still own partitions, each with the time when it no longer does.
     former: Vec<(i64, Instant)>,
 }
 
@@ -34,16 +35,17 @@ impl Holder {
         self.numbers().current
     }
 
-    /// Records that messages may be leased under the current number, and takes a new number.
+    /// Records that unknown messages may be leased under the current number, and takes a new
+    /// number.
     pub fn lose(&self, lease: Duration) {
         let mut numbers = self.numbers();
-        // A lane is held for one and a half times the lease time. A statement that is already being
-        // sent may begin a little later.
+        // A partition is owned for one and a half times the lease time. A statement that is already
+        // being sent may begin slightly later.
         let former = (std::mem::replace(&mut numbers.current, new()), Instant::now() + lease * 2);
         numbers.former.push(former);
     }
 
-    /// Returns the former numbers that may still hold lanes.
+    /// Returns the former numbers that may still own partitions.
     pub fn former(&self) -> Vec<i64> {
         let (now, mut numbers) = (Instant::now(), self.numbers());
         numbers.former.retain(|(_, until)| *until > now);

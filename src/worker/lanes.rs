@@ -1,5 +1,5 @@
-//! The worker of a queue whose messages have keys: it waits for messages from its lanes, keeps
-//! their order when some go back, and returns the lanes when it ends.
+//! The worker of a queue with keys. It leases messages from its partitions, keeps their order when
+//! some go back, and returns the partitions when it ends.
 
 use std::{
     sync::Arc,
@@ -16,15 +16,15 @@ use crate::{
     worker::{holder::Holder, station::Station},
 };
 
-/// The maximum time between two questions to the server, because other workers may want some of
-/// this worker's lanes.
+/// The maximum time between two requests, because other workers may be waiting for one of this
+/// worker's partitions.
 const LONGEST: Duration = Duration::from_secs(1);
-/// The minimum wait while a backlog is being moved to the line of its key.
+/// The minimum wait while messages are being moved to the backlog of their key.
 const MOVING: Duration = Duration::from_millis(5);
-/// The timeout for giving the lanes back.
+/// The timeout for returning the partitions.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// The notifications of a worker that waits for messages from its lanes.
+/// The notifications for a worker that leases from partitions.
 pub(super) struct Ear {
     subscription: Option<Subscription>,
 }
@@ -37,21 +37,22 @@ impl Ear {
 }
 
 impl<T: Payload> Station<T> {
-    /// Subscribes to the queue's channel, if its messages come from lanes.
+    /// Subscribes to the queue's channel, if the queue has keys.
     pub fn ear(&self) -> Option<Ear> {
         let shared = &self.queue.shared;
         self.holder.as_ref().map(|_| Ear { subscription: Some(shared.db.subscribe(&shared.channel)) })
     }
 
-    /// Waits until a message may be due that was not found before the notifications counted in
-    /// `rings`. Without an `Ear` the call waits without a limit.
+    /// Waits until a message may be due that arrived after the first `rings` notifications. Without
+    /// an `Ear` it waits without a limit.
     pub async fn hear(&self, ear: &mut Option<Ear>, rings: Option<u64>) -> Result<()> {
         let (Some(Ear { subscription }), Some(holder)) = (ear, &self.holder) else {
             return std::future::pending().await;
         };
         let shared = &self.queue.shared;
         for former in holder.former() {
-            // Frees the lanes of former numbers that have no leases, for this worker too.
+            // Frees the partitions of former numbers that have no leases, so that this worker can
+            // also lease them.
             shared.query_again(&shared.sql.leave, &[&former]).await?;
         }
         let (due_in, _) = self.lanes_in(holder).await?;
@@ -59,7 +60,7 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Returns the time during which nothing will be due in the lanes, and whether a message is due
+    /// Returns the time until something will be due in the partitions, and whether a message is due
     /// but not available yet.
     async fn lanes_in(&self, holder: &Holder) -> Result<(Duration, bool)> {
         let shared = &self.queue.shared;
@@ -71,16 +72,16 @@ impl<T: Payload> Station<T> {
         Ok((wait.clamp(least, LONGEST), is_due))
     }
 
-    /// Returns how long a due message will not be available: its key rests, or its backlog is being
-    /// moved to its line. Returns `None` if no message is due.
+    /// Returns how long a due message will stay unavailable: its key rests, or is being moved to a
+    /// backlog of its own. Returns `None` if no message is due.
     pub async fn rests(&self) -> Result<Option<Duration>> {
         let Some(holder) = &self.holder else { return Ok(None) };
         let (wait, is_due) = self.lanes_in(holder).await?;
         Ok(is_due.then_some(wait))
     }
 
-    /// Gives back messages that wait behind failed ones. Also rests the keys of which the worker
-    /// holds enough messages.
+    /// Gives back messages that wait behind failed ones. Also lets keys rest that have enough
+    /// messages in this worker.
     pub async fn give_back(&self) {
         let (back, full) = {
             let mut held = self.held();
@@ -97,7 +98,7 @@ impl<T: Payload> Station<T> {
         self.release(&back).await;
     }
 
-    /// Starts messages when the buckets of their keys open.
+    /// Starts messages as the buckets of their keys allow it.
     pub async fn open(self: Arc<Self>) {
         loop {
             let (has_some, next) = self.held().open(Instant::now());
@@ -113,7 +114,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Gives the lanes back. If that fails, they become free when their leases end.
+    /// Returns the partitions. If that fails, they become free when their leases end.
     pub async fn leave(&self) {
         let Some(holder) = &self.holder else { return };
         let shared = &self.queue.shared;

@@ -1,4 +1,4 @@
-//! The life of a job in one sentence: lease, start, handle, settle.
+//! The main loop of a queue's runner: lease, start, handle, settle.
 
 use std::{
     pin::pin,
@@ -15,13 +15,13 @@ use crate::{
     worker::{hand::Hand, hands::Reserved, lanes::Ear, outage::Outage, station::Station},
 };
 
-/// The time without a reply after which the database is reported as unreachable, although the
-/// worker still waits for the reply.
+/// The time without a reply after which the worker reports the database as unreachable, although it
+/// still waits for the reply.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl<T: Payload> Station<T> {
-    /// Works until the station is stopped, alone or together with all others, or until a permanent
-    /// error. Then shuts down gracefully.
+    /// Runs until this runner or all runners are stopped, or until a permanent error. Then shuts
+    /// down gracefully.
     pub async fn live(self: Arc<Self>, stop: CancellationToken) -> Result<()> {
         let _gauges = self.queue.shared.metrics.worker();
         let (mut running, mut beside) = (JoinSet::new(), JoinSet::new());
@@ -47,7 +47,7 @@ impl<T: Payload> Station<T> {
         outcome
     }
 
-    /// Works step by step, and pauses while the database is unreachable.
+    /// Runs one step after another, and pauses while the database is unreachable.
     async fn work(
         self: &Arc<Self>,
         running: &mut JoinSet<()>,
@@ -79,8 +79,8 @@ impl<T: Payload> Station<T> {
         Ok(())
     }
 
-    /// Settles finished messages, leases messages that can start soon, and starts them. Waits if
-    /// nothing can be done.
+    /// Settles finished messages, leases messages that can start soon, and starts them. If there is
+    /// nothing to do, waits.
     async fn step(
         self: &Arc<Self>,
         consumer: &mut Consumer<T>,
@@ -108,7 +108,7 @@ impl<T: Payload> Station<T> {
             return Ok(Asked::Nothing);
         }
         // A handler that ends while the statement runs may give its message back too late for this
-        // reply.
+        // reply to include it.
         let was_idle = settling.is_empty() && running.is_empty();
         let linger = consumer.linger(rings).filter(|_| !self.options.drains && !stop.is_cancelled() && ear.is_none());
         let paused = linger.as_ref().map(Linger::rings);
@@ -147,8 +147,8 @@ impl<T: Payload> Station<T> {
                 self.drained(was_idle, rests, running, stop).await;
             }
         } else if found < n {
-            // No further message is due. The next acknowledgement, or the end of a wait, asks the
-            // server again.
+            // Nothing else is due. The worker asks the server again after the next acknowledgement
+            // or at the end of a wait.
             tokio::select! {
                 outcome = consumer.idle(rings), if ear.is_none() => outcome?,
                 outcome = self.hear(ear, lane_rings) => outcome?,
@@ -159,8 +159,8 @@ impl<T: Payload> Station<T> {
         Ok(Asked::Something)
     }
 
-    /// Handles the case that nothing is due or available. Ends the station if no running handler
-    /// could enqueue or fail; otherwise waits.
+    /// Handles a draining worker that finds nothing due or available. Ends the runner if no running
+    /// handler could still enqueue or fail; otherwise waits.
     async fn drained(
         &self,
         was_idle: bool,
@@ -175,7 +175,7 @@ impl<T: Payload> Station<T> {
             }
             if is_empty || self.holder.is_none() {
                 return;
-            } // otherwise a message waits for the bucket of its key
+            } // a message still waits for the bucket of its key
         }
         tokio::select! {
             Some(_) = running.join_next() => {}
@@ -213,7 +213,7 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// The result of a step: whether it sent a statement, which shows that the database is reachable.
+/// The result of a step: whether it sent a statement. A reply shows that the database is reachable.
 enum Asked {
     Nothing,
     Something,

@@ -1,4 +1,4 @@
-//! Handles an unreachable database: ever longer pauses, and a single warning.
+//! Handles an unreachable database: pauses grow, and only the first failure is a warning.
 
 use std::time::{Duration, Instant};
 

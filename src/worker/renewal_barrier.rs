@@ -1,13 +1,13 @@
-//! Renewals that are being sent. A handler that ends its lease in its own transaction first waits
-//! for them. A later renewal would wait for that transaction, and would delay all later
+//! Lets a handler wait for renewals that are being sent before it ends its lease in its own
+//! transaction. A renewal that begins later would wait for that transaction and delay all later
 //! settlements.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::timeout};
 
-/// The maximum wait of a handler. Its transaction may hold a lock that the renewal waits for, and
-/// no server detects that deadlock.
+/// The maximum time that a handler waits. Its transaction may hold a lock that the renewal waits
+/// for, and no server detects that deadlock.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// The renewals of one worker's queue; at most one is being sent at a time.
@@ -20,7 +20,7 @@ struct Count {
     ended: u64,
 }
 
-/// A renewal that is being sent, until this guard is dropped.
+/// Marks a renewal as being sent until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct Renewal(Arc<Renewals>);
 
@@ -30,11 +30,11 @@ impl Renewals {
         Renewal(self.clone())
     }
 
-    /// Waits until all renewals that have already begun have ended, or until the limit.
+    /// Waits until all renewals that have already begun have ended, or until the time limit.
     pub async fn ended(&self) {
         let mut count = self.0.subscribe();
         let begun = count.borrow().begun;
-        // This fails if the worker has been dropped.
+        // An error means that the worker has been dropped.
         let _ = timeout(LONGEST, count.wait_for(|count| count.ended >= begun)).await;
     }
 }

@@ -10,16 +10,16 @@ pub(super) struct Report {
     pub calls: Calls,
     pub worker: Uuid,
     pub began: SystemTime,
-    /// The last report. A task that sends a report holds this lock.
+    /// The last report. The lock is held while a report is sent.
     pub told: tokio::sync::Mutex<Told>,
 }
 
-/// The last report. If a report fails, the next one also covers its time.
+/// The last report. If sending one fails, the next report also covers its time.
 pub(super) struct Told {
     pub counted: Counted,
     pub at: Instant,
     pub failed: bool,
-    /// True once the last report of this worker has begun. No report follows it.
+    /// True once the worker's final report has begun. No report follows it.
     pub is_over: bool,
 }
 

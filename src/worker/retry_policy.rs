@@ -43,22 +43,23 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// Waits `first` after the first attempt, then twice as long each time, up to `most`. Each
-    /// delay is randomized between half of that time and all of it, so that messages that failed
-    /// together do not come back together.
+    /// delay is random, between half of that time and all of it, so that messages that failed
+    /// together do not all become due together.
     #[must_use]
     pub fn exponential(first: Duration, most: Duration) -> Self {
         Self { delay: Delay::Exponential { first, most }, attempts: u32::MAX }
     }
 
-    /// Always waits for the same time.
+    /// Waits for the same time after each attempt.
     #[must_use]
     pub fn fixed(delay: Duration) -> Self {
         Self { delay: Delay::Fixed(delay), attempts: u32::MAX }
     }
 
-    /// Lets a function decide. It receives the number of the failed attempt (1 for the first) and
-    /// the failure, which contains the handler's error ([`Failure::downcast_ref`]). `None` makes
-    /// the message a dead letter at once. If the function panics, the default policy decides.
+    /// Calls a function that decides. It receives the number of the failed attempt (1 for the
+    /// first) and the failure, which contains the handler's error ([`Failure::downcast_ref`]). If
+    /// it returns `None`, the message becomes a dead letter at once. If it panics, the default
+    /// policy decides.
     ///
     /// Attempts that were given back, for example by a shutdown, do not count.
     #[must_use]
@@ -67,14 +68,14 @@ impl RetryPolicy {
     }
 
     /// Limits the number of attempts, including the first. Attempts that were given back, for
-    /// example by a shutdown, do not count, as with the queue's own maximum.
+    /// example by a shutdown, do not count. The same is true of the queue's own maximum.
     #[must_use]
     pub fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// Returns the delay after a failed attempt, or `None` if the message is dead. `random` is at
-    /// least 0 and less than 1.
+    /// Returns the delay after a failed attempt, or `None` if the message becomes a dead letter.
+    /// `random` is at least 0 and less than 1.
     pub(crate) fn decide(&self, attempt: u32, failure: &Failure, random: f64) -> Option<Duration> {
         let delay = match failure.verdict {
             Verdict::Dead => None,
@@ -93,15 +94,15 @@ impl RetryPolicy {
     }
 }
 
-/// Returns a random delay between half and all of `first`, doubled with each attempt, at most
-/// `most`.
+/// Returns a random delay between half and all of the full delay. The full delay is `first`,
+/// doubled with each further attempt, at most `most`.
 pub(crate) fn exponential(first: Duration, most: Duration, attempt: u32, random: f64) -> Duration {
     let doubled = first.saturating_mul(1_u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
     doubled.min(most).min(LONGEST).mul_f64(0.5 + random / 2.0)
 }
 
-/// Returns a random number of at least 0 and less than 1. It only spreads delays; nothing secret
-/// depends on it.
+/// Returns a random number from 0 up to, but excluding, 1. It only spreads delays; security does
+/// not depend on it.
 pub(crate) fn random() -> f64 {
     (RandomState::new().build_hasher().finish() >> 11) as f64 / (1_u64 << 53) as f64
 }

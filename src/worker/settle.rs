@@ -21,8 +21,9 @@ use crate::{
 };
 
 impl<T: Payload> Station<T> {
-    /// Settles, and leases up to `n` messages. Acknowledgements and the lease share a round trip;
-    /// failures are settled at the same time. Failed settlements are kept for the next time.
+    /// Settles finished messages and leases up to `n` new ones. Acknowledgements and the lease
+    /// share a round trip; failures are settled at the same time. Results that could not be settled
+    /// are kept for the next try.
     pub async fn settle_and_lease(
         &self,
         settling: ToSettle,
@@ -66,7 +67,7 @@ impl<T: Payload> Station<T> {
                 let acked = self.ack_apart(done).await.map(|(ended, lost)| self.acknowledged(ended, lost));
                 let messages = self.ack_and_lease_together(&[], n, None).await?.0;
                 match acked {
-                    Err(error) if messages.is_empty() => Err(error), // tried again after a pause
+                    Err(error) if messages.is_empty() => Err(error), // the caller tries again after a pause
                     _ => Ok(messages),
                 }
             }
@@ -79,8 +80,8 @@ impl<T: Payload> Station<T> {
         self.lose(lost);
     }
 
-    /// Acknowledges and leases in one transaction. Returns the messages, and the number of leases
-    /// that were lost.
+    /// Acknowledges and leases in one transaction. Returns the leased messages, and the number of
+    /// leases that were lost before the acknowledgement.
     async fn ack_and_lease_together(
         &self,
         done: &[Finished<()>],
@@ -91,7 +92,7 @@ impl<T: Payload> Station<T> {
         if n == 0 {
             return Ok((Vec::new(), lost_of(self.queue.ack(leases).await)?.len()));
         }
-        // The lane's next worker relies on the lease time that this worker uses.
+        // The partition's next worker relies on the lease time that this worker uses.
         let lease = self.options.lease.or(self.holder.as_ref().map(|_| self.lease));
         let number = self.holder.as_ref().map(Holder::number);
         let request = lease.into_iter().fold(Dequeue::up_to(n), Dequeue::lease_for);
@@ -132,11 +133,12 @@ impl<T: Payload> Station<T> {
                 }
             }
             Decision::Bury(reason) => (self.queue.bury([lease], reason).await, End::Dead),
-            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these are not failures
+            Decision::Done | Decision::Settled | Decision::Released => return Ok(()), // these decisions are not failures
         };
         let lost = match lost_of(outcome) {
             Ok(lost) => lost.len(),
-            // The order of the key needs the message until its lease is over.
+            // In a queue with keys, the message must stay in the order of its key until its lease
+            // ends.
             Err(error) if is_of_message(&error) && self.holder.is_none() => {
                 self.refused(*lease, &error);
                 1
@@ -197,7 +199,7 @@ impl<T: Payload> Station<T> {
         }
     }
 
-    /// Notifies handlers whose leases are gone, long before the next renewal would.
+    /// Notifies handlers whose leases are lost, long before the next renewal would find out.
     pub async fn check(&self, leases: &[Lease]) {
         if leases.is_empty() {
             return;
@@ -216,8 +218,8 @@ impl<T: Payload> Station<T> {
     }
 }
 
-/// Decisions that are being settled. When this is dropped, unsettled decisions are kept for the
-/// next time.
+/// Decisions that are being settled. Dropping this value keeps unsettled decisions for the next
+/// try.
 struct Underway<'a, T: Payload> {
     station: &'a Station<T>,
     began: Instant,
@@ -234,7 +236,8 @@ impl<T: Payload> Drop for Underway<'_, T> {
     }
 }
 
-/// Converts an error about lost leases to the ids of their messages. Returns any other error.
+/// Converts an error about lost leases to the ids of their messages. Returns other errors
+/// unchanged.
 fn lost_of(outcome: Result<(), Error>) -> Result<Vec<i64>> {
     match outcome {
         Err(error) if error.is_lease_lost() => Ok(error.lost_ids().to_vec()),

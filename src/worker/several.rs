@@ -1,4 +1,4 @@
-//! A worker of several queues.
+//! Runs workers of several queues together.
 
 use std::{fmt, panic::resume_unwind, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
 /// Workers of several queues, with any payload types, that share a number of handlers by weight.
 ///
 /// Each queue has one handler to itself. The other handlers, as they become free, go by weight to
-/// the queues that have work: an empty queue leaves its share to the others. A running handler is
+/// the queues that have work. An empty queue leaves its share to the others. A running handler is
 /// never interrupted.
 ///
 /// ```no_run
@@ -40,7 +40,7 @@ pub struct Workers {
     stations: Vec<Begin>,
 }
 
-/// Starts a worker once all workers of the group are known.
+/// A function that starts a worker once all workers of the group are known.
 type Begin = Box<dyn FnOnce(&mut Crew) -> Result<()> + Send>;
 
 impl fmt::Debug for Workers {
@@ -65,7 +65,7 @@ impl Workers {
         self
     }
 
-    /// Runs all workers, as [`Worker::run`] does. If a worker ends with an error, the others are
+    /// Runs all workers, as [`Worker::run`] does. If one worker ends with an error, all others are
     /// shut down gracefully.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Summary> {
         let mut crew = Crew::new(self.concurrency);
@@ -79,19 +79,19 @@ pub(crate) struct Crew {
     tally: Arc<Tally>,
     stop: CancellationToken,
     begun: Vec<BoxFuture<'static, Result<QueueEnd>>>,
-    /// The tasks that make the ticks of the databases' schedules.
+    /// The tasks that run the schedules of the workers' databases.
     ticking: JoinSet<()>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum QueueEnd {
-    /// The station ended together with all others.
+    /// The runner ended because all runners were stopped.
     WithAll,
-    /// The station ended alone, by its own token.
+    /// The runner was stopped alone, by its own token.
     Alone,
 }
 
-/// A function that adds workers later, and the signal at which it is called.
+/// A function that adds workers later, and the signal on which it is called.
 pub(crate) type Later = (watch::Receiver<()>, Box<dyn FnMut(&mut Crew) -> Result<()> + Send>);
 
 impl Crew {
@@ -119,8 +119,8 @@ impl Crew {
         Ok(stop)
     }
 
-    /// Runs until shutdown, or until a station ends with an error. Then waits until all stations
-    /// have ended.
+    /// Runs until the shutdown, or until a queue's runner ends with an error. Then waits until all
+    /// runners have ended.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>, mut later: Option<Later>) -> Result<Summary> {
         let mut stations: JoinSet<Result<QueueEnd>> = self.begun.drain(..).collect();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -163,8 +163,8 @@ impl<T: Payload> Worker<T> {
     /// Works until `shutdown` is ready. Then shuts down gracefully (see [`Worker::shutdown_after`])
     /// and returns a summary.
     ///
-    /// If the call is dropped, handlers are dropped where they wait, and their messages come back
-    /// when the leases end.
+    /// If the call is dropped, handlers are dropped at their current await point, and their
+    /// messages are delivered again when the leases end.
     ///
     /// # Errors
     /// Permanent errors: the queue was dropped ([`Error::is_no_queue`](crate::Error::is_no_queue)),
@@ -176,9 +176,9 @@ impl<T: Payload> Worker<T> {
     }
 
     /// Works until nothing is due and no handler runs, then returns a summary. Use this in tests,
-    /// and in programs that start from time to time. Messages that handlers enqueue are handled
-    /// too, and so is a failed message that is due again by then. The worker does not wait for
-    /// messages that are due later, nor for messages that other workers have leased.
+    /// and in programs that start from time to time. Also handles messages that handlers enqueue,
+    /// and failed messages that are due again before the end. Does not wait for messages that are
+    /// due later, nor for messages that other workers have leased.
     ///
     /// ```no_run
     /// # use trunkline::{Failure, Queue, Worker};
@@ -207,7 +207,7 @@ impl<T: Payload> Worker<T> {
     }
 }
 
-/// Resumes the panic of a station's task. Stations are never aborted, so a panic is the only cause.
+/// Resumes the panic of a runner's task. Runners are never aborted, so a panic is the only cause.
 fn died(error: JoinError) -> Result<QueueEnd> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

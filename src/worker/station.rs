@@ -1,4 +1,4 @@
-//! A station is the worker's part for one queue: the state that the queue's tasks share.
+//! A station is the runner of one queue: the state that the tasks of that queue's worker share.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -26,9 +26,9 @@ pub(super) struct Options {
     pub shutdown_after: Duration,
     pub wait: Wait,
     pub hooks: Hooks,
-    /// True if the station ends once nothing is due.
+    /// True if the runner ends once nothing is due.
     pub drains: bool,
-    /// True if the station reports its work.
+    /// True if the runner reports its work.
     pub reports: bool,
     pub isolates: bool,
 }
@@ -39,14 +39,14 @@ pub(super) struct Station<T> {
     pub options: Options,
     pub tally: Arc<Tally>,
     pub hands: Arc<Hands>,
-    /// The station's number among the stations that share the hands.
+    /// The runner's number among the runners that share the tasks.
     pub nr: usize,
-    /// Notified when a message can be settled, a hand is free, or fewer messages are waiting.
+    /// Notified when a message can be settled, a task is free, or fewer messages are waiting.
     pub changed: Arc<Notify>,
-    /// Notified when the bucket of a key opens earlier than before.
+    /// Notified when the bucket of a key lets a message start earlier than expected.
     pub sooner: Notify,
     pub lease: Duration,
-    /// The identity under which the worker holds lanes, if messages have keys.
+    /// The number under which the worker owns partitions, if messages have keys.
     pub holder: Option<Holder>,
     pub report: Option<Report>,
     held: Mutex<Held<T>>,

@@ -15,11 +15,12 @@ pub struct Summary {
     /// The number of messages that became dead letters: after the last attempt that the queue
     /// allows, or by decision of the handler or the retry policy.
     pub dead: u64,
-    /// The number of messages whose lease was already lost when their handler returned, or whose
-    /// result an unreachable database could not confirm. These messages may be handled again.
+    /// The number of messages whose lease was lost before their handler returned, or whose result
+    /// could not be settled because the database was unreachable. These messages may be handled
+    /// again.
     pub lost: u64,
-    /// The number of messages that were given back unfinished, without counting the attempt: at the
-    /// shutdown, or because they would have waited too long.
+    /// The number of messages that were given back unfinished, without counting the attempt: during
+    /// the shutdown, or because they would have waited too long.
     pub released: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The worker's own report: it writes a row every ten seconds, which the console shows.
+//! The worker's report: a row every ten seconds, which the console shows.
 
 use std::{
     sync::Arc,
@@ -26,8 +26,8 @@ impl<T: Payload> Station<T> {
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             beats.tick().await;
-            // A task of its own sends the report, and cannot be interrupted. Otherwise a statement
-            // that was already sent could arrive after the last report.
+            // A separate task sends the report, so that dropping this future cannot interrupt it.
+            // Otherwise a statement that was already sent could arrive after the final report.
             let station = self.clone();
             let _ = tokio::spawn(async move { station.tell(false).await }).await;
         }
@@ -35,7 +35,7 @@ impl<T: Payload> Station<T> {
 
     /// Reports that the worker has shut down cleanly.
     pub async fn report_end(&self) {
-        let _ = timeout(LAST_WORDS, self.tell(true)).await; // if this report fails, the missing reports show the end
+        let _ = timeout(LAST_WORDS, self.tell(true)).await; // if it fails, the console notices that reports are missing
     }
 
     async fn tell(&self, ended: bool) {

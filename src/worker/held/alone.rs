@@ -1,23 +1,23 @@
-//! A message whose lease expired may have crashed its worker, and may do so again. So it runs
-//! alone: it starts when nothing else is running, and nothing starts beside it.
+//! Isolates messages whose lease expired. Such a message may have crashed its worker, and may do so
+//! again, so it starts when nothing else is running, and nothing starts beside it.
 //!
-//! A message that has been running for a second is treated like any other. So this message waits
-//! at most a second for the others, and the others wait at most a second for it.
+//! A message that has been running for a second is treated like any other. So the isolated message
+//! waits at most a second for the running ones, and delays later ones by at most a second.
 //!
 //! Messages run in the order in which they were leased, and nothing is leased while such a message
-//! waits for a hand. So if it crashes the worker again, few other messages lose an attempt: only
-//! those queued behind earlier messages with the same key.
+//! waits for a task. So if it crashes the worker again, few other messages lose an attempt: only
+//! those behind earlier messages with the same key.
 
 use std::time::{Duration, Instant};
 
 use super::{Held, order::Prefetched};
 use crate::queue::message::Lease;
 
-/// The time after which a running message is assumed not to crash its worker at once.
+/// The running time after which a message is assumed not to crash its worker.
 const ALONE: Duration = Duration::from_secs(1);
 
 impl<T> Prefetched<T> {
-    /// Returns true if the message's lease is renewed while the message waits.
+    /// Returns true if the worker renews the message's lease while the message waits.
     pub(super) fn is_kept(&self) -> bool {
         self.message.ran_out && self.message.rate.is_none()
     }
@@ -29,16 +29,16 @@ impl<T> Held<T> {
         self.waiting.push_back(new);
     }
 
-    /// Removes the last waiting message that need not run alone. A message that must run alone is
-    /// not given back, because it would then be leased again together with many others.
+    /// Removes the last waiting message that need not run alone. Messages that must run alone are
+    /// not given back: they would be leased again together with many others.
     pub(super) fn last_of_many(&mut self) -> Option<Prefetched<T>> {
         let last = self.waiting.iter().rposition(|waiting| !waiting.message.ran_out)?;
         self.waiting.remove(last)
     }
 
-    /// Returns the leases to renew of messages that wait to run alone. These messages are not given
-    /// back, because they would then be leased again together with many others. Messages with a
-    /// rate do go back, because they may not start late.
+    /// Returns the leases to renew for messages that wait to run alone. These messages are not
+    /// given back: they would be leased again together with many others. Messages with a rate are
+    /// given back, because they may not start late.
     pub(super) fn keeps(&self, until: Instant) -> Vec<Lease> {
         if self.to_run_alone == 0 {
             return Vec::new();
@@ -55,8 +55,7 @@ impl<T> Held<T> {
         self.alone.is_some()
     }
 
-    /// Ends the isolation of a message that has run for long enough. Returns true if there was such
-    /// a message.
+    /// Ends the isolation of a message that has run for long enough. Returns true if it ended one.
     pub(super) fn has_company(&mut self, now: Instant) -> bool {
         self.alone.take_if(|(_, since)| now.duration_since(*since) > ALONE).is_some()
     }

@@ -1,4 +1,4 @@
-//! The regular duties: renewing leases, and giving back messages that would not start soon.
+//! The work of each heartbeat: it renews leases, and gives back messages that would not start soon.
 
 use std::{collections::HashSet, time::Instant};
 
@@ -18,9 +18,9 @@ pub(in crate::worker) struct Beat {
 }
 
 impl<T> Held<T> {
-    /// Settles parts of rows that have waited for the rest. While nothing else is being sent, it
-    /// also gives back messages that have waited too long, renews running messages, and notifies
-    /// handlers whose lease is over.
+    /// Settles parts of rows that have waited for the rest. If `may_send`, it also gives back
+    /// messages that have waited too long, renews running messages, and notifies handlers whose
+    /// lease has ended.
     pub fn beat(&mut self, now: Instant, may_send: bool) -> Beat {
         self.groups.beat();
         let has_company = self.has_company(now);
@@ -72,8 +72,8 @@ impl<T> Held<T> {
         Beat { release, renewal: (!renew.is_empty()).then_some(renewal), renew, changed: false }
     }
 
-    /// Records that leases were renewed at `now`, when the reply arrived. Notifies the handlers
-    /// whose leases are lost.
+    /// Records that leases were renewed; `now` is the time when the reply arrived. Notifies the
+    /// handlers whose leases are lost.
     pub fn renewed(&mut self, leases: &[Lease], lost: &[i64], now: Instant) {
         let (leases, lost): (HashSet<&Lease>, HashSet<&i64>) = (leases.iter().collect(), lost.iter().collect());
         let kept = self.waiting.iter_mut().filter(|waiting| waiting.is_kept());

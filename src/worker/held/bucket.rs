@@ -1,4 +1,4 @@
-//! The bucket of a key with a rate: the number of its messages that may start, and when they may.
+//! The token bucket of a key with a rate: how many messages may start, and when.
 
 use std::{
     sync::Arc,
@@ -7,8 +7,8 @@ use std::{
 
 use crate::queue::message::keys::Rate;
 
-/// The bucket of a key. A message that starts takes as much from it as the rate fills between two
-/// messages. So a single time describes the bucket: the time when it is full again.
+/// The token bucket of a key. Each message that starts takes the amount that the rate refills
+/// between two messages. So one time describes the whole bucket: the time when it is full again.
 pub(super) struct Bucket {
     rate: Arc<Rate>,
     full_at: Instant,
@@ -17,14 +17,14 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Creates the fullest bucket that is possible after the lane has changed hands.
+    /// Creates the bucket of a key whose partition another worker may just have held.
     pub fn new(rate: Arc<Rate>, now: Instant) -> Self {
         let full_at = now + rate.full_in;
         Self { rate, full_at, promised: 0 }
     }
 
-    /// Updates the bucket from a later lease, whose rate may be new and whose lane may have changed
-    /// hands.
+    /// Updates the bucket from a later lease. The rate may be new, and another worker may have held
+    /// the partition since the last lease.
     pub fn told(&mut self, rate: &Arc<Rate>, now: Instant) {
         self.full_at = self.full_at.max(now + rate.full_in);
         self.rate = rate.clone();
@@ -37,8 +37,8 @@ impl Bucket {
         (full_at + self.rate.each.saturating_mul(ahead).min(LONGEST)).checked_sub(self.rate.whole).unwrap_or(full_at)
     }
 
-    /// Returns how long a key may rest if `behind` of its messages are waiting: until half a bucket
-    /// may start after them, less the time needed to lease that half.
+    /// Returns how long a key may rest if `behind` of its messages are waiting. The rest ends when
+    /// half a bucket may start after them, minus the time needed to lease that half.
     pub fn rest(&self, behind: usize, now: Instant, margin: Duration) -> Duration {
         let half = (self.rate.whole.as_secs_f64() / self.rate.each.as_secs_f64().max(1e-9) / 2.0) as usize;
         self.opens(behind + half.saturating_sub(1), now).saturating_duration_since(now + margin)
@@ -48,7 +48,7 @@ impl Bucket {
         self.promised += 1;
     }
 
-    /// Takes back a promise, because the message does not start.
+    /// Removes one promised message, because it does not start.
     pub fn take_back(&mut self) {
         self.promised = self.promised.saturating_sub(1);
     }
@@ -64,7 +64,7 @@ impl Bucket {
     }
 }
 
-/// A limit that keeps sums of times from overflowing.
+/// The maximum delay. It prevents overflow when times are added.
 const LONGEST: Duration = Duration::from_secs(1 << 32);
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
         let began = Instant::now();
         let mut bucket = bucket(5, EACH * 5, began);
         let mut times: Vec<Instant> = Vec::new();
-        // Messages ask at irregular times, and start later than they may.
+        // Messages ask at irregular times, and start later than they could.
         for nr in 0..2000_u32 {
             let now = began + Duration::from_millis(u64::from(nr * 7));
             if nr % 29 > 20 {

@@ -1,10 +1,10 @@
-//! Gives up the held messages when the worker ends.
+//! Gives up the worker's messages when it ends.
 
 use super::Held;
 use crate::queue::message::Lease;
 
 impl<T> Held<T> {
-    /// Removes all waiting messages and returns their leases, to be given back.
+    /// Removes all waiting messages and returns their leases, so that the caller can release them.
     pub fn give_up_waiting(&mut self) -> Vec<Lease> {
         let mut given_up: Vec<Lease> =
             std::mem::take(&mut self.waiting).into_iter().map(|waiting| self.give_up(waiting)).collect();
@@ -15,13 +15,14 @@ impl<T> Held<T> {
         given_up
     }
 
-    /// Notifies every handler that the worker gives up on it. Returns true if any handler listens.
+    /// Notifies every handler that the worker gives up on it. Returns true if any handler can be
+    /// notified.
     pub fn tell_all(&mut self) -> bool {
         self.hands.iter().filter_map(|hand| hand.told.as_ref()).map(|told| told.lose()).count() > 0
     }
 
-    /// Removes all running messages. Returns the leases that are not lost, to be released after the
-    /// handlers have been dropped.
+    /// Removes all running messages. Returns the leases that are not lost; the caller releases them
+    /// after the handlers have been dropped.
     pub fn give_up_running(&mut self) -> Vec<Lease> {
         let mut given_up = Vec::new();
         for nr in 0..self.hands.len() {

@@ -1,4 +1,4 @@
-//! Gives messages back, to preserve the order of keys: see `order.rs`.
+//! Gives messages back to preserve the order of keys: see `order.rs`.
 
 use std::{
     sync::Arc,
@@ -10,13 +10,13 @@ use crate::queue::message::Lease;
 
 impl<T> Held<T> {
     /// Takes the leases to give back, in order: messages behind a failed message, and messages
-    /// beyond a key's limit. Report their end to [`Held::confirm`].
+    /// beyond a key's limit. After the server has ended the leases, call [`Held::confirm`].
     pub fn give_back(&mut self) -> Vec<Lease> {
         self.order.as_mut().map(Order::give_back).unwrap_or_default()
     }
 
-    /// Takes the keys of which the worker holds enough messages, with the time for which each key
-    /// may rest.
+    /// Takes the keys that have enough messages in this worker, each with the time for which it may
+    /// rest.
     pub fn full(&mut self) -> Vec<(Arc<str>, Duration)> {
         self.order.as_mut().map(Order::full).unwrap_or_default()
     }
@@ -29,14 +29,14 @@ impl<T> Held<T> {
         }
     }
 
-    /// Records that these leases have ended.
+    /// Records that the server has ended these leases.
     pub fn confirm(&mut self, leases: impl IntoIterator<Item = Lease>) {
         if let Some(order) = &mut self.order {
             leases.into_iter().for_each(|lease| order.confirm(lease));
         }
     }
 
-    /// Keeps leases that could not be given back yet, for the next time.
+    /// Keeps leases that could not be given back, for the next try.
     pub fn give_back_again(&mut self, leases: &[Lease]) {
         if let Some(order) = &mut self.order {
             order.again(leases);

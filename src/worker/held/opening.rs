@@ -1,4 +1,5 @@
-//! Starts messages when the buckets of their keys open, and sends late ones back: see `bucket.rs`.
+//! Starts messages when the buckets of their keys allow it, and gives late ones back: see
+//! `bucket.rs`.
 
 use std::time::Instant;
 
@@ -8,8 +9,8 @@ use super::{
 };
 
 impl<T> Held<T> {
-    /// Makes messages ready to start whose bucket has opened. Returns whether there are any, and
-    /// when the next bucket opens.
+    /// Makes messages ready whose bucket lets them start. Returns whether there are any, and when
+    /// the next bucket lets a message start.
     pub fn open(&mut self, now: Instant) -> (bool, Option<Instant>) {
         let ready = self.order.as_mut().map(|order| order.opened(now)).unwrap_or_default();
         if self.waiting.is_empty() {
@@ -27,7 +28,7 @@ impl<T> Held<T> {
     }
 
     /// Returns true if a message with a rate was leased too long ago to start: more than a quarter
-    /// of its lease time. The lane's next worker relies on this bound.
+    /// of its lease time. The next worker of the partition relies on this bound.
     pub(super) fn is_late(&self, next: &Prefetched<T>, now: Instant) -> bool {
         next.message.rate.is_some() && next.until < now + self.lease * 3 / 4
     }

@@ -1,12 +1,12 @@
-//! The order of keys. A limited number of messages of each key runs at the same time, and the next
-//! messages wait behind them.
+//! Keeps the order of keys. A limited number of messages per key runs at the same time, and the
+//! key's next messages wait behind them.
 //!
-//! Messages behind a failed message go back to the queue. The key is barred until the server
-//! confirms that, and until the current lease statement has returned: the messages of that key
-//! which it returns could belong behind the messages that went back.
+//! Messages behind a failed message go back to the queue. Their key is then barred until the server
+//! confirms their release and the current lease statement has returned. That statement may return
+//! messages of the key that belong behind the released ones.
 //!
-//! A key with a rate has a bucket. Messages that may not start yet wait for an eighth of a lease at
-//! most. Later messages go back, and the key rests.
+//! A key with a rate has a token bucket. Messages that may not start yet wait for at most an eighth
+//! of the lease time. Later messages go back, and the key rests.
 
 mod key;
 
@@ -23,42 +23,42 @@ use super::bucket::Bucket;
 use crate::queue::message::Lease;
 
 const BEHIND: usize = 64;
-/// The minimum number of messages to ask for, even if few of the last ones could be kept.
+/// The minimum number of messages to lease at once, even if few of the last ones could be kept.
 const LEAST: usize = 64;
-/// The minimum and the maximum rest of a key without a rate. If enough messages of a key are held,
-/// the key rests while half of them run.
+/// The minimum and the maximum rest of a key without a rate. A key with enough messages in this
+/// worker rests while half of them run.
 const REST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 pub(super) enum Arrival<T> {
     Ready(Prefetched<T>),
     /// The message waits behind other messages of its key.
     Kept,
-    /// The message goes back; the number is that of its row.
+    /// The message goes back. The number identifies its row.
     Refused(usize),
 }
 
 pub(super) struct Order<T> {
     per_key: usize,
     lease: Duration,
-    /// The maximum number of messages of a key that wait behind others.
+    /// The maximum number of messages per key that wait behind running ones.
     behind: usize,
     keys: HashMap<Arc<str>, Key<T>>,
     /// The leases of messages to give back.
     back: Vec<Lease>,
-    /// Leases that the server has not ended yet, with their keys, which are barred until then.
+    /// Leases that the server has not ended yet. Their keys are barred until it has.
     ending: HashMap<Lease, Arc<str>>,
-    /// Keys of which enough messages have arrived, with the time for which each key rests.
+    /// Keys that have enough messages in this worker, each with its time of rest.
     full: HashMap<Arc<str>, Duration>,
-    /// The times at which the buckets of keys let a message start.
+    /// The times at which the buckets of keys let a message start, earliest first.
     opening: BinaryHeap<Reverse<(Instant, Arc<str>)>>,
-    /// True if a bucket opens earlier than all buckets before.
+    /// True if the earliest of these times has become earlier.
     is_sooner: bool,
     is_fetching: bool,
-    /// The number of messages of the current lease statement that were kept; the next field counts
-    /// the others.
+    /// The number of messages kept from the current lease statement.
     kept: usize,
+    /// The number of messages refused from the current lease statement.
     refused: usize,
-    /// The maximum number of messages to ask for.
+    /// The maximum number of messages to lease at once.
     most: usize,
     rest: Duration,
 }
@@ -83,9 +83,9 @@ impl<T> Order<T> {
         }
     }
 
-    /// Returns the maximum number of messages to ask for: twice the number that could be kept the
-    /// last time. If a few keys have long backlogs, most other messages would be leased only to be
-    /// given back.
+    /// Returns the maximum number of messages to lease at once: twice the number that could be kept
+    /// last time. If a few keys have long backlogs, a larger lease would mostly return messages
+    /// that must be given back.
     pub fn most(&self) -> usize {
         self.most
     }
@@ -148,7 +148,7 @@ impl<T> Order<T> {
         self.opening.push(Reverse((opens, name.clone())));
     }
 
-    /// Returns the messages that may start now because buckets have opened.
+    /// Returns the messages that may start now because their buckets allow it.
     pub fn opened(&mut self, now: Instant) -> Vec<Prefetched<T>> {
         let mut ready = Vec::new();
         while self.opens().is_some_and(|at| at <= now)
@@ -167,7 +167,7 @@ impl<T> Order<T> {
         ready
     }
 
-    /// Returns the time at which the next bucket opens for waiting messages.
+    /// Returns the time at which the next bucket lets a waiting message start.
     pub fn opens(&self) -> Option<Instant> {
         self.opening.peek().map(|Reverse((at, _))| *at)
     }
@@ -182,8 +182,8 @@ impl<T> Order<T> {
         }
     }
 
-    /// Gives back a message that could have started. Returns the rows of the messages that go back
-    /// together with it.
+    /// Gives back a message that could have started. Returns the rows of the messages behind it,
+    /// which go back too.
     pub fn given_up(&mut self, name: &Arc<str>, lease: Lease) -> Vec<usize> {
         if let Some(bucket) = self.keys.get_mut(name).and_then(|key| key.bucket.as_mut()) {
             bucket.take_back();
@@ -191,7 +191,7 @@ impl<T> Order<T> {
         self.failed(name, Some(lease))
     }
 
-    /// Gives a lease back, and bars its key until the server confirms that.
+    /// Gives a lease back. Bars its key until the server has ended the lease.
     fn end(&mut self, name: &Arc<str>, lease: Lease) {
         self.back.push(lease);
         self.bar(name, lease);
@@ -203,7 +203,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Records that a message of the key is done. Returns the key's next message that may run.
+    /// Records that a message of the key is done. Returns the key's next message, if one may run.
     pub fn done(&mut self, name: &Arc<str>, now: Instant) -> Option<Prefetched<T>> {
         let key = self.keys.get_mut(name)?;
         key.active = key.active.saturating_sub(1);
@@ -221,8 +221,8 @@ impl<T> Order<T> {
     }
 
     /// Records that a message of the key will be delivered again. The messages behind it go back,
-    /// and their rows are returned. If a lease is given, the key is barred until the server has
-    /// ended that lease.
+    /// and the call returns their rows. If a lease is given, the key is barred until the server has
+    /// ended it.
     pub fn failed(&mut self, name: &Arc<str>, lease: Option<Lease>) -> Vec<usize> {
         let is_ordered = self.is_ordered();
         let key = self.keys.entry(name.clone()).or_default();
@@ -289,20 +289,20 @@ impl<T> Order<T> {
         self.is_fetching = true;
     }
 
-    /// Ends the current lease statement: adapts the number of messages to ask for, and forgets idle
-    /// keys.
+    /// Ends the current lease statement: adapts the number of messages to lease at once, and
+    /// removes idle keys.
     pub fn fetched(&mut self, now: Instant) {
         self.is_fetching = false;
         let (kept, refused) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.refused));
         if refused > 0 {
             self.most = kept.saturating_mul(2).max(LEAST);
         } else if kept >= self.most / 2 {
-            self.most = self.most.saturating_mul(2); // a smaller number shows nothing: few messages may be due
+            self.most = self.most.saturating_mul(2); // a smaller number proves nothing: few messages may be due
         }
         self.keys.retain(|_, key| {
             key.is_stale = false;
-            // Waiting messages must ask the bucket, even one that has long been full but was not
-            // checked.
+            // A bucket stays while messages wait, because they must ask it. This holds even if it
+            // has long been full without a check.
             key.bucket.take_if(|bucket| key.behind.is_empty() && bucket.is_full(now));
             !key.is_idle()
         });

@@ -22,7 +22,7 @@ fn message(id: i64, ran_out: bool) -> Message<()> {
     }
 }
 
-/// Leases one row, and starts `hands` hands that each hold a message of it.
+/// Leases one row, and starts `hands` tasks that each hold one of its messages.
 fn held(messages: i64, hands: usize, now: Instant) -> Held<()> {
     let mut held = Held::new(LEASE, None, now);
     held.leased((1024..1024 + messages).map(|id| message(id, false)).collect(), now);
@@ -194,7 +194,7 @@ fn isolated_message_and_others_wait_a_second_for_each_other() {
     assert_eq!(held.next(two, 1, false, later + SECOND * 5 / 4).map(|begun| begun.messages[0].id), Some(9100));
 }
 
-/// A message that is given back would be leased again together with many others.
+/// If it were given back, it would be leased again together with many others.
 #[test]
 fn isolated_message_is_not_given_back_while_it_waits() {
     let now = Instant::now();
@@ -215,7 +215,7 @@ fn isolated_message_is_not_given_back_while_it_waits() {
     assert!(held.room(9, 1) > 0);
 }
 
-/// Such a message does not delay any other before its turn.
+/// A message to isolate does not delay any other message before its own turn.
 #[test]
 fn isolated_message_behind_others_of_its_key_delays_no_other() {
     let now = Instant::now();
@@ -313,7 +313,7 @@ fn policy_counts_attempts_without_releases() {
     assert_eq!(held.leases(nr).collect::<Vec<_>>(), [(Lease { id: 1024, attempt: 7 }, 2)]);
 }
 
-/// The rate is not exceeded even if buckets opened long ago without a check.
+/// The rate is not exceeded even if buckets have long been full without a check.
 #[test]
 fn key_never_exceeds_its_rate_however_late_the_worker_is() {
     const EACH: Duration = Duration::from_millis(100);
@@ -324,7 +324,7 @@ fn key_never_exceeds_its_rate_however_late_the_worker_is() {
     held.leased((1024..1054).map(of_key).collect(), began);
     let (nr, mut times) = (held.hand(), Vec::new());
     for step in 0..60_u32 {
-        // From time to time it pauses, and each time a different action comes first.
+        // The worker pauses from time to time, and the order of its two actions alternates.
         let now = began + Duration::from_millis(u64::from(step * 40 + step / 7 * 350));
         if step % 2 == 0 {
             held.leased(Vec::new(), now);

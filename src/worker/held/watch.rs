@@ -8,15 +8,16 @@ use std::{
 use super::{HandState, Held};
 use crate::queue::message::Lease;
 
-/// The minimum time between checks, so that every second beat checks. There are four beats a
-/// second, and their timer may be a little early.
+/// The minimum time between checks. There are four heartbeats a second, and their timer may be
+/// slightly early; with this minimum every second heartbeat checks.
 const CHECK: Duration = Duration::from_millis(450);
-/// The age below which a handler is not checked. Most handlers are quick, and the next check finds
-/// the slow ones. So a handler is notified within 750 ms and a round trip after its lease is gone.
+/// The age below which a handler's lease is not checked. Most handlers have ended by then, and the
+/// next check covers the rest. So a handler is notified within 750 ms and a round trip after its
+/// lease is lost.
 const YOUNG: Duration = Duration::from_millis(250);
 
 impl<T> Held<T> {
-    /// Returns the leases to check, from time to time: those of handlers that can be notified. Pass
+    /// Returns the leases to check, if a check is due: those of handlers that can be notified. Pass
     /// the result of the check to [`Held::gone`].
     pub fn check(&mut self, now: Instant) -> Vec<Lease> {
         if now.duration_since(self.checked) < CHECK {
@@ -36,7 +37,7 @@ impl<T> Held<T> {
         let gone: HashSet<&i64> = gone.iter().collect();
         let gone: HashSet<&Lease> = leases.iter().filter(|lease| gone.contains(&lease.id)).collect();
         for hand in &mut self.hands {
-            // The handler may since have begun to end its lease itself.
+            // The handler may have begun to end its lease itself since then.
             let settled = hand.told.as_ref().is_some_and(|told| told.is_settled());
             for running in hand.running.iter_mut().filter(|running| !settled && gone.contains(&running.lease)) {
                 running.lost = true;

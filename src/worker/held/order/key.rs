@@ -1,11 +1,11 @@
-//! A key of which the worker holds messages.
+//! The worker's messages of one key.
 
 use std::{collections::VecDeque, time::Instant};
 
 use super::super::bucket::Bucket;
 use crate::queue::message::Message;
 
-/// A message that waits for a hand.
+/// A message that waits for a task.
 pub(crate) struct Prefetched<T> {
     pub message: Message<T>,
     pub group: usize,
@@ -21,7 +21,7 @@ pub(super) struct Key<T> {
     /// True if the key is barred until the current lease statement has returned.
     pub is_stale: bool,
     pub bucket: Option<Bucket>,
-    /// True if the key is scheduled for the time when its bucket opens.
+    /// True if a timer is set for the time when the bucket lets a message start.
     pub is_timed: bool,
 }
 
@@ -40,12 +40,14 @@ impl<T> Key<T> {
         self.active == 0 && self.behind.is_empty() && !self.is_barred() && self.bucket.is_none()
     }
 
-    /// Returns the time at which the bucket lets another message start, after all waiting messages.
+    /// Returns the time at which the bucket lets one more message start, after all waiting
+    /// messages.
     pub fn opens(&self, now: Instant) -> Instant {
         self.bucket.as_ref().map_or(now, |bucket| bucket.opens(self.behind.len(), now))
     }
 
-    /// Returns true if the first waiting message may start, or a new message if none is waiting.
+    /// Returns true if the first waiting message may start. If none is waiting, returns true if a
+    /// new message may start.
     pub fn is_open(&self, per_key: usize, now: Instant) -> bool {
         self.active < per_key && self.bucket.as_ref().is_none_or(|bucket| bucket.opens(0, now) <= now)
     }
